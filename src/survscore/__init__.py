@@ -1,0 +1,45 @@
+"""Scores for time-to-event predictions when the data end on a known date.
+
+Every score is a loss under a weighting::
+
+    score(t) = sum_i w_i(t) * loss(event-free at t or not, pi_i(t)) / sum_i w_i(t)
+
+Outcomes and survival curves go in, score curves come out; see `brier_score`.
+"""
+
+from survscore._validation import InputError, UndefinedScoreWarning
+from survscore._version import __version__
+from survscore.censoring import (
+    CensoringCurves,
+    CensoringDistribution,
+    CensoringFunction,
+    KaplanMeierCensoring,
+    KnownCensoring,
+)
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.results import IntegratedScore, ScoreCurve, ScoreTerms
+from survscore.scores import brier_score, log_loss, score_all
+from survscore.weighting import IPCW, Administrative, Uncensored
+
+__all__ = [
+    "IPCW",
+    "Administrative",
+    "CensoringCurves",
+    "CensoringDistribution",
+    "CensoringFunction",
+    "InputError",
+    "IntegratedScore",
+    "KaplanMeierCensoring",
+    "KnownCensoring",
+    "Outcomes",
+    "ScoreCurve",
+    "ScoreTerms",
+    "SurvivalCurves",
+    "Uncensored",
+    "UndefinedScoreWarning",
+    "__version__",
+    "brier_score",
+    "log_loss",
+    "score_all",
+]

@@ -1,0 +1,318 @@
+"""The loops, compiled: plain arrays in, plain sums out.
+
+Imported only when a call is large enough to repay loading numba (see `_loops`). Nothing here starts
+threads: the functions release the interpreter's lock and `_loops` runs them on blocks of rows, which is safe
+after a fork and inside other libraries' workers, where numba's own thread pools are not.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+DIRECT, LINEAR, GEOMETRIC = 0, 1, 2
+BRIER, LOG = 0, 1
+
+
+def compiled(function):
+    """Compile on first use and keep the machine code on disk, or only in memory where no folder is writeable."""
+    # The numpy error model has no branch for division by zero, which would stop vectorisation.
+    options = {"nogil": True, "error_model": "numpy"}
+    try:
+        return njit(function, cache=True, **options)
+    except RuntimeError:  # numba found no folder for its cache
+        return njit(function, **options)
+
+
+@intrinsic
+def _bits_of(context, value):
+    """Reinterpret a float64 as an int64."""
+    return types.int64(types.float64), lambda _, builder, __, args: builder.bitcast(args[0], ir.IntType(64))
+
+
+@intrinsic
+def _float_of(context, value):
+    """Reinterpret an int64 as a float64."""
+    return types.float64(types.int64), lambda _, builder, __, args: builder.bitcast(args[0], ir.DoubleType())
+
+
+_ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
+# ln 2 in two parts; the first has so many trailing zeros that its product with an exponent is exact
+_LN2_HIGH = float((np.float64(math.log(2.0)).view(np.int64) & ~np.int64(0xFFFFFFFF)).view(np.float64))
+_LN2_LOW = 1.1730463525082348e-07 + (0.6931470632553101 - _LN2_HIGH)
+
+
+@njit(error_model="numpy", inline="always")
+def _log(x):
+    """Natural logarithm of a positive normal number, without a call, so that loops over it vectorise.
+
+    x = 2^k m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh(s), s = (m - 1)/(m + 1), |s| < 0.172:
+    eleven terms of the series leave a relative error below 2^-54.
+    """
+    bits = _bits_of(x)
+    k = (bits - _ROOT_HALF_BITS) >> 52
+    m = _float_of(bits - (k << 52))
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    tail = 1.0 / 21.0
+    tail = tail * z + 1.0 / 19.0
+    tail = tail * z + 1.0 / 17.0
+    tail = tail * z + 1.0 / 15.0
+    tail = tail * z + 1.0 / 13.0
+    tail = tail * z + 1.0 / 11.0
+    tail = tail * z + 1.0 / 9.0
+    tail = tail * z + 1.0 / 7.0
+    tail = tail * z + 1.0 / 5.0
+    tail = tail * z + 1.0 / 3.0
+    exponent = float(k)
+    return exponent * _LN2_HIGH + (exponent * _LN2_LOW + 2.0 * s * z * tail + 2.0 * s)
+
+
+@compiled
+def read_row(row, kind, lower, weight, stop, out):
+    """Fill ``out[:stop]`` with the row's values at the evaluation times (see `curves.Reading`)."""
+    stop = np.uint64(stop)
+    if kind == DIRECT:
+        offset = np.uint64(lower[0])
+        for j in range(stop):
+            out[j] = row[offset + j]
+        return
+    last = row.size - 1
+    for j in range(stop):
+        right = np.float64(row[min(lower[j] + 1, last)])
+        left = np.float64(row[lower[j]]) if lower[j] >= 0 else 1.0
+        if kind == LINEAR:
+            out[j] = (1.0 - weight[j]) * left + weight[j] * right
+        elif weight[j] == 0.0:
+            out[j] = left
+        else:
+            out[j] = left ** (1.0 - weight[j]) * right ** weight[j]
+
+
+@compiled
+def row_losses(loss, epsilon, values, free_stop, stop, out):
+    """Fill ``out[:stop]``: loss of an event-free individual up to `free_stop`, of one with event after it."""
+    free_stop, stop = np.uint64(free_stop), np.uint64(stop)
+    if loss == BRIER:
+        for j in range(free_stop):
+            out[j] = (1.0 - values[j]) * (1.0 - values[j])
+        for j in range(free_stop, stop):
+            out[j] = values[j] * values[j]
+    else:
+        for j in range(free_stop):
+            out[j] = -_log(min(max(values[j], epsilon), 1.0 - epsilon))
+        for j in range(free_stop, stop):
+            out[j] = -_log(1.0 - min(max(values[j], epsilon), 1.0 - epsilon))
+
+
+@compiled
+def weighted_sums(
+    probabilities,
+    kind,
+    lower,
+    weight,
+    censoring,
+    censoring_kind,
+    censoring_lower,
+    censoring_weight,
+    losses,
+    epsilons,
+    free_stop,
+    event_stop,
+    event_weight,
+    free_weight,
+    individual,
+    max_weight,
+):
+    """Sum losses times weights, weights, and squared weights over rows, for all losses and weightings at once.
+
+    A row is event-free, with a weight, at the times before ``free_stop[q, i]``, and has had the event, with weight
+    ``event_weight[q, i]``, from there to ``event_stop[q, i]``. The event-free weight under weighting q is
+    ``free_weight[q, j]``, the same for all rows, so that it can wait until the rows are summed; or, where
+    ``individual[q]``, the row's own 1/G_i(t_j), capped at ``max_weight[q]``.
+
+    Returns arrays of shape (losses, weightings, times), (weightings, times) and (weightings, times).
+    """
+    n_weightings, n = free_stop.shape
+    m = lower.size
+    n_losses = losses.size
+    # All weightings share the sum over the event-free times up to the smallest of their stops. Those
+    # with a later stop (administrative: one more cell, at T = t = C*) add the rest for themselves.
+    shared = np.zeros((n_losses, m))
+    free_rest = np.zeros((n_losses, n_weightings, m))
+    sums = np.zeros((n_losses, n_weightings, m))
+    weights = np.zeros((n_weightings, m))
+    squares = np.zeros((n_weightings, m))
+    free_count = np.zeros((n_weightings, m + 1))
+    jumps = np.zeros((n_weightings, m + 1))
+    square_jumps = np.zeros((n_weightings, m + 1))
+    any_individual = individual.any()
+    values = np.empty(m)
+    lost = np.empty(m)
+    inverse = np.empty(m)
+
+    for i in range(n):
+        common, free, stop = np.uint64(m), np.uint64(0), np.uint64(0)
+        for q in range(n_weightings):
+            common = min(common, np.uint64(free_stop[q, i]))
+            free = max(free, np.uint64(free_stop[q, i]))
+            stop = max(stop, np.uint64(event_stop[q, i]))
+        stop = max(stop, free)
+        read_row(probabilities[i], kind, lower, weight, stop, values)
+
+        for q in range(n_weightings):
+            w = event_weight[q, i]
+            if event_stop[q, i] > free_stop[q, i]:
+                jumps[q, free_stop[q, i]] += w
+                jumps[q, event_stop[q, i]] -= w
+                square_jumps[q, free_stop[q, i]] += w * w
+                square_jumps[q, event_stop[q, i]] -= w * w
+            free_count[q, free_stop[q, i]] += 1.0
+        if any_individual:
+            read_row(censoring[i], censoring_kind, censoring_lower, censoring_weight, free, inverse)
+            for j in range(free):
+                inverse[j] = 1.0 / inverse[j]
+            for q in range(n_weightings):
+                if individual[q]:
+                    for j in range(np.uint64(free_stop[q, i])):
+                        w = min(inverse[j], max_weight[q])
+                        weights[q, j] += w
+                        squares[q, j] += w * w
+
+        for k in range(n_losses):
+            row_losses(losses[k], epsilons[k], values, free, stop, lost)
+            for j in range(common):
+                shared[k, j] += lost[j]
+            for q in range(n_weightings):
+                free_q, event_q = np.uint64(free_stop[q, i]), np.uint64(event_stop[q, i])
+                if individual[q]:
+                    for j in range(free_q):
+                        sums[k, q, j] += min(inverse[j], max_weight[q]) * lost[j]
+                else:
+                    for j in range(common, free_q):
+                        free_rest[k, q, j] += lost[j]
+                w = event_weight[q, i]
+                for j in range(free_q, event_q):
+                    sums[k, q, j] += w * lost[j]
+
+    for q in range(n_weightings):
+        had_event, had_event_squares, still_free = 0.0, 0.0, np.float64(n)
+        for j in range(m):
+            had_event += jumps[q, j]
+            had_event_squares += square_jumps[q, j]
+            still_free -= free_count[q, j]
+            weights[q, j] += had_event
+            squares[q, j] += had_event_squares
+            if not individual[q]:
+                u = free_weight[q, j]
+                weights[q, j] += u * still_free
+                squares[q, j] += u * u * still_free
+                for k in range(n_losses):
+                    sums[k, q, j] += u * (shared[k, j] + free_rest[k, q, j])
+    return sums, weights, squares
+
+
+@compiled
+def has_bad_probabilities(matrix, tolerance):
+    """Whether any value lies outside [0, 1], is NaN, or exceeds the one before by more than `tolerance`."""
+    bad = 0
+    for i in range(matrix.shape[0]):
+        row = matrix[i]
+        for j in range(row.size):
+            bad |= not (row[j] >= 0 and row[j] <= 1)
+        for j in range(1, row.size):
+            bad |= row[j] > row[j - 1] + tolerance
+        if bad:
+            return True
+    return False
+
+
+@njit(error_model="numpy", inline="always")
+def bucket_of(value, origin, scale, n_buckets):
+    """Return a value's bucket; it never falls as the value rises, which is all that its users need."""
+    return np.int64(min(max((value - origin) * scale, 0.0), n_buckets - 1.0))
+
+
+@compiled
+def bucket_starts(values, origin, scale, n_buckets):
+    """Return where each bucket starts once the values are dealt out."""
+    starts = np.zeros(n_buckets + 1, dtype=np.int64)
+    for value in values:
+        starts[bucket_of(value, origin, scale, n_buckets) + 1] += 1
+    for b in range(n_buckets):
+        starts[b + 1] += starts[b]
+    return starts
+
+
+@compiled
+def bucket_sort(values, starts, origin, scale):
+    """Return the values sorted: dealt into buckets, then each bucket by insertion or, where it is long, by quicksort."""
+    n_buckets = starts.size - 1
+    place = starts[:-1].copy()
+    out = np.empty_like(values)
+    for value in values:
+        b = bucket_of(value, origin, scale, n_buckets)
+        out[place[b]] = value
+        place[b] += 1
+    for b in range(n_buckets):
+        low, high = starts[b], starts[b + 1]
+        if high - low > 24:
+            out[low:high].sort()
+            continue
+        for i in range(low + 1, high):
+            value = out[i]
+            j = i
+            while j > low and out[j - 1] > value:
+                out[j] = out[j - 1]
+                j -= 1
+            out[j] = value
+    return out
+
+
+@compiled
+def count_below(grid, starts, scale, keys, inclusive, out):
+    """Fill `out` with how many of the sorted `grid` are below each key (or at it, if `inclusive`).
+
+    The bucket of the key narrows the search to a few grid values; a bisection finds the place among them.
+    """
+    n_buckets = starts.size - 1
+    for i in range(keys.size):
+        key = keys[i]
+        b = bucket_of(key, grid[0], scale, n_buckets)
+        low, high = starts[b], starts[b + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if grid[middle] < key or (inclusive and grid[middle] == key):
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low
+
+
+@compiled
+def product_limit(exits, others):
+    """Return the distinct `exits` and the product-limit curve just after each; both inputs are sorted.
+
+    At each distinct exit time, those at risk are all exits from then on and the `others` after it.
+    """
+    times = np.empty(exits.size)
+    curve = np.empty(exits.size)
+    steps = 0
+    value = 1.0
+    i, k = 0, 0
+    while i < exits.size:
+        first = i
+        while i < exits.size and exits[i] == exits[first]:
+            i += 1
+        while k < others.size and others[k] <= exits[first]:
+            k += 1
+        at_risk = float(exits.size - first + others.size - k)
+        value *= (at_risk - (i - first)) / at_risk
+        times[steps] = exits[first]
+        curve[steps] = value
+        steps += 1
+    return times[:steps].copy(), curve[:steps].copy()

@@ -1,0 +1,265 @@
+"""The loops over individuals: in NumPy for small input, compiled and on all cores for large.
+
+Every function here has one meaning and two ways to get it. Which one runs depends on the size of the
+input alone, so results do not depend on what was computed before; rows are always summed in the same
+blocks, so they do not depend on the number of cores either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import FloatArray
+
+if TYPE_CHECKING:
+    from survscore.curves import Reading, SurvivalCurves
+    from survscore.losses import Loss
+    from survscore.weighting import RowWeights
+
+LARGE_MATRIX = 4_000_000  # cells: NumPy needs about a tenth of a second for one score
+LARGE_VECTOR = 500_000  # below, loading the compiled loops takes longer than NumPy does
+CELLS_PER_BLOCK = 1 << 20
+NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
+
+Sums = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Result = TypeVar("Result")
+
+
+def weighted_sums(
+    curves: SurvivalCurves,
+    times: NDArray[np.float64],
+    losses: Sequence[Loss],
+    weights: Sequence[RowWeights],
+    *,
+    compiled: bool | None = None,
+) -> Sums:
+    """Sum weight times loss, weights, and squared weights over all individuals.
+
+    One pass over the curves serves all losses and weightings; each further matrix of individual censoring curves
+    needs one more.
+
+    Returns
+    -------
+    sums : ndarray of shape (losses, weightings, times)
+    weight_sums, square_sums : ndarray of shape (weightings, times)
+    """
+    if compiled is None:
+        compiled = len(curves) * times.size >= LARGE_MATRIX
+    compiled = compiled and all(loss.kernel is not None for loss in losses)
+    totals = (
+        np.zeros((len(losses), len(weights), times.size)),
+        np.zeros((len(weights), times.size)),
+        np.zeros((len(weights), times.size)),
+    )
+    for group in _by_censoring_curves(weights):
+        one_block = _block_function(curves, times, losses, [weights[q] for q in group], compiled=compiled)
+        blocks = row_blocks(len(curves), times.size, CELLS_PER_BLOCK if compiled else NUMPY_CELLS_PER_BLOCK)
+        for sums, weight_sums, square_sums in _each(one_block, blocks, threads=compiled):
+            totals[0][:, group] += sums
+            totals[1][group] += weight_sums
+            totals[2][group] += square_sums
+    return totals
+
+
+def _by_censoring_curves(weights: Sequence[RowWeights]) -> list[list[int]]:
+    """Group weightings so that each group reads at most one matrix of censoring curves."""
+    marginal = [q for q, w in enumerate(weights) if w.censoring is None]
+    by_curves: dict[int, list[int]] = {}
+    for q, w in enumerate(weights):
+        if w.censoring is not None:
+            by_curves.setdefault(id(w.censoring), []).append(q)
+    first, *others = by_curves.values() or [[]]
+    return [marginal + first, *others]
+
+
+def _block_function(
+    curves: SurvivalCurves,
+    times: NDArray[np.float64],
+    losses: Sequence[Loss],
+    weights: Sequence[RowWeights],
+    *,
+    compiled: bool,
+) -> Callable[[slice], Sums]:
+    reading = curves.reading(times)
+    censoring = next((w.censoring for w in weights if w.censoring is not None), None)
+    censoring_reading = None if censoring is None else censoring.reading(times)
+
+    def numpy_block(rows: slice) -> Sums:
+        values = reading(curves.probabilities[rows]).astype(np.float64, copy=False)
+        parts = [w.rows(rows) for w in weights]
+        survival = None
+        if censoring is not None and censoring_reading is not None:
+            survival = censoring_reading(censoring.probabilities[rows])
+        cells = [w.cells(times.size, survival) for w in parts]
+        free = event_free(parts, times.size)
+        with np.errstate(invalid="ignore"):  # an infinite weight makes its time NaN, which is meant
+            sums = [[np.sum(cell * lost, axis=0) for cell in cells] for lost in (loss(values, free) for loss in losses)]
+            return (
+                np.array(sums),
+                np.array([cell.sum(axis=0) for cell in cells]),
+                np.array([np.square(cell).sum(axis=0) for cell in cells]),
+            )
+
+    def compiled_block(rows: slice) -> Sums:
+        parts = [w.rows(rows) for w in weights]
+        block = curves.probabilities[rows]
+        sums: Sums = _kernels.weighted_sums(
+            block,
+            *plain,
+            block[:0] if censoring is None else censoring.probabilities[rows],
+            *censoring_plain,
+            kernels,
+            epsilons,
+            np.stack([w.free_stop for w in parts]),
+            np.stack([w.event_stop for w in parts]),
+            np.stack([w.event_weight for w in parts]),
+            free_weight,
+            individual,
+            max_weight,
+        )
+        return sums
+
+    if not compiled:
+        return numpy_block
+    from survscore import _kernels
+
+    plain = _plain(reading)
+    censoring_plain = plain if censoring_reading is None else _plain(censoring_reading)
+    kernels = np.array([loss.kernel for loss in losses])
+    epsilons = np.array([loss.epsilon for loss in losses])
+    individual = np.array([w.free_weight is None for w in weights])
+    free_weight = np.stack([np.zeros(times.size) if w.free_weight is None else w.free_weight for w in weights])
+    max_weight = np.array([w.max_weight for w in weights])
+    return compiled_block
+
+
+def event_free(weights: Sequence[RowWeights], n_times: int) -> NDArray[np.bool_]:
+    """Return who is event-free when. Weightings differ in whom they count, not in who had the event."""
+    stops = np.max([w.free_stop for w in weights], axis=0)
+    return np.asarray(np.arange(n_times) < stops[:, None])
+
+
+def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
+    """Whether a value lies outside [0, 1], is NaN, or exceeds the one before it in its row by more than `tolerance`."""
+    exact = matrix.dtype.type(tolerance)
+
+    def numpy_block(rows: slice) -> bool:
+        block = matrix[rows]
+        # written so that NaN fails
+        inside = bool(((block >= 0) & (block <= 1)).all())
+        return not inside or bool((block[:, 1:] > block[:, :-1] + exact).any())
+
+    if matrix.size < LARGE_MATRIX:
+        return any(_each(numpy_block, row_blocks(*matrix.shape, NUMPY_CELLS_PER_BLOCK)))
+    from survscore import _kernels
+
+    return any(
+        _each(
+            lambda rows: bool(_kernels.has_bad_probabilities(matrix[rows], exact)),
+            row_blocks(*matrix.shape),
+            threads=True,
+        )
+    )
+
+
+def sort(values: NDArray[np.float64], *, compiled: bool | None = None) -> NDArray[np.float64]:
+    """Return finite values in increasing order."""
+    if not (values.size >= LARGE_VECTOR if compiled is None else compiled and values.size):
+        return np.sort(values)
+    from survscore import _kernels
+
+    low, high = values.min(), values.max()
+    if low == high:
+        return values.copy()
+    n_buckets = max(values.size // 4, 1)
+    scale = n_buckets / (high - low)
+    starts = _kernels.bucket_starts(values, low, scale, n_buckets)
+    result: NDArray[np.float64] = _kernels.bucket_sort(values, starts, low, scale)
+    return result
+
+
+def count_below(
+    grid: NDArray[np.float64], keys: NDArray[np.float64], *, inclusive: bool, compiled: bool | None = None
+) -> NDArray[np.int32]:
+    """Return for each key how many values of a sorted grid are below it (at or below it, if `inclusive`)."""
+    if not (keys.size >= LARGE_VECTOR if compiled is None else compiled) or grid.size == 0:
+        return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
+    from survscore import _kernels
+
+    n_buckets = 2 * grid.size
+    width = grid[-1] - grid[0]
+    scale = n_buckets / width if width > 0 else 0.0
+    starts = _kernels.bucket_starts(grid, grid[0], scale, n_buckets)
+    out = np.empty(keys.size, dtype=np.int32)
+
+    def block(rows: slice) -> None:
+        _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows])
+
+    for _ in _each(block, row_blocks(keys.size, 1, cells=1 << 17), threads=True):
+        pass
+    return out
+
+
+def product_limit(
+    exits: NDArray[np.float64], others: NDArray[np.float64], *, compiled: bool | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the distinct exit times and the product-limit curve from each of them on.
+
+    At an exit time, those at risk are all exits from then on and all others *after* it: who leaves for
+    another reason at the same time leaves first.
+    """
+    exits, others = sort(exits, compiled=compiled), sort(others, compiled=compiled)
+    if exits.size + others.size >= LARGE_VECTOR if compiled is None else compiled:
+        from survscore import _kernels
+
+        steps: tuple[NDArray[np.float64], NDArray[np.float64]] = _kernels.product_limit(exits, others)
+        return steps
+    times, counts = np.unique(exits, return_counts=True)
+    at_risk = (
+        exits.size - np.searchsorted(exits, times, side="left")
+        + others.size - np.searchsorted(others, times, side="right")
+    )  # fmt: skip
+    return times, np.cumprod((at_risk - counts) / at_risk)
+
+
+def row_blocks(n_rows: int, n_columns: int, cells: int = CELLS_PER_BLOCK) -> list[slice]:
+    """Cut rows into blocks of about `cells` cells, the same blocks on every machine."""
+    size = max(64, cells // max(n_columns, 1))
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def _each(work: Callable[[slice], Result], blocks: Sequence[slice], *, threads: bool = False) -> Iterator[Result]:
+    """Yield the results of `work` for each block, in order; `work` must release the lock to gain from threads."""
+    n_threads = min(_cores(), len(blocks))
+    if not threads or n_threads < 2:
+        yield from map(work, blocks)
+        return
+    work_first = work(blocks[0])  # compiles, if needed, before the threads would wait for each other
+    yield work_first
+    # A pool per call: one kept for later would hang in a forked process.
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from pool.map(work, blocks[1:])
+
+
+def _cores() -> int:
+    """Return how many cores this process may use; the environment variable NUMBA_NUM_THREADS lowers it."""
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every platform
+        available = os.cpu_count() or 1
+    limit = os.environ.get("NUMBA_NUM_THREADS", "")
+    return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
+
+
+def _plain(reading: Reading) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
+    """Return a reading as the kernels take it."""
+    from survscore import _kernels
+
+    kind = _kernels.GEOMETRIC if reading.geometric else _kernels.LINEAR
+    return (_kernels.DIRECT if reading.direct else kind, reading.lower, reading.weight)

@@ -1,0 +1,134 @@
+"""Checks of what comes in, and the words in which they fail.
+
+Every check happens once, where a user's value enters the library. A message names the argument,
+the rule, how many values break it, and the first offender.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+
+
+class InputError(ValueError):
+    """A value given by the user breaks a rule; the message says which and where."""
+
+
+class UndefinedScoreWarning(UserWarning):
+    """Some requested times have no score, because the data or the predictions do not reach them."""
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return `values` as a NumPy array, without a copy where that is possible.
+
+    Takes sequences, NumPy arrays, series of data frame libraries and torch tensors on any device.
+    """
+    if hasattr(values, "detach"):  # a torch tensor, which may ask for gradients or live on a GPU
+        values = values.detach().cpu()
+        if str(values.dtype) == "torch.bfloat16":  # NumPy has no such type
+            values = values.float()
+        return np.asarray(values.numpy())
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is ragged or not an array: {error}") from None
+
+
+def check_rule(name: str, rule: str, broken: NDArray[np.bool_], values: NDArray[Any]) -> None:
+    """Raise unless `broken` is false everywhere."""
+    count = int(np.count_nonzero(broken))
+    if count:
+        first = int(np.argmax(broken))
+        raise InputError(
+            f"{name} must be {rule}: {count} of {broken.size} values are not, "
+            f"the first at position {first} ({values[first]})"
+        )
+
+
+def as_vector(values: Any, name: str, *, allow_infinite: bool = False) -> NDArray[np.float64]:
+    """Return a new, read-only float64 vector of numbers that are not negative."""
+    array = _one_dimensional(values, name)
+    if array.dtype == object:
+        missing = np.array([value is None for value in array])
+        check_rule(name, "without missing values", missing, array)
+    if array.dtype.kind == "m":
+        raise InputError(f"{name} holds time differences; divide by a unit, or use Outcomes.from_dates")
+    if array.dtype.kind == "M":
+        raise InputError(f"{name} holds dates; use Outcomes.from_dates")
+    if array.dtype.kind not in "iufbO":
+        raise InputError(f"{name} must hold numbers, not {array.dtype}")
+    try:
+        vector = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold numbers, not {array.dtype}") from None
+    if allow_infinite:
+        check_rule(name, "a number", np.isnan(vector), vector)
+    else:
+        check_rule(name, "finite", ~np.isfinite(vector), vector)
+    check_rule(name, "zero or larger", vector < 0, vector)
+    vector.flags.writeable = False
+    return vector
+
+
+def as_event(values: Any, name: str = "event") -> NDArray[np.bool_]:
+    """Return a new, read-only boolean vector from booleans or zeros and ones."""
+    array = _one_dimensional(values, name)
+    if array.dtype == object:
+        missing = np.array([value is None for value in array])
+        check_rule(name, "without missing values", missing, array)
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold booleans or 0 and 1, not {array.dtype}")
+    check_rule(name, "0 or 1 (or boolean)", ~((array == 0) | (array == 1)), array)
+    vector = array.astype(np.bool_)
+    vector.flags.writeable = False
+    return vector
+
+
+def as_times(values: Any, name: str = "times") -> NDArray[np.float64]:
+    """Return a new, read-only vector of finite, strictly increasing times, zero or later."""
+    vector = as_vector(np.atleast_1d(as_array(values, name)), name)
+    if vector.size == 0:
+        raise InputError(f"{name} is empty")
+    stalls = np.diff(vector) <= 0
+    if stalls.any():
+        first = int(np.argmax(stalls))
+        raise InputError(
+            f"{name} must be strictly increasing: {np.count_nonzero(stalls)} of {stalls.size} steps are not, "
+            f"the first from {vector[first]} to {vector[first + 1]} at position {first + 1}"
+        )
+    return vector
+
+
+def check_length(name: str, length: int, expected_by: str, expected: int) -> None:
+    """Raise unless two lengths agree."""
+    if length != expected:
+        raise InputError(f"{name} has length {length}, but {expected_by} has length {expected}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise unless `value` is one of `choices`."""
+    if value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise InputError(f"{name} must be one of {allowed}, not {value!r}")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``"1 individual"`` or ``"5 individuals"``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _one_dimensional(values: Any, name: str) -> NDArray[Any]:
+    array = as_array(values, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
+    return array

@@ -1,0 +1,348 @@
+"""What was predicted: survival curves on a grid, and how they are read between its points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore import _loops
+from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice
+
+BETWEEN = ("linear", "step", "constant-hazard")
+BEYOND = ("nan", "hold")
+MONOTONE = ("check", "keep", "enforce")
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the columns of a grid give the values at other times, the same way for every row.
+
+    The value at time j lies between column ``lower[j]`` and the next one, with `weight` on the latter;
+    ``lower[j] == -1`` stands for S(0) = 1, left of the first column.
+    """
+
+    lower: NDArray[np.intp]
+    weight: NDArray[np.float64]
+    geometric: bool
+
+    @property
+    def direct(self) -> bool:
+        """Whether the values are a contiguous range of columns, so that nothing needs to be gathered."""
+        first = self.lower[0]
+        return bool(
+            first >= 0
+            and not self.weight.any()
+            and np.array_equal(self.lower, np.arange(first, first + self.lower.size))
+        )
+
+    def __call__(self, probabilities: FloatArray) -> FloatArray:
+        """Read whole rows: (individuals, grid) to (individuals, times)."""
+        if self.direct:
+            return probabilities[:, self.lower[0] : self.lower[0] + self.lower.size]
+        last = probabilities.shape[1] - 1
+        left = probabilities[:, np.maximum(self.lower, 0)].astype(np.float64)
+        left[:, self.lower < 0] = 1.0
+        right = probabilities[:, np.minimum(self.lower + 1, last)]
+        return blend(left, right, self.weight, self.geometric)
+
+
+def blend(left: FloatArray, right: FloatArray, weight: FloatArray, geometric: bool) -> NDArray[np.float64]:
+    """Mix neighbours: arithmetically (survival linear) or geometrically (log-survival linear).
+
+    The powers, unlike logarithms, are right where survival is zero: 0 ** 0 is 1.
+    """
+    if geometric:
+        return np.asarray(np.float64(left) ** (1.0 - weight) * np.float64(right) ** weight)
+    return np.asarray((1.0 - weight) * left + weight * right)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurvivalCurves:
+    r"""Predicted survival probabilities :math:`\pi_i(t) = P(T^*_i > t)` on a grid of times.
+
+    Parameters
+    ----------
+    probabilities : array_like of shape (n, m)
+        One row per individual, one column per time. Float32 and float64 are used as they are, without
+        a copy if rows are contiguous; torch tensors share their memory too.
+    times : array_like of shape (m,)
+        The grid: strictly increasing, zero or later.
+    between : {"linear", "step", "constant-hazard"}, default "linear"
+        How to read between grid points. ``"linear"``: survival is linear there, that is, the density is
+        constant. ``"step"``: survival falls at grid points only. ``"constant-hazard"``: the logarithm of
+        survival is linear. Left of the first grid point all start from S(0) = 1.
+    beyond : {"nan", "hold"}, default "nan"
+        What is predicted after the last grid point: nothing, or the last value for ever.
+    monotone : {"check", "keep", "enforce"}, default "check"
+        Survival can't rise with time. ``"check"`` refuses curves that do by more than rounding (four units
+        in the last place of the number type); ``"keep"`` takes them as they are, for example from a net with one
+        classifier per time; ``"enforce"`` replaces every value by the smallest so far, in a copy.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> curves = ss.SurvivalCurves([[0.8, 0.4], [0.9, 0.9]], times=[1, 3])
+    >>> curves.at([0.5, 2, 3])
+    array([[0.9 , 0.6 , 0.4 ],
+           [0.95, 0.9 , 0.9 ]])
+    >>> curves
+    SurvivalCurves(2 individuals, 2 times from 1 to 3, between='linear', beyond='nan', float64)
+    """
+
+    probabilities: FloatArray
+    times: NDArray[np.float64]
+    between: str = "linear"
+    beyond: str = "nan"
+
+    def __init__(
+        self,
+        probabilities: ArrayLike,
+        times: ArrayLike,
+        between: str = "linear",
+        *,
+        beyond: str = "nan",
+        monotone: str = "check",
+    ) -> None:
+        check_choice("between", between, BETWEEN)
+        check_choice("beyond", beyond, BEYOND)
+        check_choice("monotone", monotone, MONOTONE)
+        grid = as_times(times)
+        matrix = _as_matrix(probabilities)
+        if matrix.shape[1] != grid.size:
+            hint = "; it looks transposed" if matrix.shape[0] == grid.size else ""
+            raise InputError(
+                f"probabilities has {matrix.shape[1]} columns, but times has length {grid.size} "
+                f"(rows are individuals, columns are times{hint})"
+            )
+        _check_probabilities(matrix, grid, check_monotone=monotone == "check")
+        if monotone == "enforce":
+            matrix = np.minimum.accumulate(matrix, axis=1)
+        self._set(matrix, grid, between, beyond)
+
+    # Other ways in
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, between: str = "linear", *, beyond: str = "nan", monotone: str = "check"
+    ) -> Self:
+        """Take a pandas frame with one row per time and one column per individual, the index holding the times.
+
+        That is what pycox's ``predict_surv_df`` and lifelines' ``predict_survival_function`` return. The
+        curves of lifelines are step functions: say ``between="step"`` for them.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import survscore as ss
+        >>> frame = pd.DataFrame({"a": [1.0, 0.7], "b": [1.0, 0.5]}, index=[0.0, 2.0])
+        >>> ss.SurvivalCurves.from_frame(frame).at([1])
+        array([[0.85],
+               [0.75]])
+        """
+        if not hasattr(frame, "index") or not hasattr(frame, "to_numpy"):
+            raise InputError(f"frame must be a pandas data frame, not {type(frame).__name__}")
+        by_time = frame.to_numpy()
+        times = as_times(frame.index, "the index of frame")
+        return cls(by_time.T, times, between, beyond=beyond, monotone=monotone)
+
+    @classmethod
+    def from_step_functions(cls, functions: Iterable[Any], *, beyond: str = "nan") -> Self:
+        """Take scikit-survival's step functions, as ``predict_survival_function`` returns them.
+
+        Each has its jump times in ``x`` and its values in ``y``. Where the jump times differ, the grid is
+        their union, and `beyond` decides what a function says after its own last one.
+
+        Examples
+        --------
+        >>> from types import SimpleNamespace
+        >>> import survscore as ss
+        >>> functions = [SimpleNamespace(x=[1, 2], y=[0.9, 0.5]), SimpleNamespace(x=[1, 2], y=[0.8, 0.7])]
+        >>> ss.SurvivalCurves.from_step_functions(functions).at([1.5])
+        array([[0.9],
+               [0.8]])
+        """
+        several = list(functions)
+        if not several:
+            raise InputError("functions is empty")
+        try:
+            grids = [as_times(function.x, f"x of function {i}") for i, function in enumerate(several)]
+            # scikit-survival scales by `a` and shifts by `b`
+            rows = [
+                getattr(f, "a", 1.0) * np.asarray(f.y, dtype=np.float64) + getattr(f, "b", 0.0) for f in several
+            ]
+        except AttributeError:
+            raise InputError("functions must be step functions with attributes x and y") from None
+        same = all(grid is grids[0] or np.array_equal(grid, grids[0]) for grid in grids)
+        union = grids[0] if same else np.unique(np.concatenate(grids))
+        if not same:
+            ends = np.array([grid[-1] for grid in grids])
+            if beyond == "nan":  # every function must reach the end of the common grid
+                union = union[union <= ends.min()]
+                if union.size == 0:
+                    raise InputError("functions have no time in common; beyond='hold' extends their last values")
+            padded = [np.concatenate(([1.0], row)) for row in rows]
+            rows = [
+                row[np.searchsorted(grid, union, side="right")]
+                for grid, row in zip(grids, padded, strict=True)
+            ]
+        return cls(np.stack(rows), union, "step", beyond=beyond)
+
+    # What it tells
+
+    def at(self, times: ArrayLike) -> FloatArray:
+        """Return the predictions at `times`, shape (n, len(times)); NaN after the grid where `beyond` says so.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves([[0.64, 0.16]], times=[1, 2], between="constant-hazard").at([0.5, 1.5, 2.5])
+        array([[0.8 , 0.32,  nan]])
+        """
+        wanted = as_times(times)
+        values = self.reading(wanted)(self.probabilities)
+        readable = self.reaches(wanted)
+        if not readable.all():
+            values = values.copy()
+            values[:, ~readable] = np.nan
+        return values
+
+    def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Return every row's left limit :math:`\pi_i(t_i-)` at its own time :math:`t_i`.
+
+        Only a ``"step"`` curve jumps, so only there does this differ from the value at :math:`t_i`.
+        """
+        grid, last = self.times, self.times.size - 1
+        lower = np.searchsorted(grid, time, side="left") - 1
+        rows = np.arange(len(self))
+        left = np.where(lower < 0, 1.0, self.probabilities[rows, np.maximum(lower, 0)])
+        if self.between == "step":
+            values = left
+        else:
+            upper = np.minimum(lower + 1, last)
+            start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
+            width = grid[upper] - start
+            # the weight is 0 after the grid, and at time 0 when the grid starts there
+            weight = np.divide(time - start, width, out=np.zeros(len(self)), where=width > 0)
+            values = blend(left, self.probabilities[rows, upper], weight, self.between == "constant-hazard")
+        if self.beyond == "nan":
+            values = np.where(time > grid[-1], np.nan, values)
+        return np.asarray(values, dtype=np.float64)
+
+    def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether the curves say anything at each of `times`."""
+        if self.beyond == "hold":
+            return np.ones(times.shape, dtype=np.bool_)
+        return np.asarray(times <= self.times[-1])
+
+    def reading(self, times: NDArray[np.float64]) -> Reading:
+        """Return how to read the grid at `times`; times after the grid hold the last value."""
+        grid, last = self.times, self.times.size - 1
+        lower = np.searchsorted(grid, times, side="right") - 1
+        if self.between == "step":
+            weight = np.zeros(times.size)
+        else:
+            start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
+            width = grid[np.minimum(lower + 1, last)] - start
+            weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
+        return Reading(lower, weight, self.between == "constant-hazard")
+
+    def __len__(self) -> int:
+        return self.probabilities.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n, m)``."""
+        return (self.probabilities.shape[0], self.probabilities.shape[1])
+
+    def __getitem__(self, key: Any) -> Self:
+        """Pick individuals by position, slice or boolean mask."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, (int, np.integer)):
+            key = [range(len(self))[key]]
+        rows = self.probabilities[key if isinstance(key, slice) else as_array(key, "index")]
+        if rows.ndim != 2:
+            raise IndexError("survival curves are picked by individual")
+        picked = object.__new__(type(self))
+        picked._set(rows, self.times, self.between, self.beyond)
+        return picked
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        return (
+            f"SurvivalCurves({n} individual{'' if n == 1 else 's'}, {m} time{'' if m == 1 else 's'} "
+            f"from {self.times[0]:g} to {self.times[-1]:g}, between={self.between!r}, "
+            f"beyond={self.beyond!r}, {self.probabilities.dtype})"
+        )
+
+    def _set(
+        self, probabilities: FloatArray, times: NDArray[np.float64], between: str, beyond: str
+    ) -> None:
+        shown = probabilities.view()  # the user's own array stays writeable
+        shown.flags.writeable = False
+        object.__setattr__(self, "probabilities", shown)
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "between", between)
+        object.__setattr__(self, "beyond", beyond)
+
+
+def _as_matrix(probabilities: ArrayLike) -> FloatArray:
+    """Return a row-contiguous float32 or float64 matrix, the user's own memory where it is one already."""
+    matrix = as_array(probabilities, "probabilities")
+    if matrix.ndim != 2:
+        raise InputError(f"probabilities must have shape (individuals, times), not {matrix.shape}")
+    if matrix.shape[0] == 0:
+        raise InputError("probabilities has no rows: curves need at least one individual")
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"probabilities must hold numbers, not {matrix.dtype}")
+    if matrix.dtype == np.float16:
+        matrix = matrix.astype(np.float32)
+    elif matrix.dtype not in (np.float32, np.float64) or not matrix.dtype.isnative:
+        matrix = matrix.astype(np.float64)
+    return np.ascontiguousarray(matrix)
+
+
+def _check_probabilities(matrix: FloatArray, times: NDArray[np.float64], *, check_monotone: bool) -> None:
+    tolerance = 4.0 * float(np.finfo(matrix.dtype).eps)
+    if not _loops.has_bad_probabilities(matrix, tolerance if check_monotone else np.inf):
+        return
+    # Only a matrix that will be refused is searched in detail, row block by row block.
+    for name, rule, find in (
+        ("probabilities", "without NaN", np.isnan),
+        ("probabilities", "between 0 and 1", lambda block: (block < 0) | (block > 1)),
+        ("survival", "not rising with time", lambda block: _rises(block, tolerance)),
+    ):
+        count, first = 0, None
+        for start in range(0, matrix.shape[0], 4096):
+            block = find(matrix[start : start + 4096])
+            count += int(np.count_nonzero(block))
+            if first is None and block.any():
+                row, column = np.unravel_index(int(np.argmax(block)), block.shape)
+                first = (start + int(row), int(column))
+        if first is not None:
+            raise InputError(f"{name} must be {rule}: {count} values are not, the first {_locate(matrix, times, *first)}")
+
+
+def _rises(block: FloatArray, tolerance: float) -> NDArray[np.bool_]:
+    rises = np.zeros(block.shape, dtype=np.bool_)
+    rises[:, 1:] = block[:, 1:] > block[:, :-1] + block.dtype.type(tolerance)
+    return rises
+
+
+def _locate(matrix: FloatArray, times: NDArray[np.float64], row: int, column: int) -> str:
+    value = matrix[row, column]
+    place = f"in row {row} at time {times[column]:g} ({value}"
+    if not 0 <= value <= 1:
+        off = -value if value < 0 else value - 1
+        if off < 1e-5:
+            return place + "; a rounding error: np.clip the predictions)"
+        if 1 < value <= 100:
+            return place + "; are these percentages?)"
+        return place + ")"
+    if column and value > matrix[row, column - 1]:
+        return place + f" after {matrix[row, column - 1]}); monotone='keep' or 'enforce' takes such curves"
+    return place + ")"

@@ -1,0 +1,321 @@
+"""What was observed: event times, event indicators and, where they are known, censoring times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_array, as_event, as_vector, check_choice, check_length
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcomes:
+    r"""Right-censored event times, checked once.
+
+    With event time :math:`T^*_i` and censoring time :math:`C^*_i`, what is seen of individual
+    :math:`i` is :math:`T_i = \min(T^*_i, C^*_i)` and :math:`D_i = 1\{T^*_i \le C^*_i\}`: where event and
+    censoring coincide, the event is observed. Under administrative censoring :math:`C^*_i` is known for
+    everybody, also for those who had the event.
+
+    Parameters
+    ----------
+    time : array_like of shape (n,)
+        :math:`T_i`, finite and not negative.
+    event : array_like of shape (n,)
+        :math:`D_i`: true (or 1) where the event was observed at `time`, false (or 0) where
+        the individual was still event-free then.
+    censoring_time : array_like of shape (n,), optional
+        :math:`C^*_i`, at least `time`; infinite for individuals who can't be censored. An individual
+        without event whose `time` is smaller than this dropped out (see `dropped_out`).
+
+    Notes
+    -----
+    `Outcomes` can be sliced, indexed with positions or a boolean mask, and serves as ``y`` in
+    scikit-learn's splitters and searches. The arrays are copies and read-only.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[2, 5, 3], event=[1, 0, 1], censoring_time=[4, 5, 8])
+    >>> y
+    Outcomes(3 individuals, 2 events (66.7 %), time 2 to 5, censoring_time known (4 to 8), no drop-outs)
+    >>> y[y.event].censoring_time
+    array([4., 8.])
+    """
+
+    time: NDArray[np.float64]
+    event: NDArray[np.bool_]
+    censoring_time: NDArray[np.float64] | None = None
+
+    def __init__(
+        self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None
+    ) -> None:
+        checked_time = as_vector(time, "time")
+        if checked_time.size == 0:
+            raise InputError("time is empty: outcomes need at least one individual")
+        checked_event = as_event(event)
+        check_length("event", checked_event.size, "time", checked_time.size)
+        checked_censoring = None
+        if censoring_time is not None:
+            checked_censoring = as_vector(censoring_time, "censoring_time", allow_infinite=True)
+            check_length("censoring_time", checked_censoring.size, "time", checked_time.size)
+            _check_not_after(checked_time, checked_censoring)
+        self._set(checked_time, checked_event, checked_censoring)
+
+    # Other ways in
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, time: str, event: str, censoring_time: str | None = None) -> Self:
+        """Take the columns of a data frame.
+
+        Parameters
+        ----------
+        frame : data frame
+            Of any library that narwhals knows: pandas, polars, pyarrow, DuckDB and others; lazy
+            frames are collected, only the named columns.
+        time, event, censoring_time : str
+            The names of the columns.
+
+        Returns
+        -------
+        Outcomes
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import survscore as ss
+        >>> frame = pd.DataFrame({"days": [10, 30], "churned": [True, False], "max_days": [40, 30]})
+        >>> ss.Outcomes.from_frame(frame, time="days", event="churned", censoring_time="max_days")
+        Outcomes(2 individuals, 1 event (50.0 %), time 10 to 30, censoring_time known (30 to 40), no drop-outs)
+        """
+        import narwhals as nw
+
+        try:
+            table = nw.from_native(frame)
+        except TypeError:
+            raise InputError(f"frame must be a data frame, not {type(frame).__name__}") from None
+        named = {"time": time, "event": event}
+        if censoring_time is not None:
+            named["censoring_time"] = censoring_time
+        available = table.collect_schema().names()
+        for argument, column in named.items():
+            if column not in available:
+                raise InputError(f"{argument}: there is no column {column!r}; the columns are {available}")
+        table = table.select(*dict.fromkeys(named.values()))
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
+        arrays = {}
+        for argument, column in named.items():
+            missing = int(table[column].null_count())
+            if missing:
+                raise InputError(f"{argument}: column {column!r} has {missing} missing values")
+            arrays[argument] = table[column].to_numpy()
+        return cls(**arrays)
+
+    @classmethod
+    def from_structured(cls, array: NDArray[Any], *, censoring_time: ArrayLike | None = None) -> Self:
+        """Take scikit-survival's structured array: one boolean field (the event) and one of numbers (the time).
+
+        Parameters
+        ----------
+        array : structured array of shape (n,)
+            As made by ``sksurv.util.Surv``.
+        censoring_time : array_like of shape (n,), optional
+            The censoring times, where they are known.
+
+        Returns
+        -------
+        Outcomes
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import survscore as ss
+        >>> array = np.array([(True, 3.0), (False, 4.0)], dtype=[("status", bool), ("days", float)])
+        >>> ss.Outcomes.from_structured(array)
+        Outcomes(2 individuals, 1 event (50.0 %), time 3 to 4, censoring_time unknown)
+        """
+        names = getattr(getattr(array, "dtype", None), "names", None) or ()
+        events = [name for name in names if array.dtype[name].kind == "b"]
+        times = [name for name in names if array.dtype[name].kind in "iuf"]
+        if len(names) != 2 or len(events) != 1 or len(times) != 1:
+            raise InputError("array must be structured with one boolean field (event) and one of numbers (time)")
+        return cls(array[times[0]], array[events[0]], censoring_time)
+
+    @classmethod
+    def from_dates(
+        cls,
+        start: ArrayLike,
+        event_date: ArrayLike,
+        cutoff: Any,
+        *,
+        unit: str = "D",
+        last_seen: ArrayLike | None = None,
+        late_starts: str = "raise",
+    ) -> Self:
+        r"""Derive time, event and :math:`C^*` from dates and the date at which the data end.
+
+        :math:`C^*_i` = `cutoff` - `start` for everybody, so this is the door for administrative censoring.
+        Events after the cut-off were not seen then, and are censored at the cut-off.
+
+        Parameters
+        ----------
+        start : array_like of dates, shape (n,)
+            When each individual came under observation.
+        event_date : array_like of dates, shape (n,)
+            When the event happened; missing (``NaT``, ``None``) where none did.
+        cutoff : date, or array_like of dates
+            When the data end. An event on this date counts as observed.
+        unit : {"D", "W", "h", "min", "s"}, default "D"
+            The unit of the times that result.
+        last_seen : array_like of dates, shape (n,), optional
+            When those without event were last known to be event-free. Where this is before the cut-off,
+            the individual dropped out: it is censored then, though its :math:`C^*` is later.
+            Missing means followed up to the cut-off. It does not matter where the event was observed.
+        late_starts : {"raise", "drop"}, default "raise"
+            What to do with individuals who start after the cut-off. ``"drop"`` leaves them out and says
+            in a warning how many.
+
+        Returns
+        -------
+        Outcomes
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes.from_dates(
+        ...     start=["2016-12-30", "2017-01-09", "2017-01-19"],
+        ...     event_date=["2017-01-09", None, "2017-02-10"],
+        ...     cutoff="2017-01-29",
+        ... )
+        >>> y.time, y.event, y.censoring_time
+        (array([10., 20., 10.]), array([ True, False, False]), array([30., 20., 10.]))
+        """
+        from survscore import _dates  # pandas is loaded only where dates need it
+
+        check_choice("late_starts", late_starts, ("raise", "drop"))
+        return cls(*_dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"))
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Outcomes]) -> Self:
+        """Join several outcomes, in order. All have censoring times, or none has.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes([1, 2], [1, 0])
+        >>> len(ss.Outcomes.concatenate([y, y[:1]]))
+        3
+        """
+        several = list(parts)
+        if not several:
+            raise InputError("parts is empty")
+        censored = [part.censoring_time for part in several if part.censoring_time is not None]
+        if len(censored) not in (0, len(several)):
+            raise InputError(
+                f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
+            )
+        return cls(
+            np.concatenate([part.time for part in several]),
+            np.concatenate([part.event for part in several]),
+            np.concatenate(censored) if censored else None,
+        )
+
+    # What it tells
+
+    @property
+    def dropped_out(self) -> NDArray[np.bool_]:
+        """Who was lost before the own censoring time: no event, and `time` below `censoring_time`."""
+        if self.censoring_time is None:
+            raise InputError("dropped_out needs censoring_time: without it, drop-outs can't be recognised")
+        return np.asarray(~self.event & (self.time < self.censoring_time))
+
+    def to_structured(self) -> NDArray[Any]:
+        """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.Outcomes([1, 2], [1, 0]).to_structured()
+        array([( True, 1.), (False, 2.)], dtype=[('event', '?'), ('time', '<f8')])
+        """
+        array = np.empty(len(self), dtype=[("event", np.bool_), ("time", np.float64)])
+        array["event"] = self.event
+        array["time"] = self.time
+        return array
+
+    # As a sequence of individuals; `shape` and `(key, ...)` are what scikit-learn's indexing asks for
+
+    def __len__(self) -> int:
+        return self.time.size
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n,)``."""
+        return self.time.shape
+
+    def __getitem__(self, key: Any) -> Self:
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, (int, np.integer)):
+            key = [range(len(self))[key]]  # a range raises IndexError beyond its ends
+        elif not isinstance(key, slice):
+            key = as_array(key, "index")
+            if key.size == 0 and key.dtype.kind == "f":  # an empty list
+                key = key.astype(np.intp)
+        censoring_time = None if self.censoring_time is None else self.censoring_time[key]
+        if self.time[key].ndim != 1:
+            raise IndexError("outcomes are one-dimensional")
+        picked = object.__new__(type(self))
+        picked._set(self.time[key], self.event[key], censoring_time)
+        return picked
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("outcomes become an array only by a copy")
+        array = self.to_structured()
+        return array if dtype is None else array.astype(dtype)
+
+    def __repr__(self) -> str:
+        n, events = len(self), int(self.event.sum())
+        parts = [
+            f"{n} individual{'' if n == 1 else 's'}",
+            f"{events} event{'' if events == 1 else 's'} ({100 * events / max(n, 1):.1f} %)",
+        ]
+        if n:
+            parts.append(f"time {self.time.min():g} to {self.time.max():g}")
+        if self.censoring_time is None:
+            parts.append("censoring_time unknown")
+        elif n:
+            lost = int(self.dropped_out.sum())
+            parts.append(
+                f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})"
+            )
+            parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
+        return f"Outcomes({', '.join(parts)})"
+
+    def _set(
+        self,
+        time: NDArray[np.float64],
+        event: NDArray[np.bool_],
+        censoring_time: NDArray[np.float64] | None,
+    ) -> None:
+        for name, value in (("time", time), ("event", event), ("censoring_time", censoring_time)):
+            if value is not None:
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+
+def _check_not_after(time: NDArray[np.float64], censoring_time: NDArray[np.float64]) -> None:
+    late = time > censoring_time
+    if late.any():
+        first = int(np.argmax(late))
+        raise InputError(
+            f"time must not exceed censoring_time: {np.count_nonzero(late)} of {late.size} do, the first at "
+            f"position {first} ({time[first]} > {censoring_time[first]}); an event after the censoring time "
+            "was not observed: set time to censoring_time and event to 0 there"
+        )

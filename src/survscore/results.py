@@ -1,0 +1,231 @@
+"""What a score returns: frozen, knows its settings, turns into a table, draws itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError, check_choice, plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.plots import ScoreCurveDisplay
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreCurve:
+    """A score at every evaluation time. Lower is better.
+
+    Attributes
+    ----------
+    times, scores : ndarray of shape (m,)
+        The evaluation times and the scores there; NaN where the data or the predictions say nothing.
+    n_effective : ndarray of shape (m,)
+        Kish's effective number of individuals, (sum w)^2 / sum w^2: how many equally weighted ones
+        the weights are worth. Under ``administrative`` it is the number with C* >= t.
+    weight_sums : ndarray of shape (m,)
+        The sum of the weights.
+    n : int
+        The number of individuals given.
+    loss, weighting : str
+        What was computed, in words.
+    default_times : bool
+        Whether the library chose the times.
+    undefined : dict
+        Why scores are NaN, and for how many times.
+    settings : dict
+        The same in a form for machines, with the version of the library.
+    """
+
+    times: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    n_effective: NDArray[np.float64]
+    weight_sums: NDArray[np.float64]
+    n: int
+    loss: str
+    weighting: str
+    default_times: bool = False
+    undefined: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a long pandas table: loss, weighting, time, score, n_effective.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
+        >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
+        >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).to_frame()
+            loss       weighting  time  score  n_effective
+        0  brier  administrative   2.0   0.13          2.0
+        1  brier  administrative   3.0   0.04          2.0
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "loss": self.loss,
+                "weighting": self.weighting,
+                "time": self.times,
+                "score": self.scores,
+                "n_effective": self.n_effective,
+            }
+        )
+
+    def integrated(
+        self, lower: float | None = None, upper: float | None = None, *, nan: str = "raise"
+    ) -> IntegratedScore:
+        r"""Return the mean score over a range of time, :math:`\frac{1}{b - a}\int_a^b s(t)\,dt`.
+
+        The curve is taken as linear between the evaluation times, for which the trapezoid rule is exact, also for limits
+        between them.
+
+        Parameters
+        ----------
+        lower, upper : float, optional
+            The range, within the evaluation times; by default the whole of them.
+        nan : {"raise", "stop"}, default "raise"
+            What to do where the range holds times without score: refuse, or stop at the last
+            time before the first of them.
+
+        Returns
+        -------
+        IntegratedScore
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
+        >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
+        >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).integrated(2, 3)
+        IntegratedScore(0.085, brier, administrative, mean over [2, 3], lower is better)
+        """
+        check_choice("nan", nan, ("raise", "stop"))
+        first, last = float(self.times[0]), float(self.times[-1])
+        lower = first if lower is None else float(lower)
+        upper = last if upper is None else float(upper)
+        if not first <= lower < upper <= last:
+            raise InputError(
+                f"lower and upper must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "
+                f"not lower={lower:g}, upper={upper:g}; give the score `times` that cover the range"
+            )
+        weights = trapezoid_weights(self.times, lower, upper)
+        missing = np.isnan(self.scores) & (weights > 0)
+        if missing.any():
+            stop = int(np.argmax(missing)) - 1
+            if nan == "raise":
+                raise InputError(
+                    f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
+                    f"{self.times[stop + 1]:g} ({'; '.join(self.undefined)}); choose a smaller upper, or nan='stop'"
+                )
+            if stop < 0 or self.times[stop] <= lower:
+                raise InputError(f"nothing to integrate: the score is NaN from {self.times[stop + 1]:g} on")
+            upper = float(self.times[stop])
+            weights = trapezoid_weights(self.times, lower, upper)
+        used = weights > 0
+        value = float(weights[used] @ self.scores[used]) / (upper - lower)
+        return IntegratedScore(value, lower, upper, self.loss, self.weighting, dict(self.settings))
+
+    def plot(self, ax: Any = None, **line: Any) -> ScoreCurveDisplay:
+        """Draw the curve with matplotlib (extra ``report``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        **line
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
+
+        Returns
+        -------
+        ScoreCurveDisplay
+            With the axes in ``ax_`` and the figure in ``figure_``.
+        """
+        from survscore.plots import ScoreCurveDisplay
+
+        return ScoreCurveDisplay(self).plot(ax=ax, **line)
+
+    def __repr__(self) -> str:
+        defined = ~np.isnan(self.scores)
+        chosen = " (default)" if self.default_times else ""
+        parts = [
+            self.loss,
+            self.weighting,
+            f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}",
+            f"n={self.n}",
+        ]
+        if defined.any():
+            effective, scores = self.n_effective[defined], self.scores[defined]
+            parts.append(f"effective n {effective.max():.6g} to {effective.min():.6g}")
+            parts.append(f"score {scores.min():.4g} to {scores.max():.4g}")
+        if not defined.all():
+            parts.append(f"NaN at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")
+        return f"ScoreCurve({', '.join(parts)}, lower is better)"
+
+
+@dataclass(frozen=True, repr=False)
+class IntegratedScore:
+    """A score's mean over a range of time; `float` gives the number. Lower is better."""
+
+    value: float
+    lower: float
+    upper: float
+    loss: str
+    weighting: str
+    settings: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return (
+            f"IntegratedScore({self.value:.6g}, {self.loss}, {self.weighting}, "
+            f"mean over [{self.lower:g}, {self.upper:g}], lower is better)"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreTerms:
+    """The pieces of a score before they are summed: each individual's loss and weight at each time.
+
+    Attributes
+    ----------
+    times : ndarray of shape (m,)
+        Only times at which the score is defined by the predictions' grid.
+    losses, weights : ndarray of shape (n, m)
+        The loss is that of the last known status; where it is unknown, the weight is 0.
+    loss, weighting : str
+        What was computed, in words.
+    """
+
+    times: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    loss: str
+    weighting: str
+
+    def __repr__(self) -> str:
+        n, m = self.losses.shape
+        return f"ScoreTerms({self.loss}, {self.weighting}, {plural(n, 'individual')}, {plural(m, 'time')})"
+
+
+def trapezoid_weights(times: NDArray[np.float64], lower: float, upper: float) -> NDArray[np.float64]:
+    """Return c with ``c @ values`` the integral from `lower` to `upper` of the piecewise linear curve through `values`.
+
+    Each segment's part within the limits adds the integrals of its two hat functions.
+    """
+    left, right = times[:-1], times[1:]
+    width = right - left
+    # the part of each segment within the limits, on the segment's own scale from 0 to 1
+    start = np.clip((lower - left) / width, 0.0, 1.0)
+    stop = np.clip((upper - left) / width, 0.0, 1.0)
+    rising = 0.5 * width * (stop**2 - start**2)
+    weights = np.zeros(times.size)
+    weights[1:] += rising
+    weights[:-1] += width * (stop - start) - rising
+    return weights
