@@ -8,6 +8,7 @@ blocks, so they do not depend on the number of cores either.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     from survscore.weighting import RowWeights
 
 LARGE_MATRIX = 4_000_000  # cells: NumPy needs about a tenth of a second for one score
-LARGE_VECTOR = 500_000  # below, loading the compiled loops takes longer than NumPy does
-CELLS_PER_BLOCK = 1 << 20
+LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
+SMALL_VECTOR = 10_000  # below, NumPy is faster even when they are loaded
 NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
+COMPILED_CELLS_PER_BLOCK = 1 << 22
+COMPILED_BLOCKS = 16  # at least, so that all cores have work to the end
 
 Sums = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
@@ -59,7 +63,7 @@ def weighted_sums(
     )
     for group in _by_censoring_curves(weights):
         one_block = _block_function(curves, times, losses, [weights[q] for q in group], compiled=compiled)
-        blocks = row_blocks(len(curves), times.size, CELLS_PER_BLOCK if compiled else NUMPY_CELLS_PER_BLOCK)
+        blocks = row_blocks(len(curves), times.size, compiled=compiled)
         for sums, weight_sums, square_sums in _each(one_block, blocks, threads=compiled):
             totals[0][:, group] += sums
             totals[1][group] += weight_sums
@@ -145,6 +149,22 @@ def event_free(weights: Sequence[RowWeights], n_times: int) -> NDArray[np.bool_]
     return np.asarray(np.arange(n_times) < stops[:, None])
 
 
+def load_compiled_if_large(n_cells: int) -> None:
+    """Load the compiled loops if a matrix of this size is about to need them, so that vectors profit too."""
+    if n_cells >= LARGE_MATRIX:
+        from survscore import _kernels  # noqa: F401
+
+
+def _compile_vector(size: int, compiled: bool | None) -> bool:
+    """Whether to use the compiled loops for a vector.
+
+    Unlike sums, sorting and counting give the same bits either way, so this may depend on what is loaded.
+    """
+    if compiled is None:
+        return size >= LARGE_VECTOR or (size >= SMALL_VECTOR and "survscore._kernels" in sys.modules)
+    return compiled and size > 0
+
+
 def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
     """Whether a value lies outside [0, 1], is NaN, or exceeds the one before it in its row by more than `tolerance`."""
     exact = matrix.dtype.type(tolerance)
@@ -156,13 +176,13 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
         return not inside or bool((block[:, 1:] > block[:, :-1] + exact).any())
 
     if matrix.size < LARGE_MATRIX:
-        return any(_each(numpy_block, row_blocks(*matrix.shape, NUMPY_CELLS_PER_BLOCK)))
+        return any(_each(numpy_block, row_blocks(*matrix.shape, compiled=False)))
     from survscore import _kernels
 
     return any(
         _each(
             lambda rows: bool(_kernels.has_bad_probabilities(matrix[rows], exact)),
-            row_blocks(*matrix.shape),
+            row_blocks(*matrix.shape, compiled=True),
             threads=True,
         )
     )
@@ -170,7 +190,7 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
 
 def sort(values: NDArray[np.float64], *, compiled: bool | None = None) -> NDArray[np.float64]:
     """Return finite values in increasing order."""
-    if not (values.size >= LARGE_VECTOR if compiled is None else compiled and values.size):
+    if not _compile_vector(values.size, compiled):
         return np.sort(values)
     from survscore import _kernels
 
@@ -188,7 +208,7 @@ def count_below(
     grid: NDArray[np.float64], keys: NDArray[np.float64], *, inclusive: bool, compiled: bool | None = None
 ) -> NDArray[np.int32]:
     """Return for each key how many values of a sorted grid are below it (at or below it, if `inclusive`)."""
-    if not (keys.size >= LARGE_VECTOR if compiled is None else compiled) or grid.size == 0:
+    if grid.size == 0 or not _compile_vector(keys.size, compiled):
         return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
     from survscore import _kernels
 
@@ -201,7 +221,7 @@ def count_below(
     def block(rows: slice) -> None:
         _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows])
 
-    for _ in _each(block, row_blocks(keys.size, 1, cells=1 << 17), threads=True):
+    for _ in _each(block, row_blocks(keys.size, 1, compiled=True), threads=True):
         pass
     return out
 
@@ -214,8 +234,11 @@ def product_limit(
     At an exit time, those at risk are all exits from then on and all others *after* it: who leaves for
     another reason at the same time leaves first.
     """
-    exits, others = sort(exits, compiled=compiled), sort(others, compiled=compiled)
-    if exits.size + others.size >= LARGE_VECTOR if compiled is None else compiled:
+    use_compiled = _compile_vector(exits.size + others.size, compiled)
+    exits, others = _each(
+        lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled
+    )
+    if use_compiled:
         from survscore import _kernels
 
         steps: tuple[NDArray[np.float64], NDArray[np.float64]] = _kernels.product_limit(exits, others)
@@ -228,23 +251,25 @@ def product_limit(
     return times, np.cumprod((at_risk - counts) / at_risk)
 
 
-def row_blocks(n_rows: int, n_columns: int, cells: int = CELLS_PER_BLOCK) -> list[slice]:
-    """Cut rows into blocks of about `cells` cells, the same blocks on every machine."""
-    size = max(64, cells // max(n_columns, 1))
+def row_blocks(n_rows: int, n_columns: int, *, compiled: bool) -> list[slice]:
+    """Cut rows into blocks, the same on every machine: small for NumPy, as many as can be shared out for threads."""
+    if compiled:
+        size = min(-(-n_rows // COMPILED_BLOCKS), COMPILED_CELLS_PER_BLOCK // max(n_columns, 1))
+    else:
+        size = NUMPY_CELLS_PER_BLOCK // max(n_columns, 1)
+    size = max(64, size)
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def _each(work: Callable[[slice], Result], blocks: Sequence[slice], *, threads: bool = False) -> Iterator[Result]:
-    """Yield the results of `work` for each block, in order; `work` must release the lock to gain from threads."""
-    n_threads = min(_cores(), len(blocks))
+def _each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> Iterator[Result]:
+    """Yield the results of `work` for each part, in order; `work` must release the lock to gain from threads."""
+    n_threads = min(_cores(), len(parts))
     if not threads or n_threads < 2:
-        yield from map(work, blocks)
+        yield from map(work, parts)
         return
-    work_first = work(blocks[0])  # compiles, if needed, before the threads would wait for each other
-    yield work_first
     # A pool per call: one kept for later would hang in a forked process.
     with ThreadPoolExecutor(n_threads) as pool:
-        yield from pool.map(work, blocks[1:])
+        yield from pool.map(work, parts)
 
 
 def _cores() -> int:
@@ -257,9 +282,6 @@ def _cores() -> int:
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
 
 
-def _plain(reading: Reading) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
+def _plain(reading: Reading) -> tuple[bool, bool, NDArray[np.intp], NDArray[np.float64]]:
     """Return a reading as the kernels take it."""
-    from survscore import _kernels
-
-    kind = _kernels.GEOMETRIC if reading.geometric else _kernels.LINEAR
-    return (_kernels.DIRECT if reading.direct else kind, reading.lower, reading.weight)
+    return (reading.direct, reading.geometric, reading.lower, reading.weight)

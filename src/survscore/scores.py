@@ -253,6 +253,7 @@ def _score(
     weight_sums, n_effective = np.full(shape, np.nan), np.full(shape, np.nan)
     reasons: list[dict[str, int]] = [{} for _ in weightings]
     if scored.size:
+        _loops.load_compiled_if_large(len(y) * scored.size)
         index = TimeIndex(y, scored)
         weights = [weighting.prepare(index) for weighting in weightings]
         found, found_weights, found_squares = _loops.weighted_sums(curves, scored, losses, weights)
