@@ -4,6 +4,7 @@ Slow on purpose, and free of everything the library does to be fast. Nothing her
 """
 
 import math
+from itertools import pairwise
 
 
 def survival_at(grid, row, t, between, beyond="nan"):
@@ -89,7 +90,7 @@ def administrative(name, time, event, censoring_time, pi):
     def at(t):
         total, number = 0.0, 0
         for T, D, C, p in zip(time, event, censoring_time, pi(t), strict=True):
-            if C >= t:
+            if t <= C:
                 star_after_t = not (D and t >= T)  # 1{T* > t}; censored at C* >= t means T* > C* >= t
                 total += loss(name, star_after_t, p)
                 number += 1
@@ -104,9 +105,9 @@ def ipcw(name, time, event, pi, G, G_before, max_weight=math.inf, normalize="wei
     def at(t):
         total, weights = 0.0, 0.0
         for i, (T, D, p) in enumerate(zip(time, event, pi(t), strict=True)):
-            if T <= t and D:
+            if t >= T and D:
                 probability, event_free = G_before(i, T), False
-            elif T > t:
+            elif t < T:
                 probability, event_free = G(i, t), True
             else:
                 continue
@@ -130,4 +131,4 @@ def integral(times, values, lower, upper):
         raise ValueError(t)
 
     knots = [lower, *(t for t in times if lower < t < upper), upper]
-    return sum((b - a) * (value(a) + value(b)) / 2 for a, b in zip(knots[:-1], knots[1:], strict=True))
+    return sum((b - a) * (value(a) + value(b)) / 2 for a, b in pairwise(knots))

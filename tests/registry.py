@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import oracle
 from hypothesis import strategies as st
 
+import oracle
 import survscore as ss
 
 LOSSES = {"brier": ss.brier_score, "log": ss.log_loss}

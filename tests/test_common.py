@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from registry import CASES, LOSSES, Case, problems, random_problem
 
 import survscore as ss
+from registry import CASES, LOSSES, Case, problems, random_problem
 from survscore import _loops
 from survscore.losses import as_loss
 from survscore.weighting import TimeIndex, as_weighting
@@ -17,7 +17,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 thorough = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -196,8 +199,6 @@ def test_the_number_of_cores_does_not_change_a_bit(monkeypatch):
         monkeypatch.setenv("NUMBA_NUM_THREADS", cores)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scores = ss.score_all(
-                problem.y, problem.curves, weightings=["administrative", "ipcw"], times=problem.times
-            )
+            scores = ss.score_all(problem.y, problem.curves, weightings=["administrative", "ipcw"], times=problem.times)
         results.append(np.array([score.scores for score in scores]))
     np.testing.assert_array_equal(*results)

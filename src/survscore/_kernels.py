@@ -122,19 +122,24 @@ def add_scaled(values, scale, start, stop, total):
 
 
 @inlined
-def add_brier_row(
-    probabilities, i, offset, common, free_stop, event_stop, event_weight, shared, free_rest, sums
+def add_common_weights(
+    n, free_weight, individual, free_ends, jumps, square_jumps, shared, free_rest, sums, weights, squares
 ):
-    """Add a row's Brier losses, read straight from the matrix and not stored: the commonest case, in half the time."""
-    offset = np.uint64(offset)
-    for j in range(np.uint64(common)):
-        shared[j] += (1.0 - np.float64(probabilities[i, offset + j])) ** 2
-    for q in range(free_stop.shape[0]):
-        w = event_weight[q, i]
-        for j in range(np.uint64(common), np.uint64(free_stop[q, i])):
-            free_rest[q, j] += (1.0 - np.float64(probabilities[i, offset + j])) ** 2
-        for j in range(np.uint64(free_stop[q, i]), np.uint64(event_stop[q, i])):
-            sums[q, j] += w * np.float64(probabilities[i, offset + j]) ** 2
+    """Add what could wait until all rows were seen: event weights, and event-free weights that are common to all."""
+    for q in range(free_weight.shape[0]):
+        had_event, had_event_squares, still_free = 0.0, 0.0, np.float64(n)
+        for j in range(free_weight.shape[1]):
+            had_event += jumps[q, j]
+            had_event_squares += square_jumps[q, j]
+            still_free -= free_ends[q, j]
+            weights[q, j] += had_event
+            squares[q, j] += had_event_squares
+            if not individual[q]:
+                u = free_weight[q, j]
+                weights[q, j] += u * still_free
+                squares[q, j] += u * u * still_free
+                for k in range(shared.shape[0]):
+                    sums[k, q, j] += u * (shared[k, j] + free_rest[k, q, j])
 
 
 @compiled
@@ -218,12 +223,6 @@ def weighted_sums(
                         squares[q, j] += w * w
 
         for k in range(n_losses):
-            if losses[k] == BRIER and direct and not any_individual:
-                add_brier_row(
-                    probabilities, i, lower[0], common, free_stop, event_stop, event_weight,
-                    shared[k], free_rest[k], sums[k],
-                )  # fmt: skip
-                continue
             if direct:  # no gathering, no copy
                 row_losses(losses[k], epsilons[k], probabilities[i, lower[0] :], free, stop, lost)
             else:
@@ -238,20 +237,9 @@ def weighted_sums(
                     add(lost, common, free_stop[q, i], free_rest[k, q])
                 add_scaled(lost, event_weight[q, i], free_stop[q, i], event_stop[q, i], sums[k, q])
 
-    for q in range(n_weightings):
-        had_event, had_event_squares, still_free = 0.0, 0.0, np.float64(n)
-        for j in range(m):
-            had_event += jumps[q, j]
-            had_event_squares += square_jumps[q, j]
-            still_free -= free_ends[q, j]
-            weights[q, j] += had_event
-            squares[q, j] += had_event_squares
-            if not individual[q]:
-                u = free_weight[q, j]
-                weights[q, j] += u * still_free
-                squares[q, j] += u * u * still_free
-                for k in range(n_losses):
-                    sums[k, q, j] += u * (shared[k, j] + free_rest[k, q, j])
+    add_common_weights(
+        n, free_weight, individual, free_ends, jumps, square_jumps, shared, free_rest, sums, weights, squares
+    )
     return sums, weights, squares
 
 
@@ -289,7 +277,7 @@ def bucket_starts(values, origin, scale, n_buckets):
 
 @compiled
 def bucket_sort(values, starts, origin, scale):
-    """Return the values sorted: dealt into buckets, then each bucket by insertion or, where it is long, by quicksort."""
+    """Return the values sorted: dealt into buckets, then each by insertion or, if long, by quicksort."""
     n_buckets = starts.size - 1
     place = starts[:-1].copy()
     out = np.empty_like(values)

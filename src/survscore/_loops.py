@@ -235,9 +235,7 @@ def product_limit(
     another reason at the same time leaves first.
     """
     use_compiled = _compile_vector(exits.size + others.size, compiled)
-    exits, others = _each(
-        lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled
-    )
+    exits, others = _each(lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled)
     if use_compiled:
         from survscore import _kernels
 
@@ -248,7 +246,7 @@ def product_limit(
         exits.size - np.searchsorted(exits, times, side="left")
         + others.size - np.searchsorted(others, times, side="right")
     )  # fmt: skip
-    return times, np.cumprod((at_risk - counts) / at_risk)
+    return times, np.cumprod((at_risk - counts) / at_risk, dtype=np.float64)
 
 
 def row_blocks(n_rows: int, n_columns: int, *, compiled: bool) -> list[slice]:

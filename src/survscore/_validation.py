@@ -32,8 +32,6 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         if str(values.dtype) == "torch.bfloat16":  # NumPy has no such type
             values = values.float()
         return np.asarray(values.numpy())
-    if hasattr(values, "to_numpy"):
-        return np.asarray(values.to_numpy())
     try:
         return np.asarray(values)
     except ValueError as error:

@@ -126,9 +126,7 @@ class SurvivalCurves:
     # Other ways in
 
     @classmethod
-    def from_frame(
-        cls, frame: Any, between: str = "linear", *, beyond: str = "nan", monotone: str = "check"
-    ) -> Self:
+    def from_frame(cls, frame: Any, between: str = "linear", *, beyond: str = "nan", monotone: str = "check") -> Self:
         """Take a pandas frame with one row per time and one column per individual, the index holding the times.
 
         That is what pycox's ``predict_surv_df`` and lifelines' ``predict_survival_function`` return. The
@@ -171,9 +169,7 @@ class SurvivalCurves:
         try:
             grids = [as_times(function.x, f"x of function {i}") for i, function in enumerate(several)]
             # scikit-survival scales by `a` and shifts by `b`
-            rows = [
-                getattr(f, "a", 1.0) * np.asarray(f.y, dtype=np.float64) + getattr(f, "b", 0.0) for f in several
-            ]
+            rows = [getattr(f, "a", 1.0) * np.asarray(f.y, dtype=np.float64) + getattr(f, "b", 0.0) for f in several]
         except AttributeError:
             raise InputError("functions must be step functions with attributes x and y") from None
         same = all(grid is grids[0] or np.array_equal(grid, grids[0]) for grid in grids)
@@ -185,10 +181,7 @@ class SurvivalCurves:
                 if union.size == 0:
                     raise InputError("functions have no time in common; beyond='hold' extends their last values")
             padded = [np.concatenate(([1.0], row)) for row in rows]
-            rows = [
-                row[np.searchsorted(grid, union, side="right")]
-                for grid, row in zip(grids, padded, strict=True)
-            ]
+            rows = [row[np.searchsorted(grid, union, side="right")] for grid, row in zip(grids, padded, strict=True)]
         return cls(np.stack(rows), union, "step", beyond=beyond)
 
     # What it tells
@@ -251,7 +244,7 @@ class SurvivalCurves:
         return Reading(lower, weight, self.between == "constant-hazard")
 
     def __len__(self) -> int:
-        return self.probabilities.shape[0]
+        return int(self.probabilities.shape[0])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -279,9 +272,7 @@ class SurvivalCurves:
             f"beyond={self.beyond!r}, {self.probabilities.dtype})"
         )
 
-    def _set(
-        self, probabilities: FloatArray, times: NDArray[np.float64], between: str, beyond: str
-    ) -> None:
+    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], between: str, beyond: str) -> None:
         shown = probabilities.view()  # the user's own array stays writeable
         shown.flags.writeable = False
         object.__setattr__(self, "probabilities", shown)
@@ -324,7 +315,9 @@ def _check_probabilities(matrix: FloatArray, times: NDArray[np.float64], *, chec
                 row, column = np.unravel_index(int(np.argmax(block)), block.shape)
                 first = (start + int(row), int(column))
         if first is not None:
-            raise InputError(f"{name} must be {rule}: {count} values are not, the first {_locate(matrix, times, *first)}")
+            raise InputError(
+                f"{name} must be {rule}: {count} values are not, the first {_locate(matrix, times, *first)}"
+            )
 
 
 def _rises(block: FloatArray, tolerance: float) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ DEFAULT_EPSILON = 1e-7
 
 
 class Loss(ABC):
-    """The cost of predicting survival :math:`\\pi`, for one who is event-free and one who is not; lower is better.
+    r"""The cost of predicting survival :math:`\pi`, for one who is event-free and one who is not; lower is better.
 
     To add a loss, subclass, give `name` and the two methods, and put the class into `LOSSES`. It then runs in NumPy
     for input of any size; `kernel` is the number of its compiled twin, where there is one.

@@ -51,9 +51,7 @@ class Outcomes:
     event: NDArray[np.bool_]
     censoring_time: NDArray[np.float64] | None = None
 
-    def __init__(
-        self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None) -> None:
         checked_time = as_vector(time, "time")
         if checked_time.size == 0:
             raise InputError("time is empty: outcomes need at least one individual")
@@ -292,9 +290,7 @@ class Outcomes:
             parts.append("censoring_time unknown")
         elif n:
             lost = int(self.dropped_out.sum())
-            parts.append(
-                f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})"
-            )
+            parts.append(f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})")
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
         return f"Outcomes({', '.join(parts)})"
 

@@ -82,8 +82,8 @@ class ScoreCurve:
     ) -> IntegratedScore:
         r"""Return the mean score over a range of time, :math:`\frac{1}{b - a}\int_a^b s(t)\,dt`.
 
-        The curve is taken as linear between the evaluation times, for which the trapezoid rule is exact, also for limits
-        between them.
+        The curve is taken as linear between the evaluation times, for which the trapezoid rule is exact, also
+        for limits between them.
 
         Parameters
         ----------
@@ -117,15 +117,14 @@ class ScoreCurve:
         weights = trapezoid_weights(self.times, lower, upper)
         missing = np.isnan(self.scores) & (weights > 0)
         if missing.any():
-            stop = int(np.argmax(missing)) - 1
+            first_missing = int(np.argmax(missing))
+            told = f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
+            told += f"{self.times[first_missing]:g} ({'; '.join(self.undefined)})"
             if nan == "raise":
-                raise InputError(
-                    f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
-                    f"{self.times[stop + 1]:g} ({'; '.join(self.undefined)}); choose a smaller upper, or nan='stop'"
-                )
-            if stop < 0 or self.times[stop] <= lower:
-                raise InputError(f"nothing to integrate: the score is NaN from {self.times[stop + 1]:g} on")
-            upper = float(self.times[stop])
+                raise InputError(f"{told}; choose a smaller upper, or nan='stop'")
+            if first_missing == 0 or self.times[first_missing - 1] <= lower:
+                raise InputError(f"{told}; nothing is left to integrate")
+            upper = float(self.times[first_missing - 1])
             weights = trapezoid_weights(self.times, lower, upper)
         used = weights > 0
         value = float(weights[used] @ self.scores[used]) / (upper - lower)

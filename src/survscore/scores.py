@@ -197,13 +197,11 @@ def score_all(
         raise InputError("losses and weightings are sequences; put a single one into a list")
     if not losses or not weightings:
         raise InputError("losses and weightings must not be empty")
-    return _score(
-        y, curves, [as_loss(loss) for loss in losses], [as_weighting(w, y) for w in weightings], times
-    )
+    return _score(y, curves, [as_loss(loss) for loss in losses], [as_weighting(w, y) for w in weightings], times)
 
 
 def default_times(y: Outcomes, curves: SurvivalCurves) -> NDArray[np.float64]:
-    """Return equidistant times from 0 to where 5 % of the individuals are still followed, within the predictions' reach.
+    """Return equidistant times from 0 to where 5 % of the individuals are still followed, within the curves' reach.
 
     A score further out rests on few individuals; whoever wants it names the times.
     """
@@ -321,7 +319,8 @@ def _undefined(
 
 def _warn(reasons: Sequence[dict[str, int]], weightings: Sequence[Weighting]) -> None:
     told = [
-        f"{weighting}: " + ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in reason_counts.items())
+        f"{weighting}: "
+        + ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in reason_counts.items())
         for weighting, reason_counts in zip(weightings, reasons, strict=True)
         if reason_counts
     ]

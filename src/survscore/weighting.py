@@ -26,8 +26,8 @@ class RowWeights:
     """The weights of n individuals at m times, as ranges.
 
     Individual i is event-free and counted at the times before ``free_stop[i]``, with weight ``free_weight[j]``; it has
-    had the event and is counted from there to ``event_stop[i]``, with weight ``event_weight[i]``; otherwise its weight is 0.
-    Where G depends on the individual, `free_weight` is None and the weight is 1/G_i(t) from `censoring`,
+    had the event and is counted from there to ``event_stop[i]``, with weight ``event_weight[i]``; otherwise its
+    weight is 0. Where G depends on the individual, `free_weight` is None and the weight is 1/G_i(t) from `censoring`,
     at most `max_weight`.
     """
 
@@ -160,10 +160,10 @@ class IPCW(Weighting):
     Parameters
     ----------
     censoring : optional
-        Where G comes from. ``"kaplan-meier"`` (default): Kaplan-Meier of the scored outcomes. `Outcomes`: Kaplan-Meier of
-        these, for example the training data. `SurvivalCurves`: the curves of any censoring model, one per
-        scored individual. ``"known"``: the step function :math:`1\{C^*_i > t\}`. A function of time, or any
-        `CensoringDistribution`.
+        Where G comes from. ``"kaplan-meier"`` (default): Kaplan-Meier of the scored outcomes. `Outcomes`:
+        Kaplan-Meier of these, for example the training data. `SurvivalCurves`: the curves of any censoring
+        model, one per scored individual. ``"known"``: the step function :math:`1\{C^*_i > t\}`. A function of
+        time, or any `CensoringDistribution`.
     max_weight : float, optional
         Larger weights are set to this. 1 gives the unweighted score of those not censored (eq:ipcw_admin_n).
     normalize : {"weights", "n"}, default "weights"
@@ -196,9 +196,7 @@ class IPCW(Weighting):
             _check_administrative(outcomes, "'known' censoring", "IPCW(max_weight=1) gives the same weights")
         event_weight = inverse(censoring.before(outcomes), cap)
         free_weight = None if censoring.curves is not None else inverse(censoring.at(index.times), cap)
-        return RowWeights(
-            index.before_time, index.end_if_event, event_weight, free_weight, censoring.curves, cap
-        )
+        return RowWeights(index.before_time, index.end_if_event, event_weight, free_weight, censoring.curves, cap)
 
     def __str__(self) -> str:
         scored = self.censoring == "kaplan-meier"
@@ -210,9 +208,7 @@ class IPCW(Weighting):
         return f"ipcw ({', '.join(settings)})"
 
 
-WEIGHTINGS: dict[str, type[Weighting]] = {
-    weighting.name: weighting for weighting in (Uncensored, Administrative, IPCW)
-}
+WEIGHTINGS: dict[str, type[Weighting]] = {weighting.name: weighting for weighting in (Uncensored, Administrative, IPCW)}
 
 
 def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting:
@@ -246,7 +242,7 @@ def choices_that_fit(outcomes: Outcomes) -> str:
 def select(
     condition: NDArray[np.bool_], chosen: NDArray[np.int32] | int, otherwise: NDArray[np.int32] | int
 ) -> NDArray[np.int32]:
-    """Return `chosen` where the condition holds: `numpy.where` by arithmetic, ten times as fast on random conditions."""
+    """Return `chosen` where the condition holds: `numpy.where` by arithmetic, much faster on random conditions."""
     result = np.multiply(condition, chosen - np.int32(otherwise), dtype=np.int32)
     result += np.int32(otherwise)
     return result
@@ -274,7 +270,7 @@ def _check_administrative(outcomes: Outcomes, subject: str, alternative: str) ->
             hint = f"; the gaps are at most {gap:.1g}: if that is rounding, set time to censoring_time there"
         raise InputError(
             f"{subject} needs everybody without event to be followed up to their censoring_time: "
-            f"{plural(int(lost.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at position {first} "
-            f"(time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}){hint}; "
+            f"{plural(int(lost.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at position "
+            f"{first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}){hint}; "
             "IPCW() weights for drop-out"
         )

@@ -1,0 +1,124 @@
+"""Time and memory of calls, and of fresh processes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FEWEST = 3  # repetitions, however long they take
+PAUSE = 0.005  # seconds between calls: threads of the last one may still wait busily for more work
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call."""
+
+    median: float
+    fastest: float
+    slowest: float
+    repetitions: int
+
+
+def timings(
+    calls: Mapping[str, Callable[[], Any]], *, repetitions: int = 15, budget: float = 5.0
+) -> dict[str, Timing | str]:
+    """Time several calls in turn, so that what else the machine does meets all of them alike.
+
+    Each is called once before (which compiles what needs compiling), then up to `repetitions` times, or for
+    `budget` seconds, but at least three times.
+
+    Returns
+    -------
+    dict of str to Timing
+        Or to a message, for a call that failed.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    failed: dict[str, str] = {}
+    for turn in range(repetitions + 1):
+        for name, call in calls.items():
+            enough = len(seconds[name]) >= FEWEST and sum(seconds[name]) > budget
+            if enough or name in failed:
+                continue
+            time.sleep(PAUSE)
+            try:
+                start = time.perf_counter()
+                call()
+                elapsed = time.perf_counter() - start
+            except Exception as error:  # a peer may refuse the data; the others are still of interest
+                failed[name] = f"failed: {type(error).__name__}: {error}"
+                continue
+            if turn:
+                seconds[name].append(elapsed)
+    found: dict[str, Timing | str] = dict(failed)
+    for name in calls.keys() - failed.keys():
+        values = seconds[name]
+        found[name] = Timing(statistics.median(values), min(values), max(values), len(values))
+    return found
+
+
+def extra_memory(call: Callable[[], Any], repetitions: int = 3) -> int:
+    """Return by how many bytes a call raises this process's memory at its peak, at most over several calls.
+
+    Linux only: the kernel keeps the peak, and resets it on request.
+    """
+    most = 0
+    for _ in range(repetitions):
+        gc.collect()
+        _return_free_memory()
+        Path("/proc/self/clear_refs").write_text("5")  # see proc(5): resets VmHWM
+        before = _memory("VmRSS")
+        call()
+        most = max(most, _memory("VmHWM") - before)
+    return most
+
+
+def _return_free_memory() -> None:
+    """Give freed memory back to the system; the call would otherwise use it, and seem to need none."""
+    with contextlib.suppress(AttributeError):  # not the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _memory(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024
+    raise RuntimeError(f"no {field} in /proc/self/status")
+
+
+def in_fresh_process(*arguments: object, **environment: str) -> Any:
+    """Run ``fresh.py`` and return what it found."""
+    return _run([str(HERE / "fresh.py"), *map(str, arguments)], environment)
+
+
+def import_seconds(module: str, repetitions: int = 7) -> float:
+    """Return the median time of an import in a fresh process."""
+    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+    values = [_run(["-c", code], {}) for _ in range(repetitions + 1)]
+    return statistics.median(values[1:])  # the first one read the files into memory
+
+
+def _run(arguments: list[str], environment: Mapping[str, str]) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        return f"failed: {lines[-1] if lines else f'status {done.returncode}'}"
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,0 +1,108 @@
+"""What is timed of survscore, and the floor: the time it takes to read the predictions at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import survscore as ss
+from data import Data
+
+#: Makes everything ready, and returns what is to be timed.
+Prepare = Callable[[Data], Callable[[], Any]]
+
+FLOOR, FLOOR_VECTORISED = "floor A: one parallel sum over the matrix", "floor B: the same, vectorised"
+ADMINISTRATIVE, KAPLAN_MEIER = "administrative Brier", "Kaplan-Meier IPCW Brier"
+ADMINISTRATIVE_LOG = "administrative log loss"
+TWO, FOUR = "both Briers (administrative, IPCW)", "both Briers, both log losses"
+TWO_BETWEEN, TWO_RAW = "both Briers, between grid points", "both Briers, from raw arrays"
+INDIVIDUAL = "IPCW Brier, individual G (n x m)"
+
+BOTH_WEIGHTINGS = ("administrative", "ipcw")
+
+
+@cache
+def _row_sums(vectorised: bool) -> Callable[[NDArray[Any], NDArray[np.float64]], None]:
+    import numba
+
+    # Only fastmath lets the compiler reorder a sum, which vectorising one means.
+    @numba.njit(parallel=True, fastmath=vectorised)
+    def row_sums(matrix, out):
+        for i in numba.prange(matrix.shape[0]):
+            total = 0.0
+            for j in range(matrix.shape[1]):
+                total += matrix[i, j]
+            out[i] = total
+
+    return row_sums
+
+
+def _floor(vectorised: bool) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Any]:
+        out = np.empty(len(data))
+        return lambda: _row_sums(vectorised)(data.survival, out)
+
+    return prepare
+
+
+def _administrative(data: Data) -> Callable[[], Any]:
+    y, curves = data.outcomes, data.curves
+    return lambda: ss.brier_score(y, curves, weighting="administrative", times=data.grid)
+
+
+def _administrative_log(data: Data) -> Callable[[], Any]:
+    y, curves = data.outcomes, data.curves
+    return lambda: ss.log_loss(y, curves, weighting="administrative", times=data.grid)
+
+
+def _kaplan_meier(data: Data) -> Callable[[], Any]:
+    y, curves = data.outcomes, data.curves
+    return lambda: ss.brier_score(y, curves, weighting="ipcw", times=data.grid)
+
+
+def _two(data: Data) -> Callable[[], Any]:
+    y, curves = data.outcomes, data.curves
+    return lambda: ss.score_all(y, curves, losses=["brier"], weightings=BOTH_WEIGHTINGS, times=data.grid)
+
+
+def _two_between(data: Data) -> Callable[[], Any]:
+    y, curves = data.outcomes, data.curves
+    times = data.grid - data.grid[0] / 2
+    return lambda: ss.score_all(y, curves, losses=["brier"], weightings=BOTH_WEIGHTINGS, times=times)
+
+
+def _two_raw(data: Data) -> Callable[[], Any]:
+    def call() -> Any:
+        y = ss.Outcomes(data.time, data.event, data.censoring_time)
+        curves = ss.SurvivalCurves(data.survival, data.grid)
+        return ss.score_all(y, curves, losses=["brier"], weightings=BOTH_WEIGHTINGS, times=data.grid)
+
+    return call
+
+
+def _four(data: Data) -> Callable[[], Any]:
+    y, curves = data.outcomes, data.curves
+    return lambda: ss.score_all(y, curves, weightings=BOTH_WEIGHTINGS, times=data.grid)
+
+
+def _individual(data: Data) -> Callable[[], Any]:
+    y, curves, weighting = data.outcomes, data.curves, ss.IPCW(data.censoring_curves)
+    return lambda: ss.brier_score(y, curves, weighting=weighting, times=data.grid)
+
+
+FLOORS: dict[str, Prepare] = {FLOOR: _floor(False), FLOOR_VECTORISED: _floor(True)}
+
+OURS: dict[str, Prepare] = {
+    ADMINISTRATIVE: _administrative,
+    KAPLAN_MEIER: _kaplan_meier,
+    TWO: _two,
+    TWO_RAW: _two_raw,
+    TWO_BETWEEN: _two_between,
+    INDIVIDUAL: _individual,
+    ADMINISTRATIVE_LOG: _administrative_log,
+    FOUR: _four,
+}

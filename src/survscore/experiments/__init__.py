@@ -1,0 +1,1 @@
+"""Complete studies that can be run with one command."""

@@ -1,0 +1,6 @@
+"""Simulated data with the truth attached."""
+
+from survscore.simulate._sample import Sample
+from survscore.simulate.constant_hazard import ConstantHazardStudy
+
+__all__ = ["ConstantHazardStudy", "Sample"]

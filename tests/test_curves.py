@@ -1,0 +1,194 @@
+import lifelines
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sksurv.functions import StepFunction
+
+import oracle
+import survscore as ss
+from registry import HALVES, curves_of
+from survscore import _loops
+
+ROWS = [[0.9, 0.5], [0.8, 0.0]]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(curves=curves_of(3), times=st.sets(HALVES, min_size=1), each=st.lists(HALVES, min_size=3, max_size=3))
+def test_reading_agrees_with_the_literal_one(curves, times, each):
+    times = sorted(times)
+    how = (curves.between, curves.beyond)
+    expected = [[oracle.survival_at(curves.times, row, t, *how) for t in times] for row in curves.probabilities]
+    np.testing.assert_allclose(curves.at(times), expected, rtol=1e-14, atol=1e-15)
+    expected = [
+        oracle.survival_before(curves.times, row, t, *how) for row, t in zip(curves.probabilities, each, strict=True)
+    ]
+    np.testing.assert_allclose(curves.before(np.array(each)), expected, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_are_not_copied(dtype):
+    matrix = np.array(ROWS, dtype=dtype)
+    curves = ss.SurvivalCurves(matrix, [1, 2])
+    assert curves.probabilities.dtype == dtype
+    assert np.shares_memory(curves.probabilities, matrix)
+    assert np.shares_memory(curves[:1].probabilities, matrix)
+    assert np.shares_memory(curves.at([1, 2]), matrix)
+    assert matrix.flags.writeable
+    assert not curves.probabilities.flags.writeable
+
+
+def test_torch_tensors_share_their_memory():
+    tensor = torch.tensor(ROWS, requires_grad=True)
+    curves = ss.SurvivalCurves(tensor, torch.tensor([1.0, 2.0]))
+    assert curves.probabilities.dtype == np.float32
+    assert curves.probabilities.ctypes.data == tensor.data_ptr()
+    assert ss.SurvivalCurves(tensor.to(torch.bfloat16), [1, 2]).probabilities.dtype == np.float32
+    assert ss.SurvivalCurves(tensor.half(), [1, 2]).probabilities.dtype == np.float32
+
+
+def test_other_layouts_become_contiguous_rows():
+    turned = np.asfortranarray(ROWS)
+    assert ss.SurvivalCurves(turned, [1, 2]).probabilities.flags.c_contiguous
+    assert ss.SurvivalCurves([[1, 0]], [1, 2]).probabilities.dtype == np.float64
+    assert ss.SurvivalCurves(np.array(ROWS, dtype=">f8"), [1, 2]).probabilities.dtype.isnative
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0.9, np.nan], [0.5, 0.4]], r"without NaN: 1 values are not, the first in row 0 at time 2 \(nan\)"),
+        ([[0.9, 0.8], [0.5, -0.4]], r"between 0 and 1: 1 values are not, the first in row 1 at time 2 \(-0.4\)"),
+        ([[90.0, 80.0], [50.0, 40.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0; are these percentages\?\)"),
+        ([[1 + 1e-7, 0.8]], r"a rounding error: np.clip the predictions"),
+        (
+            [[0.9, 0.8], [0.5, 0.6]],
+            r"survival must be not rising with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); monotone='keep'",
+        ),
+        ([0.9, 0.8], r"must have shape \(individuals, times\), not \(2,\)"),
+        (np.zeros((0, 2)), "no rows"),
+        ([["a", "b"]], "must hold numbers"),
+        ([[0.9, 0.8, 0.7]], "probabilities has 3 columns, but times has length 2"),
+        ([[0.9], [0.8]], "it looks transposed"),
+    ],
+)
+@pytest.mark.parametrize("large", [False, True])
+def test_bad_probabilities_are_named(rows, message, large, monkeypatch):
+    monkeypatch.setattr(_loops, "LARGE_MATRIX", 1 if large else np.inf)
+    with pytest.raises(ss.InputError, match=message):
+        ss.SurvivalCurves(rows, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([2, 1], r"strictly increasing: 1 of 1 steps are not, the first from 2.0 to 1.0 at position 1"),
+        ([1, 1], "strictly increasing"),
+        ([-1, 1], "zero or larger"),
+        ([1, np.inf], "finite"),
+        ([], "times is empty"),
+    ],
+)
+def test_bad_times_are_named(times, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.SurvivalCurves(ROWS, times)
+
+
+@pytest.mark.parametrize("option", ["between", "beyond", "monotone"])
+def test_unknown_options_are_named(option):
+    with pytest.raises(ss.InputError, match=f"{option} must be one of"):
+        ss.SurvivalCurves(ROWS, [1, 2], **{option: "other"})
+
+
+def test_monotone():
+    rising = [[0.5, 0.6, 0.4, 0.5]]
+    kept = ss.SurvivalCurves(rising, [1, 2, 3, 4], monotone="keep")
+    assert kept.probabilities.tolist() == rising
+    enforced = ss.SurvivalCurves(rising, [1, 2, 3, 4], monotone="enforce")
+    assert enforced.probabilities.tolist() == [[0.5, 0.5, 0.4, 0.4]]
+    for monotone in ("keep", "enforce"):
+        with pytest.raises(ss.InputError, match="NaN"):
+            ss.SurvivalCurves([[0.5, np.nan]], [1, 2], monotone=monotone)
+        with pytest.raises(ss.InputError, match="between 0 and 1"):
+            ss.SurvivalCurves([[0.5, 2]], [1, 2], monotone=monotone)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_does_not_count_as_rising(dtype):
+    above = np.nextafter(dtype(0.5), dtype(1))
+    ss.SurvivalCurves(np.array([[0.5, above]], dtype=dtype), [1, 2])
+    with pytest.raises(ss.InputError, match="rising"):
+        ss.SurvivalCurves(np.array([[0.5, dtype(0.5) + 10 * np.finfo(dtype).eps]], dtype=dtype), [1, 2])
+
+
+def test_beyond_the_grid():
+    assert np.isnan(ss.SurvivalCurves(ROWS, [1, 2]).at([2.5])).all()
+    assert ss.SurvivalCurves(ROWS, [1, 2], beyond="hold").at([2.5]).tolist() == [[0.5], [0.0]]
+
+
+def test_picking_individuals():
+    curves = ss.SurvivalCurves(ROWS, [1, 2], "step", beyond="hold")
+    for key in (1, -1, [1], np.array([False, True]), slice(1, 2)):
+        picked = curves[key]
+        assert picked.probabilities.tolist() == [ROWS[1]]
+        assert (picked.between, picked.beyond) == ("step", "hold")
+    assert curves.shape == (2, 2)
+    with pytest.raises(IndexError):
+        curves[2]
+
+
+# From other packages
+
+
+def test_from_a_frame_of_times_by_individuals():
+    frame = pd.DataFrame(np.array(ROWS, dtype=np.float32).T, index=[1.0, 2.0])
+    curves = ss.SurvivalCurves.from_frame(frame)
+    np.testing.assert_array_equal(curves.probabilities, np.array(ROWS, dtype=np.float32))
+    assert np.shares_memory(curves.probabilities, frame.to_numpy())  # as pycox makes it, no copy is needed
+    with pytest.raises(ss.InputError, match="index of frame must be strictly increasing"):
+        ss.SurvivalCurves.from_frame(frame[::-1])
+    with pytest.raises(ss.InputError, match="pandas data frame"):
+        ss.SurvivalCurves.from_frame(np.array(ROWS))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::RuntimeWarning")
+def test_from_lifelines():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(size=50), "T": rng.exponential(size=50), "E": rng.random(50) < 0.7})
+    frame = lifelines.CoxPHFitter().fit(data, "T", "E").predict_survival_function(data)
+    curves = ss.SurvivalCurves.from_frame(frame, "step")
+    assert curves.shape == (50, frame.shape[0])
+    np.testing.assert_allclose(curves.at(frame.index), frame.to_numpy().T)
+
+
+def test_from_step_functions_of_scikit_survival():
+    functions = [
+        StepFunction(np.array([1.0, 2.0]), np.array([0.9, 0.5])),
+        StepFunction(np.array([1.0, 2.0]), np.array([0.8, 0.2])),
+    ]
+    curves = ss.SurvivalCurves.from_step_functions(functions)
+    times = [1.0, 1.5, 2.0]
+    np.testing.assert_array_equal(curves.at(times), [f(times) for f in functions])
+    # S(0) = 1 before the first jump, where scikit-survival's function already has its first value
+    assert curves.at([0.5]).tolist() == [[1.0], [1.0]]
+
+
+def test_step_functions_on_different_grids():
+    functions = [
+        StepFunction(np.array([1.0, 3.0]), np.array([0.9, 0.5])),
+        StepFunction(np.array([2.0]), np.array([0.8])),
+    ]
+    curves = ss.SurvivalCurves.from_step_functions(functions)
+    assert curves.times.tolist() == [1, 2]  # the second says nothing after 2
+    assert curves.probabilities.tolist() == [[0.9, 0.9], [1.0, 0.8]]
+    held = ss.SurvivalCurves.from_step_functions(functions, beyond="hold")
+    assert held.probabilities.tolist() == [[0.9, 0.9, 0.5], [1.0, 0.8, 0.8]]
+
+
+def test_step_functions_that_are_none():
+    with pytest.raises(ss.InputError, match="attributes x and y"):
+        ss.SurvivalCurves.from_step_functions([1, 2])
+    with pytest.raises(ss.InputError, match="empty"):
+        ss.SurvivalCurves.from_step_functions([])

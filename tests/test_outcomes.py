@@ -1,0 +1,307 @@
+import datetime as dt
+import pickle
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate, train_test_split
+from sksurv.util import Surv
+
+import survscore as ss
+
+
+@pytest.fixture
+def y():
+    return ss.Outcomes([2, 5, 3, 4], [1, 0, 1, 0], [4, 5, 8, 6])
+
+
+def assert_same(a, b):
+    np.testing.assert_array_equal(a.time, b.time)
+    np.testing.assert_array_equal(a.event, b.event)
+    np.testing.assert_array_equal(a.censoring_time, b.censoring_time)
+
+
+@pytest.mark.parametrize(
+    "event", [[1, 0], [1.0, 0.0], [True, False], np.array([1, 0], dtype=object), torch.tensor([1, 0])]
+)
+def test_takes_arrays_of_any_kind(event):
+    y = ss.Outcomes(torch.tensor([2.0, 3.0], requires_grad=True), event, pd.Series([3, 3], index=[7, 7]))
+    assert y.event.tolist() == [True, False]
+    assert y.time.dtype == y.censoring_time.dtype == np.float64
+
+
+def test_is_a_read_only_copy():
+    time = np.array([1.0, 2.0])
+    y = ss.Outcomes(time, [1, 0])
+    time[0] = -5
+    assert y.time[0] == 1
+    for array in (y.time, y.event, y[:1].time, y[[0]].event):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(AttributeError):
+        y.time = time
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], []), "time is empty"),
+        (([1, np.nan], [1, 0]), r"time must be finite: 1 of 2 values are not, the first at position 1 \(nan\)"),
+        (([1, np.inf], [1, 0]), "time must be finite"),
+        (([1, -2, -3], [1, 0, 0]), r"time must be zero or larger: 2 of 3 values are not, .* position 1 \(-2.0\)"),
+        (([1, None], [1, 0]), r"time must be without missing values: 1 of 2 .* position 1 \(None\)"),
+        ((["a", "b"], [1, 0]), "time must hold numbers, not <U1"),
+        (([[1, 2]], [1, 0]), r"time must be one-dimensional, not of shape \(1, 2\)"),
+        (([[1], [1, 2]], [1, 0]), "time is ragged"),
+        (([1, 2], [1]), "event has length 1, but time has length 2"),
+        (([1, 2], [1, 2]), r"event must be 0 or 1 \(or boolean\): 1 of 2 values are not, .* position 1 \(2\)"),
+        (([1, 2], [1, np.nan]), "event must be 0 or 1"),
+        (([1, 2], [1, None]), "event must be without missing values"),
+        (([1, 2], ["yes", "no"]), "event must hold booleans or 0 and 1"),
+        (([1, 2], [1, 0], [3]), "censoring_time has length 1"),
+        (([1, 2], [1, 0], [3, np.nan]), "censoring_time must be a number"),
+        (
+            ([1, 9, 9], [1, 1, 0], [3, 4, 5]),
+            r"time must not exceed censoring_time: 2 of 3 do, the first at position 1 \(9.0 > 4.0\)",
+        ),
+        ((np.array(["2017-01-01"], dtype="M8[D]"), [1]), "time holds dates; use Outcomes.from_dates"),
+        ((np.array([3], dtype="m8[D]"), [1]), "time holds time differences"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.Outcomes(*arguments)
+
+
+def test_infinite_censoring_time_means_never_censored():
+    assert not ss.Outcomes([3.0], [1], [np.inf]).dropped_out.any()
+
+
+def test_dropped_out(y):
+    assert y.dropped_out.tolist() == [False, False, False, True]
+    assert "1 drop-out" in repr(y)
+    with pytest.raises(ss.InputError, match="needs censoring_time"):
+        _ = ss.Outcomes([1], [0]).dropped_out
+
+
+def test_picking_keeps_every_field(y):
+    mask = np.array([True, False, True, False])
+    expected = ss.Outcomes([2, 3], [1, 1], [4, 8])
+    for key in (mask, [0, 2], np.array([0, 2]), slice(0, 4, 2), pd.Series(mask), (mask, ...)):
+        assert_same(y[key], expected)
+    assert_same(y[2], ss.Outcomes([3], [1], [8]))
+    assert_same(y[-1], ss.Outcomes([4], [0], [6]))
+    assert len(y[[]]) == 0
+    assert [len(one) for one in y] == [1, 1, 1, 1]
+    with pytest.raises(IndexError):
+        y[4]
+    with pytest.raises(IndexError):
+        y[np.array([[0, 1]])]
+
+
+def test_concatenate_keeps_every_field(y):
+    assert_same(ss.Outcomes.concatenate([y[:1], y[1:]]), y)
+    without = ss.Outcomes([1], [0])
+    assert ss.Outcomes.concatenate([without, without]).censoring_time is None
+    with pytest.raises(ss.InputError, match="1 of 2 have one"):
+        ss.Outcomes.concatenate([y, without])
+    with pytest.raises(ss.InputError, match="empty"):
+        ss.Outcomes.concatenate([])
+
+
+def test_pickles_and_becomes_an_array(y):
+    assert_same(pickle.loads(pickle.dumps(y)), y)
+    array = np.asarray(y)
+    assert array.dtype.names == ("event", "time")
+    assert_same(ss.Outcomes.from_structured(array, censoring_time=y.censoring_time), y)
+
+
+# Data frames
+
+
+FRAME = {"t": [2, 5, 3], "d": [True, False, True], "c": [4.0, 5.0, 8.0]}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        lambda data: pd.DataFrame(data, index=[5, 5, 1]).convert_dtypes(),
+        pl.DataFrame,
+        lambda data: pl.DataFrame(data).lazy(),
+        pa.table,
+        lambda data: duckdb.from_arrow(pa.table(data)),
+    ],
+    ids=["pandas", "pandas-nullable", "polars", "polars-lazy", "pyarrow", "duckdb"],
+)
+def test_from_frame(make):
+    y = ss.Outcomes.from_frame(make(FRAME), time="t", event="d", censoring_time="c")
+    assert_same(y, ss.Outcomes(FRAME["t"], FRAME["d"], FRAME["c"]))
+
+
+def test_from_frame_names_what_is_wrong():
+    frame = pl.DataFrame({"t": [1, None], "d": [1, 0]})
+    with pytest.raises(ss.InputError, match=r"event: there is no column 'x'; the columns are \['t', 'd'\]"):
+        ss.Outcomes.from_frame(frame, time="t", event="x")
+    with pytest.raises(ss.InputError, match="time: column 't' has 1 missing value"):
+        ss.Outcomes.from_frame(frame, time="t", event="d")
+    with pytest.raises(ss.InputError, match="frame must be a data frame, not list"):
+        ss.Outcomes.from_frame([1, 2], time="t", event="d")
+
+
+def test_from_structured():
+    array = Surv.from_arrays([True, False], [3.0, 4.0], name_event="dead", name_time="days")
+    y = ss.Outcomes.from_structured(array)
+    assert y.event.tolist() == [True, False]
+    assert y.time.tolist() == [3, 4]
+    for bad in (np.zeros(3), np.zeros(2, dtype=[("a", float), ("b", float)]), [1, 2]):
+        with pytest.raises(ss.InputError, match="structured"):
+            ss.Outcomes.from_structured(bad)
+
+
+# Dates
+
+
+def test_from_dates_applies_every_rule():
+    y = ss.Outcomes.from_dates(
+        start=["2017-01-01", "2017-01-01", "2017-01-19", "2017-01-29", "2017-01-01"],
+        event_date=["2017-01-11", None, "2017-02-10", None, "2017-01-29"],
+        cutoff="2017-01-29",
+    )
+    # an event, none, one after the cut-off, a start on the cut-off, an event on the cut-off
+    assert y.time.tolist() == [10, 28, 10, 0, 28]
+    assert y.event.tolist() == [True, False, False, False, True]
+    assert y.censoring_time.tolist() == [28, 28, 10, 0, 28]
+    assert not y.dropped_out.any()
+
+
+def test_from_dates_recognises_drop_outs():
+    y = ss.Outcomes.from_dates(
+        start=["2017-01-01"] * 5,
+        event_date=[None, None, None, "2017-01-20", "2017-03-01"],
+        cutoff="2017-01-29",
+        last_seen=["2017-01-11", "2017-02-15", None, "2017-01-05", "2017-01-11"],
+    )
+    # lost; seen after the cut-off; unknown, so followed up; an event that was seen all the same; lost, late event
+    assert y.time.tolist() == [10, 28, 28, 19, 10]
+    assert y.event.tolist() == [False, False, False, True, False]
+    assert y.dropped_out.tolist() == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize(("unit", "expected"), [("D", 14), ("W", 2), ("h", 336), ("min", 20160), ("s", 1209600)])
+def test_from_dates_units(unit, expected):
+    y = ss.Outcomes.from_dates(["2020-01-01"], [None], "2020-01-15", unit=unit)
+    assert y.time.tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"),
+        pd.to_datetime(pd.Series(["2020-01-01", "2020-01-02"], index=[9, 3])),
+        pl.Series([dt.date(2020, 1, 1), dt.date(2020, 1, 2)]),
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 2, 0, 0)],
+        pa.array([dt.date(2020, 1, 1), dt.date(2020, 1, 2)]),
+        ["2020-01-01", "2020-01-02T00:00:00"],
+    ],
+    ids=["numpy", "pandas", "polars", "datetime", "pyarrow", "text"],
+)
+def test_from_dates_takes_dates_of_any_kind(start):
+    y = ss.Outcomes.from_dates(start, [None, None], dt.date(2020, 1, 11))
+    assert y.time.tolist() == [10, 9]
+
+
+def test_from_dates_with_time_zones():
+    start = pd.to_datetime(["2020-01-01T00:00+00:00"]).tz_convert("Europe/Oslo")
+    y = ss.Outcomes.from_dates(start, [pd.NaT], pd.Timestamp("2020-01-02T00:00+01:00"), unit="h")
+    assert y.time.tolist() == [23]
+    with pytest.raises(ss.InputError, match="must all have a time zone, or none: only start has one"):
+        ss.Outcomes.from_dates(start, [None], "2020-01-02")
+
+
+def test_from_dates_with_a_cutoff_for_each():
+    y = ss.Outcomes.from_dates(["2020-01-01", "2020-01-01"], [None, None], ["2020-01-02", "2020-01-04"])
+    assert y.censoring_time.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"start": ["2017-01-01", None]}, "start must be given for everybody: 1 of 2 are not, .* position 1"),
+        ({"start": ["2017-01-01", "soon"]}, r"start must be dates \(text as 2017-01-29\): 1 of 2 .* \(soon\)"),
+        ({"start": [20170101, 20170102]}, "start must hold dates, not numbers; for yyyymmdd use"),
+        ({"start": ["2017-01-01"]}, "event_date has length 2, but start has length 1"),
+        ({"start": [["2017-01-01", "2017-01-01"]]}, "one-dimensional"),
+        ({"event_date": ["2016-12-31", None]}, r"event_date must be on or after start: 1 of 2 .* \(2016-12-31"),
+        ({"last_seen": ["2016-12-31", None]}, "last_seen must be on or after start"),
+        ({"last_seen": ["2016-12-31"]}, "last_seen has length 1"),
+        (
+            {"cutoff": "2017-01-01"},
+            r"1 individual of 2 with a start after the cut-off, .* position 1 .*late_starts='drop'",
+        ),
+        ({"cutoff": 20170129}, "cutoff must hold dates, not numbers"),
+        ({"cutoff": ["2017-01-29"] * 3}, "cutoff has length 3, but start has length 2"),
+        ({"event_date": ["2017-03-01", None], "last_seen": ["2016-01-01", None]}, "last_seen must be on or after"),
+        ({"cutoff": None}, "cutoff must be given"),
+        ({"unit": "M"}, "unit must be one of 'D', 'W', 'h', 'min', 's', not 'M'"),
+        ({"late_starts": "ignore"}, "late_starts must be one of 'raise', 'drop'"),
+    ],
+)
+def test_from_dates_names_what_is_wrong(change, message):
+    arguments = {"start": ["2017-01-01", "2017-01-02"], "event_date": [None, None], "cutoff": "2017-01-29"} | change
+    with pytest.raises(ss.InputError, match=message):
+        ss.Outcomes.from_dates(**arguments)
+
+
+def test_from_dates_drops_late_starts_when_asked():
+    with pytest.warns(UserWarning, match="left out 1 individual of 2 with a start after the cut-off"):
+        y = ss.Outcomes.from_dates(["2017-01-01", "2017-02-01"], [None, None], "2017-01-29", late_starts="drop")
+    assert y.time.tolist() == [28]
+
+
+# As y in scikit-learn
+
+
+class Constant(BaseEstimator):
+    """Predicts the same curve for all; the smallest thing that scikit-learn can search over."""
+
+    def __init__(self, level=0.5):
+        self.level = level
+
+    def fit(self, X, y):
+        assert isinstance(y, ss.Outcomes)
+        assert y.censoring_time is not None
+        self.n_seen_ = len(y)
+        return self
+
+    def score(self, X, y):
+        curves = ss.SurvivalCurves(np.full((len(X), 1), self.level), [3.0])
+        return -float(ss.brier_score(y, curves, weighting="administrative", times=[3]).scores[0])
+
+
+@pytest.fixture
+def many():
+    rng = np.random.default_rng(0)
+    star, end = rng.exponential(10, 60), rng.uniform(4, 10, 60)
+    return rng.normal(size=(60, 2)), ss.Outcomes(np.minimum(star, end), star <= end, end)
+
+
+def test_train_test_split(many):
+    X, y = many
+    X_train, X_test, y_train, y_test, where, _ = train_test_split(X, y, np.arange(60), random_state=0)
+    assert len(X_train) == len(y_train) == 45
+    assert len(X_test) == len(y_test) == 15
+    assert_same(y_train, y[where])
+
+
+def test_cross_validate_and_grid_search(many):
+    X, y = many
+    scores = cross_validate(Constant(), X, y, cv=KFold(3))["test_score"]
+    assert scores.shape == (3,)
+    search = GridSearchCV(Constant(), {"level": [0.0, 0.7]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"level": 0.7}

@@ -1,0 +1,74 @@
+"""Agreement with independent packages, each convention converted in the open.
+
+The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sksurv.metrics import brier_score as sksurv_brier_score
+from sksurv.util import Surv
+
+import survscore as ss
+
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
+DATASETS = REFERENCE["datasets"]
+every_dataset = pytest.mark.parametrize("data", DATASETS.values(), ids=DATASETS.keys())
+
+
+def outcomes(data):
+    return ss.Outcomes(data["time"], data["event"], data.get("censoring_time"))
+
+
+@every_dataset
+@pytest.mark.parametrize("model", ["a", "b"])
+@pytest.mark.parametrize("normalize", ["n", "weights"])
+def test_brier_of_riskregression_and_pec(data, model, normalize):
+    # Both divide by n and weight by 1/G(T-); with Kaplan-Meier of the scored data the weights sum to n anyway.
+    curves = ss.SurvivalCurves(data[f"model_{model}"], data["times"])
+    got = ss.brier_score(outcomes(data), curves, weighting=ss.IPCW(normalize=normalize), times=data["times"]).scores
+    np.testing.assert_allclose(got, data["results"][f"brier_{model}"]["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(got, data["results"]["pec"][model], rtol=1e-12)
+
+
+@every_dataset
+def test_null_model_of_riskregression(data):
+    null = np.tile(data["results"]["null_survival"], (len(data["time"]), 1))
+    curves = ss.SurvivalCurves(null, data["times"])
+    got = ss.brier_score(outcomes(data), curves, weighting="ipcw", times=data["times"]).scores
+    np.testing.assert_allclose(got, data["results"]["brier_null"]["estimate"], rtol=1e-12)
+
+
+@every_dataset
+def test_censoring_kaplan_meier_of_prodlim(data):
+    y = outcomes(data)
+    G = ss.KaplanMeierCensoring(y)
+    expected = data["results"]["censoring_km"]
+    np.testing.assert_allclose(G.at(data["times"]), expected["prodlim_at_times"], rtol=1e-13)
+    np.testing.assert_allclose(G.before(y), expected["prodlim_left_at_time"], rtol=1e-13)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_brier_of_scikit_survival(ties):
+    """It weights events by 1/G(T), not 1/G(T-), divides by n, and fits G on training data."""
+    rng = np.random.default_rng(3)
+    n = 400
+    star, end = rng.exponential(10, n), rng.uniform(2, 20, n)
+    if ties:
+        star, end = np.ceil(star), np.ceil(end)
+    time, event = np.minimum(star, end), star <= end
+    times = np.array([1.5, 4.0, 7.5, 12.0])
+    survival = np.exp(-times / rng.uniform(5, 15, (n, 1)))
+    structured = Surv.from_arrays(event, time)
+    _, theirs = sksurv_brier_score(structured, structured, survival, times)
+
+    y = ss.Outcomes(time, event)
+    right = ss.CensoringFunction(ss.KaplanMeierCensoring(y).at)  # no left limit given: G(T) stands in for G(T-)
+    curves = ss.SurvivalCurves(survival, times)
+    ours = ss.brier_score(y, curves, weighting=ss.IPCW(right, normalize="n"), times=times).scores
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    default = ss.brier_score(y, curves, weighting="ipcw", times=times).scores
+    # without ties G does not jump at event times, and the conventions agree
+    assert (np.abs(default - theirs).max() > 1e-3) == ties

@@ -1,0 +1,112 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+import survscore as ss
+from survscore.results import trapezoid_weights
+
+mpl.use("agg")
+
+Y = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
+CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4])
+
+
+@pytest.fixture
+def curve():
+    return ss.brier_score(Y, CURVES, weighting="administrative", times=[0, 1, 2.5, 4])
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    times=st.sets(st.integers(0, 40), min_size=2, max_size=9).map(lambda s: np.array(sorted(s)) / 4),
+    shares=st.tuples(st.floats(0, 1), st.floats(0, 1)).filter(lambda s: s[0] < s[1]),
+    seed=st.integers(0, 99),
+)
+def test_trapezoid_is_exact_between_knots_too(times, shares, seed):
+    values = np.random.default_rng(seed).random(times.size)
+    lower, upper = (times[0] + share * (times[-1] - times[0]) for share in shares)
+    upper = min(upper, times[-1])
+    got = trapezoid_weights(times, lower, upper) @ values
+    np.testing.assert_allclose(got, oracle.integral(times, values, lower, upper), rtol=1e-10, atol=1e-12)
+
+
+def test_integrated_is_the_mean_over_the_range(curve):
+    whole = curve.integrated()
+    assert (whole.lower, whole.upper) == (0, 4)
+    np.testing.assert_allclose(float(whole), np.trapezoid(curve.scores, curve.times) / 4)
+    np.testing.assert_allclose(
+        curve.integrated(1, 3).value, oracle.integral(curve.times, curve.scores, 1, 3) / 2, rtol=1e-14
+    )
+    assert "mean over [1, 3]" in repr(curve.integrated(1, 3))
+    assert whole.settings["weighting"] == "administrative"
+
+
+@pytest.mark.parametrize("limits", [(-1, 2), (0, 5), (2, 2), (3, 1), (np.nan, 2)])
+def test_integrated_stays_within_what_was_scored(curve, limits):
+    with pytest.raises(ss.InputError, match="0 <= lower < upper <= 4, the range of times scored"):
+        curve.integrated(*limits)
+
+
+def test_integrated_does_not_cross_nan():
+    with pytest.warns(ss.UndefinedScoreWarning):
+        curve = ss.brier_score(Y, CURVES, weighting="administrative", times=[0, 2, 4, 5, 6])
+    with pytest.raises(
+        ss.InputError, match=r"NaN at 2 times within \[0, 6\], the first 5 \(the predictions end at 4\)"
+    ):
+        curve.integrated()
+    stopped = curve.integrated(nan="stop")
+    assert (stopped.lower, stopped.upper) == (0, 4)
+    assert stopped.value == curve.integrated(0, 4).value
+    with pytest.raises(ss.InputError, match="nothing is left to integrate"):
+        curve.integrated(4.5, 6, nan="stop")
+    with pytest.raises(ss.InputError, match="nan must be one of"):
+        curve.integrated(nan="skip")
+
+
+def test_to_frame(curve):
+    frame = curve.to_frame()
+    assert frame.columns.tolist() == ["loss", "weighting", "time", "score", "n_effective"]
+    assert frame.shape == (4, 5)
+    np.testing.assert_array_equal(frame["score"], curve.scores)
+    assert (frame["weighting"] == "administrative").all()
+
+
+def test_effective_n(curve):
+    assert curve.n_effective.tolist() == [3, 3, 3, 2]
+    weights = ss.brier_score(Y, CURVES, weighting="ipcw", times=[4], reduce=False).weights[:, 0]
+    result = ss.brier_score(Y, CURVES, weighting="ipcw", times=[4])
+    np.testing.assert_allclose(result.n_effective, weights.sum() ** 2 / (weights**2).sum())
+
+
+def test_repr_states_the_settings(curve):
+    assert repr(curve) == (
+        "ScoreCurve(brier, administrative, 4 times from 0 to 4, n=3, effective n 3 to 2, "
+        "score 0 to 0.25, lower is better)"
+    )
+    capped = ss.brier_score(Y, CURVES, weighting=ss.IPCW(max_weight=10, normalize="n"), times=[1])
+    assert "ipcw (Kaplan-Meier of the scored outcomes, max_weight=10, divided by n)" in repr(capped)
+    assert capped.settings["max_weight"] == 10
+    assert capped.settings["normalize"] == "n"
+    assert capped.settings["survscore"] == ss.__version__
+
+
+def test_plot(curve):
+    from matplotlib import pyplot as plt
+
+    display = curve.plot(label="model")
+    np.testing.assert_array_equal(display.line_.get_ydata(), curve.scores)
+    assert display.ax_.get_title() == "administrative"
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["model"]
+    again = curve.plot(ax=display.ax_, color="red")
+    assert again.ax_ is display.ax_
+    assert again.figure_ is display.figure_
+    assert len(display.ax_.lines) == 2
+    plt.close("all")
+
+
+def test_results_are_frozen(curve):
+    with pytest.raises(AttributeError):
+        curve.scores = None

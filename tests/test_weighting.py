@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+import survscore as ss
+
+CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4])
+ADMINISTRATIVE = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
+DROPPED_OUT = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 9, 6])
+UNKNOWN = ss.Outcomes([2, 3, 4], [1, 0, 1])
+
+
+def score(y, weighting=None, times=(1, 4)):
+    return ss.brier_score(y, CURVES, weighting=weighting, times=times)
+
+
+@pytest.mark.parametrize(
+    ("y", "weighting", "message"),
+    [
+        (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' fits these data; IPCW.* is possible"),
+        (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if the data end on a known date"),
+        (DROPPED_OUT, None, "'administrative' can't be used, since 1 individual dropped out"),
+        (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* IPCW\(\)"),
+        (
+            DROPPED_OUT,
+            "administrative",
+            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); IPCW\(\)",
+        ),
+        (
+            ADMINISTRATIVE,
+            "uncensored",
+            r"status up to the last time, 4: 1 individual of 3 were censored before, .* position 1 \(time 3\). "
+            "All censoring times are known, so 'administrative' fits",
+        ),
+        (UNKNOWN, ss.IPCW("known"), r"'known' censoring needs outcomes with censoring_time .*IPCW\(max_weight=1\)"),
+        (DROPPED_OUT, ss.IPCW("known"), "'known' censoring needs everybody without event to be followed"),
+        (UNKNOWN, "ipwc", "weighting must be one of 'uncensored', 'administrative', 'ipcw', not 'ipwc'"),
+        (UNKNOWN, 3, "weighting must be one of"),
+        (UNKNOWN, ss.IPCW(CURVES[:2]), "censoring curves has length 2, but outcomes has length 3"),
+    ],
+)
+def test_refusals_name_the_alternative(y, weighting, message):
+    with pytest.raises(ss.InputError, match=message):
+        score(y, weighting)
+
+
+def test_rounding_is_recognised_among_drop_outs():
+    y = ss.Outcomes([2, 3], [1, 0], [5, 3 + 1e-12])
+    with pytest.raises(ss.InputError, match="gaps are at most 1e-12: if that is rounding, set time to censoring_time"):
+        ss.brier_score(y, CURVES[:2], weighting="administrative")
+
+
+def test_uncensored_takes_those_followed_to_the_last_time():
+    y = ss.Outcomes([2, 4, 4], [1, 0, 1])
+    expected = [(0.1**2 * 3) / 3, (0.5**2 * 3) / 3]
+    np.testing.assert_allclose(score(y, "uncensored").scores, expected)
+
+
+def test_without_censoring_no_weighting_is_needed():
+    assert score(ss.Outcomes([2, 3, 4], [1, 1, 1])).weighting == "uncensored"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_weight": 0.5}, "max_weight must be at least 1"),
+        ({"max_weight": np.nan}, "max_weight must be at least 1"),
+        ({"normalize": "sum"}, "normalize must be one of 'weights', 'n'"),
+        ({"censoring": "cox"}, "censoring must be 'kaplan-meier', 'known', Outcomes .* not 'cox'"),
+        ({"censoring": None}, "censoring must be"),
+    ],
+)
+def test_ipcw_refuses_bad_settings_at_once(arguments, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.IPCW(**arguments)
+
+
+def test_settings_are_told():
+    told = [
+        str(weighting)
+        for weighting in (
+            ss.Administrative(),
+            ss.IPCW(),
+            ss.IPCW(UNKNOWN, max_weight=100),
+            ss.IPCW(CURVES, normalize="n"),
+            ss.IPCW("known"),
+            ss.IPCW(np.exp),
+        )
+    ]
+    assert told == [
+        "administrative",
+        "ipcw (Kaplan-Meier of the scored outcomes)",
+        "ipcw (Kaplan-Meier of 3 given outcomes, max_weight=100)",
+        "ipcw (individual censoring curves, divided by n)",
+        "ipcw (known censoring times)",
+        "ipcw (a given function)",
+    ]
+
+
+def test_administrative_counts_those_censored_at_exactly_t():
+    # T = t = C* without event: event-free for the administrative score, unknown for IPCW
+    y = ss.Outcomes([3.0, 3.0], [0, 1], [3, 3])
+    curves = ss.SurvivalCurves([[0.7], [0.7]], [3.0])
+    administrative = ss.brier_score(y, curves, weighting="administrative", times=[3])
+    np.testing.assert_allclose(administrative.scores, (0.3**2 + 0.7**2) / 2)
+    without_censored = ss.brier_score(y, curves, weighting=ss.IPCW("known"), times=[3])
+    np.testing.assert_allclose(without_censored.scores, 0.7**2)
