@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := benchmarks/.venv
-TESTS ?= tests src
+TESTS ?= tests src docs
 
 .PHONY: demo test lint types bench docs clean
 

@@ -18,7 +18,7 @@ class ConstantHazardStudy:
 
     At each grid time the event happens with probability `hazard` to those still event-free, so
     :math:`S(\tau_j) = (1 - h)^j`; :math:`C^*` is uniform on (0, `end`], independent of the event time. The only
-    covariate is a monotone function of :math:`C^*`: it says nothing about the event, and everything about the censoring.
+    covariate is a monotone function of :math:`C^*`: it says nothing about the event, all about the censoring.
 
     Parameters
     ----------

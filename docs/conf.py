@@ -1,0 +1,19 @@
+"""Sphinx settings."""
+
+from survscore import __version__
+
+project = "survscore"
+copyright = "2026, the survscore developers"
+version = release = __version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc"]
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+numpydoc_class_members_toctree = False
+exclude_patterns = ["_build"]
+html_theme = "pydata_sphinx_theme"
+html_title = "survscore"
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
