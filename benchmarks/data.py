@@ -57,7 +57,7 @@ class Data:
 
     @cached_property
     def survival_by_time(self) -> NDArray[np.float32]:
-        """Times x individuals, contiguous: pycox's layout."""
+        """Times x individuals, contiguous: the order in which pycox reads."""
         return np.ascontiguousarray(self.survival.T)
 
     @cached_property

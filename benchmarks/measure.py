@@ -11,14 +11,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 FEWEST = 3  # repetitions, however long they take
-PAUSE = 0.005  # seconds between calls: threads of the last one may still wait busily for more work
 
 
 @dataclass(frozen=True)
@@ -32,12 +31,13 @@ class Timing:
 
 
 def timings(
-    calls: Mapping[str, Callable[[], Any]], *, repetitions: int = 15, budget: float = 5.0
+    calls: Mapping[str, Callable[[], Any]], *, repetitions: int = 15, budget: float = 5.0, pause: float = 0.005
 ) -> dict[str, Timing | str]:
     """Time several calls in turn, so that what else the machine does meets all of them alike.
 
     Each is called once before (which compiles what needs compiling), then up to `repetitions` times, or for
-    `budget` seconds, but at least three times.
+    `budget` seconds, but at least three times. There is a `pause` before each call, since threads of the one before
+    may still be waiting busily for more work.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def timings(
             enough = len(seconds[name]) >= FEWEST and sum(seconds[name]) > budget
             if enough or name in failed:
                 continue
-            time.sleep(PAUSE)
+            time.sleep(pause)
             try:
                 start = time.perf_counter()
                 call()
@@ -68,7 +68,7 @@ def timings(
     return found
 
 
-def extra_memory(call: Callable[[], Any], repetitions: int = 3) -> int:
+def extra_memory(call: Callable[[], Any], repetitions: int = 5) -> int:
     """Return by how many bytes a call raises this process's memory at its peak, at most over several calls.
 
     Linux only: the kernel keeps the peak, and resets it on request.
@@ -99,15 +99,18 @@ def _memory(field: str) -> int:
 
 
 def in_fresh_process(*arguments: object, **environment: str) -> Any:
-    """Run ``fresh.py`` and return what it found."""
+    """Run ``fresh.py`` and return what it found, or a message if it failed."""
     return _run([str(HERE / "fresh.py"), *map(str, arguments)], environment)
 
 
-def import_seconds(module: str, repetitions: int = 7) -> float:
-    """Return the median time of an import in a fresh process."""
-    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
-    values = [_run(["-c", code], {}) for _ in range(repetitions + 1)]
-    return statistics.median(values[1:])  # the first one read the files into memory
+def import_seconds(modules: Sequence[str], repetitions: int = 7) -> dict[str, float]:
+    """Return the median times of imports in fresh processes."""
+    code = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+    turns = [[_run(["-c", code.format(module)], {}) for module in modules] for _ in range(repetitions + 1)]
+    # the first turn read the files into memory
+    return {
+        module: statistics.median(found) for module, found in zip(modules, zip(*turns[1:], strict=True), strict=True)
+    }
 
 
 def _run(arguments: list[str], environment: Mapping[str, str]) -> Any:

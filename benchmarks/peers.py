@@ -47,51 +47,65 @@ class Peer:
     reason: str = ""
 
 
-# pycox. It takes times x individuals, and it is only its integrated scores that need a function SciPy has removed.
+# pycox takes times x individuals. Its models return the transposed view of a matrix individuals x times, which is what
+# `by_time=False` stands for; with `by_time=True` it gets a copy in the order in which it reads, made before the clock
+# starts. Only its integrated scores need a function that SciPy has removed; they are not called.
 
 
-def _pycox_administrative(data: Data) -> Callable[[], Scores]:
-    evaluation = _pycox_evaluation(data)
-    return lambda: evaluation.brier_score_admin(data.grid).to_numpy()
+def _pycox_administrative(by_time: bool) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Scores]:
+        evaluation = _pycox_evaluation(data, by_time)
+        return lambda: evaluation.brier_score_admin(data.grid).to_numpy()
+
+    return prepare
 
 
-def _pycox_administrative_log(data: Data) -> Callable[[], Scores]:
-    evaluation = _pycox_evaluation(data)
-    return lambda: evaluation.nbll_admin(data.grid).to_numpy()
+def _pycox_administrative_log(by_time: bool) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Scores]:
+        evaluation = _pycox_evaluation(data, by_time)
+        return lambda: evaluation.nbll_admin(data.grid).to_numpy()
+
+    return prepare
 
 
-def _pycox_individual(data: Data) -> Callable[[], Scores]:
-    import pandas as pd
+def _pycox_individual(by_time: bool) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Scores]:
+        import pandas as pd
 
-    evaluation = _pycox_evaluation(data)
-    evaluation.add_censor_est(pd.DataFrame(data.censoring_survival_by_time, index=data.grid))
-    return lambda: evaluation.brier_score(data.grid).to_numpy()
+        evaluation = _pycox_evaluation(data, by_time)
+        censoring = data.censoring_survival_by_time if by_time else data.censoring_survival.T
+        evaluation.add_censor_est(pd.DataFrame(censoring, index=data.grid))
+        return lambda: evaluation.brier_score(data.grid).to_numpy()
 
-
-def _pycox_evaluation(data: Data, **options: Any) -> Any:
-    import pandas as pd
-    from pycox.evaluation import EvalSurv
-
-    frame = pd.DataFrame(data.survival_by_time, index=data.grid)
-    return EvalSurv(frame, data.time, data.event.astype(np.int64), censor_durations=data.censoring_time, **options)
+    return prepare
 
 
-def _pycox_kaplan_meier(data: Data) -> Callable[[], Scores]:
-    """Give it the Kaplan-Meier curve as a matrix that is a view of one column: it could not hold the whole one."""
-    from pycox.evaluation import ipcw
-    from pycox.utils import kaplan_meier
+def _pycox_kaplan_meier(by_time: bool) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Scores]:
+        from pycox.evaluation import ipcw
+        from pycox.utils import kaplan_meier
 
-    events = data.event.astype(np.int64)
-    curve = kaplan_meier(data.time, 1 - events)
-    matrix = np.broadcast_to(curve.to_numpy()[:, None], (curve.size, len(data)))
-    jumps = curve.index.to_numpy()
-    survival = data.survival_by_time
-    return lambda: ipcw.brier_score(data.grid, data.time, events, survival, matrix, data.grid, jumps)
+        events = data.event.astype(np.int64)
+        curve = kaplan_meier(data.time, 1 - events)
+        # It wants a column of G per individual, at every jump: a view of one column, for nobody could hold them all.
+        matrix = np.broadcast_to(curve.to_numpy()[:, None], (curve.size, len(data)))
+        jumps = curve.index.to_numpy()
+        survival = data.survival_by_time if by_time else data.survival.T
+        return lambda: ipcw.brier_score(data.grid, data.time, events, survival, matrix, data.grid, jumps)
+
+    return prepare
 
 
 def _pycox_kaplan_meier_built(data: Data) -> Callable[[], Scores]:
-    _ = data.survival_by_time
-    return lambda: _pycox_evaluation(data, censor_surv="km").brier_score(data.grid).to_numpy()
+    return lambda: _pycox_evaluation(data, by_time=False, censor_surv="km").brier_score(data.grid).to_numpy()
+
+
+def _pycox_evaluation(data: Data, by_time: bool, **options: Any) -> Any:
+    import pandas as pd
+    from pycox.evaluation import EvalSurv
+
+    frame = pd.DataFrame(data.survival_by_time if by_time else data.survival.T, index=data.grid)
+    return EvalSurv(frame, data.time, data.event.astype(np.int64), censor_durations=data.censoring_time, **options)
 
 
 # The others take individuals x times, the very matrix that survscore takes.
@@ -186,24 +200,37 @@ def _log(data: Data) -> Scores:
     return ss.log_loss(data.outcomes, data.curves, weighting="administrative", times=data.grid).scores
 
 
+def _pycox_peers(by_time: bool) -> dict[str, Peer]:
+    order = ", copied by time" if by_time else ""
+    return {
+        f"pycox, administrative Brier{order}": Peer(
+            _pycox_administrative(by_time), ADMINISTRATIVE, "the same", lambda data: _brier(data, "administrative")
+        ),
+        f"pycox, administrative log-likelihood{order}": Peer(
+            _pycox_administrative_log(by_time), ADMINISTRATIVE_LOG, "the same", _log
+        ),
+        f"pycox, Kaplan-Meier IPCW, G given{order}": Peer(
+            _pycox_kaplan_meier(by_time), KAPLAN_MEIER, "the same", lambda data: _brier(data, "ipcw")
+        ),
+        f"pycox, individual G (n x m){order}": Peer(
+            _pycox_individual(by_time),
+            INDIVIDUAL,
+            "the same",
+            lambda data: _brier(data, ss.IPCW(data.censoring_curves)),
+        ),
+    }
+
+
 PEERS: dict[str, Peer] = {
-    "pycox, administrative Brier": Peer(
-        _pycox_administrative, ADMINISTRATIVE, "the same", lambda data: _brier(data, "administrative")
-    ),
-    "pycox, administrative log-likelihood": Peer(_pycox_administrative_log, ADMINISTRATIVE_LOG, "the same", _log),
-    "pycox, Kaplan-Meier IPCW, G given": Peer(
-        _pycox_kaplan_meier, KAPLAN_MEIER, "the same", lambda data: _brier(data, "ipcw")
-    ),
+    **_pycox_peers(by_time=False),
+    **_pycox_peers(by_time=True),
     "pycox, Kaplan-Meier IPCW, G built": Peer(
         _pycox_kaplan_meier_built,
         KAPLAN_MEIER,
         "the same",
         lambda data: _brier(data, "ipcw"),
         most_rows=10_000,
-        reason="makes a matrix of distinct times x n",
-    ),
-    "pycox, individual G (n x m)": Peer(
-        _pycox_individual, INDIVIDUAL, "the same", lambda data: _brier(data, ss.IPCW(data.censoring_curves))
+        reason="distinct times x n",
     ),
     "scikit-survival, brier_score": Peer(
         _scikit_survival, KAPLAN_MEIER, "G(T), divides by n", _divided_by_n_after_event
@@ -219,6 +246,6 @@ PEERS: dict[str, Peer] = {
         "G(T), divides by n; float32",
         _divided_by_n_after_event,
         most_rows=100_000,
-        reason="its Kaplan-Meier is a loop in Python",
+        reason="a loop in Python",
     ),
 }

@@ -10,7 +10,7 @@ Rows = Sequence[dict[str, Any]]
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table whose columns line up; all but the first are set to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    widths = [max(3, *map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
         first, *others = cells
@@ -49,11 +49,11 @@ def score_table(rows: Rows, floor: str) -> str:
 def memory_table(rows: Rows) -> str:
     """Return the extra memory of each call."""
     return table(
-        ["", "MB", "% of the matrix"],
+        ["", "rows", "MB", "% of the matrix"],
         [
-            [row["name"], f"{row['bytes'] / 1e6:.1f}", f"{100 * row['share_of_matrix']:.1f}"]
+            [row["name"], spaced(row["rows"]), f"{row['bytes'] / 1e6:.1f}", f"{100 * row['share']:.1f}"]
             if "bytes" in row
-            else [row["name"], row.get("note", ""), ""]
+            else [row["name"], spaced(row["rows"]), row["note"], ""]
             for row in rows
         ],
     )
@@ -65,8 +65,8 @@ def growth_table(rows: Rows) -> str:
         ["rows", "cells", "path", "ms", "ns per cell"],
         [
             [
-                f"{row['rows']:,}".replace(",", " "),
-                f"{row['cells']:,}".replace(",", " "),
+                spaced(row["rows"]),
+                spaced(row["cells"]),
                 row["path"],
                 milliseconds(row["seconds"]["median"]) if "seconds" in row else "failed",
                 number(row.get("ns_per_cell")),
@@ -94,7 +94,7 @@ def target_table(rows: Rows) -> str:
         [
             [
                 row["target"],
-                f"{row['rows']:,}".replace(",", " "),
+                spaced(row["rows"]),
                 number(row["value"]),
                 {True: "met", False: "NOT met", None: "-"}[row["met"]],
             ]
@@ -107,6 +107,11 @@ def _spread(row: dict[str, Any]) -> list[str]:
     if "seconds" not in row:
         return [row["note"], "", ""]
     return [milliseconds(row["seconds"][which]) for which in ("median", "fastest", "slowest")]
+
+
+def spaced(count: int) -> str:
+    """Return a count in groups of three digits."""
+    return f"{count:,}".replace(",", " ")
 
 
 def milliseconds(seconds: float) -> str:

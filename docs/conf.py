@@ -17,3 +17,4 @@ html_theme = "pydata_sphinx_theme"
 html_title = "survscore"
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
+templates_path = ["_templates"]

@@ -94,8 +94,9 @@ def test_beyond_the_data_scores_are_nan_with_one_warning():
 
 def test_nobody_left():
     held = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], beyond="hold")
-    with pytest.warns(ss.UndefinedScoreWarning, match="2 times where nobody has a weight"):
+    with pytest.warns(ss.UndefinedScoreWarning, match="2 times where nobody has a weight") as caught:
         result = ss.brier_score(Y, held, weighting="administrative", times=[6, 7, 8])
+    assert caught[0].filename == __file__
     assert np.isnan(result.scores).tolist() == [False, True, True]
 
 

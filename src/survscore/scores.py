@@ -197,7 +197,7 @@ def score_all(
         raise InputError("losses and weightings are sequences; put a single one into a list")
     if not losses or not weightings:
         raise InputError("losses and weightings must not be empty")
-    return _score(y, curves, [as_loss(loss) for loss in losses], [as_weighting(w, y) for w in weightings], times)
+    return _score(y, curves, [as_loss(loss) for loss in losses], [as_weighting(w, y) for w in weightings], times, 4)
 
 
 def default_times(y: Outcomes, curves: SurvivalCurves) -> NDArray[np.float64]:
@@ -224,7 +224,7 @@ def _one_score(
     _check_inputs(y, curves)
     chosen = as_weighting(weighting, y)
     if reduce:
-        return _score(y, curves, [loss], [chosen], times)[0]
+        return _score(y, curves, [loss], [chosen], times, 5)[0]
     return _terms(y, curves, loss, chosen, times)
 
 
@@ -242,6 +242,7 @@ def _score(
     losses: Sequence[Loss],
     weightings: Sequence[Weighting],
     times: ArrayLike | None,
+    stacklevel: int,
 ) -> list[ScoreCurve]:
     wanted = default_times(y, curves) if times is None else as_times(times)
     reached = curves.reaches(wanted)  # a range from the first time on
@@ -264,7 +265,7 @@ def _score(
     if not reached.all():
         far = {f"the predictions end at {curves.times[-1]:g}": int((~reached).sum())}
         reasons = [{**reason, **far} for reason in reasons]
-    _warn(reasons, weightings)
+    _warn(reasons, weightings, stacklevel)
     return [
         ScoreCurve(
             times=wanted,
@@ -317,7 +318,8 @@ def _undefined(
     return unreached | infinite | empty, {reason: int(at.sum()) for reason, at in found.items() if at.any()}
 
 
-def _warn(reasons: Sequence[dict[str, int]], weightings: Sequence[Weighting]) -> None:
+def _warn(reasons: Sequence[dict[str, int]], weightings: Sequence[Weighting], stacklevel: int) -> None:
+    """Warn once about all times without score, at the user's line."""
     told = [
         f"{weighting}: "
         + ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in reason_counts.items())
@@ -325,7 +327,7 @@ def _warn(reasons: Sequence[dict[str, int]], weightings: Sequence[Weighting]) ->
         if reason_counts
     ]
     if told:
-        warnings.warn(f"scores are NaN under {'; '.join(told)}", UndefinedScoreWarning, stacklevel=4)
+        warnings.warn(f"scores are NaN under {'; '.join(told)}", UndefinedScoreWarning, stacklevel=stacklevel)
 
 
 def _terms(
