@@ -30,11 +30,20 @@ def score_table(rows: Rows, floor: str) -> str:
         [[row["name"], *_spread(row), number(row.get("to_floor"))] for row in own],
     )
     theirs = table(
-        ["other libraries", "ms", "times floor A", "times survscore", "max. difference", "convention"],
+        [
+            "other libraries",
+            "ms",
+            "fastest",
+            "slowest",
+            "times floor A",
+            "times survscore",
+            "max. difference",
+            "convention",
+        ],
         [
             [
                 row["name"],
-                milliseconds(row["seconds"]["median"]) if "seconds" in row else row["note"],
+                *_spread(row),
                 number(row.get("to_floor")),
                 number(row.get("times_survscore")),
                 f"{row['max_difference']:.0e}" if "max_difference" in row else "",

@@ -25,8 +25,9 @@ def test_kaplan_meier_agrees_with_the_literal_one(y, times):
     keys=st.lists(st.floats(0, 1e6) | HALVES, min_size=1, max_size=50).map(np.array),
     others=st.lists(HALVES, max_size=50).map(np.array),
     inclusive=st.booleans(),
+    first=st.booleans(),
 )
-def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive):
+def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, first):
     values, others = values.astype(float), others.astype(float)
     np.testing.assert_array_equal(_loops.sort(values, compiled=True), np.sort(values))
     grid = np.sort(values)
@@ -35,8 +36,8 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive):
         np.searchsorted(grid, keys, side="right" if inclusive else "left"),
     )
     for fast, plain in zip(
-        _loops.product_limit(values, others, compiled=True),
-        _loops.product_limit(values, others, compiled=False),
+        _loops.product_limit(values, others, others_leave_first=first, compiled=True),
+        _loops.product_limit(values, others, others_leave_first=first, compiled=False),
         strict=True,
     ):
         np.testing.assert_array_equal(fast, plain)

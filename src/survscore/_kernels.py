@@ -77,10 +77,15 @@ def _log(x):
 
 
 @inlined
-def read_row(row, geometric, lower, weight, stop, out):
-    """Fill ``out[:stop]`` with the row's values at the evaluation times (see `curves.Reading`)."""
+def read_row(row, direct, geometric, lower, weight, start, stop, out):
+    """Fill ``out[start:stop]`` with the row's values at these evaluation times (see `curves.Reading`)."""
+    if direct:
+        offset = np.uint64(lower[0])
+        for j in range(np.uint64(start), np.uint64(stop)):
+            out[j] = row[offset + j]
+        return
     last = row.size - 1
-    for j in range(np.uint64(stop)):
+    for j in range(np.uint64(start), np.uint64(stop)):
         right = np.float64(row[min(lower[j] + 1, last)])
         left = np.float64(row[lower[j]]) if lower[j] >= 0 else 1.0
         if not geometric:
@@ -92,18 +97,18 @@ def read_row(row, geometric, lower, weight, stop, out):
 
 
 @inlined
-def row_losses(loss, epsilon, survival, free_stop, stop, out):
-    """Fill ``out[:stop]``: loss of an event-free individual up to `free_stop`, of one with event after it."""
-    free_stop, stop = np.uint64(free_stop), np.uint64(stop)
+def row_losses(loss, epsilon, survival, start, free_stop, stop, out):
+    """Fill ``out[start:stop]``: loss of an event-free individual up to `free_stop`, of one with event after it."""
+    start, free_stop, stop = np.uint64(start), np.uint64(free_stop), np.uint64(stop)
     if loss == BRIER:
-        for j in range(free_stop):
+        for j in range(start, free_stop):
             out[j] = (1.0 - np.float64(survival[j])) ** 2
-        for j in range(free_stop, stop):
+        for j in range(max(start, free_stop), stop):
             out[j] = np.float64(survival[j]) ** 2
     else:
-        for j in range(free_stop):
+        for j in range(start, free_stop):
             out[j] = -_log(min(max(np.float64(survival[j]), epsilon), 1.0 - epsilon))
-        for j in range(free_stop, stop):
+        for j in range(max(start, free_stop), stop):
             out[j] = -_log(1.0 - min(max(np.float64(survival[j]), epsilon), 1.0 - epsilon))
 
 
@@ -132,14 +137,14 @@ def add_common_weights(
             had_event += jumps[q, j]
             had_event_squares += square_jumps[q, j]
             still_free -= free_ends[q, j]
-            weights[q, j] += had_event
+            weights[1, q, j] = had_event
             squares[q, j] += had_event_squares
             if not individual[q]:
                 u = free_weight[q, j]
-                weights[q, j] += u * still_free
+                weights[0, q, j] = u * still_free
                 squares[q, j] += u * u * still_free
                 for k in range(shared.shape[0]):
-                    sums[k, q, j] += u * (shared[k, j] + free_rest[k, q, j])
+                    sums[0, k, q, j] = u * (shared[k, j] + free_rest[k, q, j])
 
 
 @compiled
@@ -170,7 +175,8 @@ def weighted_sums(
     ``free_weight[q, j]``, the same for all rows, so that it can wait until the rows are summed; or, where
     ``individual[q]``, the row's own 1/G_i(t_j), capped at ``max_weight[q]``.
 
-    Returns arrays of shape (losses, weightings, times), (weightings, times) and (weightings, times).
+    Returns arrays of shape (2, losses, weightings, times), (2, weightings, times) and (weightings, times); the first
+    axis of the former two is status: event-free, had the event.
     """
     n_weightings, n = free_stop.shape
     m = lower.size
@@ -179,8 +185,8 @@ def weighted_sums(
     # with a later stop (administrative: one more cell, at T = t = C*) add the rest for themselves.
     shared = np.zeros((n_losses, m))
     free_rest = np.zeros((n_losses, n_weightings, m))
-    sums = np.zeros((n_losses, n_weightings, m))
-    weights = np.zeros((n_weightings, m))
+    sums = np.zeros((2, n_losses, n_weightings, m))
+    weights = np.zeros((2, n_weightings, m))
     squares = np.zeros((n_weightings, m))
     # Changes of the event-free count and of the event weights from one time to the next, to be accumulated at the end.
     free_ends = np.zeros((n_weightings, m + 1))
@@ -205,37 +211,35 @@ def weighted_sums(
                 square_jumps[q, last] -= w * w
         stop = max(stop, free)
         if not direct:
-            read_row(probabilities[i], geometric, lower, weight, stop, survival)
+            read_row(probabilities[i], False, geometric, lower, weight, 0, stop, survival)
 
         if any_individual:
-            if censoring_direct:
-                for j in range(np.uint64(free)):
-                    inverse[j] = 1.0 / np.float64(censoring[i, np.uint64(censoring_lower[0]) + j])
-            else:
-                read_row(censoring[i], censoring_geometric, censoring_lower, censoring_weight, free, inverse)
-                for j in range(np.uint64(free)):
-                    inverse[j] = 1.0 / inverse[j]
+            read_row(
+                censoring[i], censoring_direct, censoring_geometric, censoring_lower, censoring_weight, 0, free, inverse
+            )
+            for j in range(np.uint64(free)):
+                inverse[j] = 1.0 / inverse[j]
             for q in range(n_weightings):
                 if individual[q]:
                     for j in range(np.uint64(free_stop[q, i])):
                         w = min(inverse[j], max_weight[q])
-                        weights[q, j] += w
+                        weights[0, q, j] += w
                         squares[q, j] += w * w
 
         for k in range(n_losses):
             if direct:  # no gathering, no copy
-                row_losses(losses[k], epsilons[k], probabilities[i, lower[0] :], free, stop, lost)
+                row_losses(losses[k], epsilons[k], probabilities[i, lower[0] :], 0, free, stop, lost)
             else:
-                row_losses(losses[k], epsilons[k], survival, free, stop, lost)
+                row_losses(losses[k], epsilons[k], survival, 0, free, stop, lost)
             add(lost, 0, common, shared[k])
             for q in range(n_weightings):
                 if individual[q]:
                     for j in range(np.uint64(free_stop[q, i])):
                         scaled[j] = min(inverse[j], max_weight[q]) * lost[j]
-                    add(scaled, 0, free_stop[q, i], sums[k, q])
+                    add(scaled, 0, free_stop[q, i], sums[0, k, q])
                 else:
                     add(lost, common, free_stop[q, i], free_rest[k, q])
-                add_scaled(lost, event_weight[q, i], free_stop[q, i], event_stop[q, i], sums[k, q])
+                add_scaled(lost, event_weight[q, i], free_stop[q, i], event_stop[q, i], sums[1, k, q])
 
     add_common_weights(
         n, free_weight, individual, free_ends, jumps, square_jumps, shared, free_rest, sums, weights, squares
@@ -321,11 +325,8 @@ def count_below(grid, starts, scale, keys, inclusive, out):
 
 
 @compiled
-def product_limit(exits, others):
-    """Return the distinct `exits` and the product-limit curve just after each; both inputs are sorted.
-
-    At each distinct exit time, those at risk are all exits from then on and the `others` after it.
-    """
+def product_limit(exits, others, others_leave_first):
+    """Return the distinct `exits` and the product-limit curve just after each; both inputs are sorted."""
     times = np.empty(exits.size)
     curve = np.empty(exits.size)
     steps = 0
@@ -335,7 +336,7 @@ def product_limit(exits, others):
         first = i
         while i < exits.size and exits[i] == exits[first]:
             i += 1
-        while k < others.size and others[k] <= exits[first]:
+        while k < others.size and (others[k] < exits[first] or (others_leave_first and others[k] == exits[first])):
             k += 1
         at_risk = float(exits.size - first + others.size - k)
         value *= (at_risk - (i - first)) / at_risk

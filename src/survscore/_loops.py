@@ -50,23 +50,25 @@ def weighted_sums(
 
     Returns
     -------
-    sums : ndarray of shape (losses, weightings, times)
-    weight_sums, square_sums : ndarray of shape (weightings, times)
+    sums : ndarray of shape (2, losses, weightings, times)
+        Over the event-free, and over those who had the event.
+    weight_sums : ndarray of shape (2, weightings, times)
+    square_sums : ndarray of shape (weightings, times)
     """
     if compiled is None:
         compiled = len(curves) * times.size >= LARGE_MATRIX
     compiled = compiled and all(loss.kernel is not None for loss in losses)
     totals = (
-        np.zeros((len(losses), len(weights), times.size)),
-        np.zeros((len(weights), times.size)),
+        np.zeros((2, len(losses), len(weights), times.size)),
+        np.zeros((2, len(weights), times.size)),
         np.zeros((len(weights), times.size)),
     )
     for group in _by_censoring_curves(weights):
         one_block = _block_function(curves, times, losses, [weights[q] for q in group], compiled=compiled)
         blocks = row_blocks(len(curves), times.size, compiled=compiled)
         for sums, weight_sums, square_sums in _each(one_block, blocks, threads=compiled):
-            totals[0][:, group] += sums
-            totals[1][group] += weight_sums
+            totals[0][:, :, group] += sums
+            totals[1][:, group] += weight_sums
             totals[2][group] += square_sums
     return totals
 
@@ -103,10 +105,11 @@ def _block_function(
         cells = [w.cells(times.size, survival) for w in parts]
         free = event_free(parts, times.size)
         with np.errstate(invalid="ignore"):  # an infinite weight makes its time NaN, which is meant
-            sums = [[np.sum(cell * lost, axis=0) for cell in cells] for lost in (loss(values, free) for loss in losses)]
+            by_status = [[np.where(status, cell, 0.0) for cell in cells] for status in (free, ~free)]
+            lost = [loss(values, free) for loss in losses]
             return (
-                np.array(sums),
-                np.array([cell.sum(axis=0) for cell in cells]),
+                np.array([[[np.sum(c * one, axis=0) for c in some] for one in lost] for some in by_status]),
+                np.array([[c.sum(axis=0) for c in some] for some in by_status]),
                 np.array([np.square(cell).sum(axis=0) for cell in cells]),
             )
 
@@ -227,24 +230,30 @@ def count_below(
 
 
 def product_limit(
-    exits: NDArray[np.float64], others: NDArray[np.float64], *, compiled: bool | None = None
+    exits: NDArray[np.float64],
+    others: NDArray[np.float64],
+    *,
+    others_leave_first: bool,
+    compiled: bool | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the distinct exit times and the product-limit curve from each of them on.
 
-    At an exit time, those at risk are all exits from then on and all others *after* it: who leaves for
-    another reason at the same time leaves first.
+    At an exit time, those at risk are all exits from then on and all others from then on, or after it
+    if those who leave for another reason at the same time leave first.
     """
     use_compiled = _compile_vector(exits.size + others.size, compiled)
     exits, others = _each(lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled)
     if use_compiled:
         from survscore import _kernels
 
-        steps: tuple[NDArray[np.float64], NDArray[np.float64]] = _kernels.product_limit(exits, others)
+        steps: tuple[NDArray[np.float64], NDArray[np.float64]] = _kernels.product_limit(
+            exits, others, others_leave_first
+        )
         return steps
     times, counts = np.unique(exits, return_counts=True)
     at_risk = (
         exits.size - np.searchsorted(exits, times, side="left")
-        + others.size - np.searchsorted(others, times, side="right")
+        + others.size - np.searchsorted(others, times, side="right" if others_leave_first else "left")
     )  # fmt: skip
     return times, np.cumprod((at_risk - counts) / at_risk, dtype=np.float64)
 

@@ -76,7 +76,9 @@ class KaplanMeierCensoring(CensoringDistribution):
     def __init__(self, outcomes: Outcomes) -> None:
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be Outcomes, not {type(outcomes).__name__}")
-        self.times, self.survival = _loops.product_limit(outcomes.time[~outcomes.event], outcomes.time[outcomes.event])
+        self.times, self.survival = _loops.product_limit(
+            outcomes.time[~outcomes.event], outcomes.time[outcomes.event], others_leave_first=True
+        )
         self._n = len(outcomes)
 
     def at(self, times: ArrayLike) -> NDArray[np.float64]:

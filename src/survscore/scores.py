@@ -255,7 +255,8 @@ def _score(
         _loops.load_compiled_if_large(len(y) * scored.size)
         index = TimeIndex(y, scored)
         weights = [weighting.prepare(index) for weighting in weightings]
-        found, found_weights, found_squares = _loops.weighted_sums(curves, scored, losses, weights)
+        by_status, weights_by_status, found_squares = _loops.weighted_sums(curves, scored, losses, weights)
+        found, found_weights = by_status.sum(axis=0), weights_by_status.sum(axis=0)
         for q, w in enumerate(weights):
             undefined, reasons[q] = _undefined(w, scored, found_weights[q])
             found[:, q, undefined] = found_weights[q, undefined] = np.nan
