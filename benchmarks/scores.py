@@ -89,7 +89,7 @@ def score_rows(data: Data) -> list[dict[str, Any]]:
             notes[name] = f"not installed: {error.name}"
         except Exception as error:
             notes[name] = f"failed: {type(error).__name__}: {error}"
-    # One by one, not in turn: most make large temporary arrays, and what another call left behind can slow them fourfold.
+    # One by one, not in turn: most make large temporary arrays, which after other calls can cost several times as much.
     found: dict[str, Timing | str] = dict(notes)
     for name, call in ready.items():
         found |= timings({name: call}, repetitions=7)

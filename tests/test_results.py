@@ -35,7 +35,7 @@ def test_trapezoid_is_exact_between_knots_too(times, shares, seed):
 
 def test_integrated_is_the_mean_over_the_range(curve):
     whole = curve.integrated()
-    assert (whole.lower, whole.upper) == (0, 4)
+    assert whole.range == (0, 4)
     np.testing.assert_allclose(float(whole), np.trapezoid(curve.scores, curve.times) / 4)
     np.testing.assert_allclose(
         curve.integrated(1, 3).value, oracle.integral(curve.times, curve.scores, 1, 3) / 2, rtol=1e-14
@@ -58,7 +58,7 @@ def test_integrated_does_not_cross_nan():
     ):
         curve.integrated()
     stopped = curve.integrated(nan="stop")
-    assert (stopped.lower, stopped.upper) == (0, 4)
+    assert stopped.range == (0, 4)
     assert stopped.value == curve.integrated(0, 4).value
     with pytest.raises(ss.InputError, match="nothing is left to integrate"):
         curve.integrated(4.5, 6, nan="stop")
@@ -68,8 +68,9 @@ def test_integrated_does_not_cross_nan():
 
 def test_to_frame(curve):
     frame = curve.to_frame()
-    assert frame.columns.tolist() == ["loss", "weighting", "time", "score", "n_effective"]
-    assert frame.shape == (4, 5)
+    expected = ["loss", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]
+    assert frame.columns.tolist() == expected
+    assert frame.shape == (4, 8)
     np.testing.assert_array_equal(frame["score"], curve.scores)
     assert (frame["weighting"] == "administrative").all()
 

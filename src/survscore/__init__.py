@@ -16,19 +16,26 @@ from survscore.censoring import (
     KaplanMeierCensoring,
     KnownCensoring,
 )
+from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
+from survscore.horizon import AUCCurve, Calibration, at_horizon, auc, calibration
 from survscore.outcomes import Outcomes
 from survscore.results import IntegratedScore, ScoreCurve, ScoreTerms
+from survscore.scorers import make_scorer
 from survscore.scores import brier_score, log_loss, score_all
 from survscore.weighting import IPCW, Administrative, Uncensored
 
 __all__ = [
     "IPCW",
+    "AUCCurve",
     "Administrative",
+    "Calibration",
     "CensoringCurves",
     "CensoringDistribution",
     "CensoringFunction",
+    "Comparison",
     "InputError",
+    "IntegratedComparison",
     "IntegratedScore",
     "KaplanMeierCensoring",
     "KnownCensoring",
@@ -39,7 +46,12 @@ __all__ = [
     "Uncensored",
     "UndefinedScoreWarning",
     "__version__",
+    "at_horizon",
+    "auc",
     "brier_score",
+    "calibration",
+    "compare",
     "log_loss",
+    "make_scorer",
     "score_all",
 ]

@@ -344,3 +344,104 @@ def product_limit(exits, others, others_leave_first):
         curve[steps] = value
         steps += 1
     return times[:steps].copy(), curve[:steps].copy()
+
+
+@compiled
+def influence_block(
+    rows,
+    shared_curve,
+    probabilities,
+    direct,
+    geometric,
+    lower,
+    weight,
+    loss,
+    epsilon,
+    free_stop,
+    event_stop,
+    event_weight,
+    free_weight,
+    individual,
+    censoring,
+    censoring_direct,
+    censoring_geometric,
+    censoring_lower,
+    censoring_weight,
+    max_weight,
+    centre,
+    scale,
+    first,
+    last,
+    estimated,
+    inclusive,
+    own,
+    step,
+    leads,
+    moves,
+    ahead,
+    drift,
+    pending,
+    out,
+):
+    """Fill ``out[b, j - first]`` with the influence of individual ``rows[b]`` on the score at time j.
+
+    See `inference.Influence` for the formula, whose running sums `ahead`, `drift` and `pending` are carried from block
+    to block; `rows` then go from the latest time to the earliest, at ties the censored before the events.
+    """
+    survival = np.empty(lower.size)
+    lost = np.empty(lower.size)
+    inverse = np.empty(lower.size)
+    for b in range(rows.size):
+        i = rows[b]
+        free = min(max(free_stop[i], first), last)
+        stop = max(free, min(event_stop[i], last))
+        row = 0 if shared_curve else i
+        read_row(probabilities[row], direct, geometric, lower, weight, first, stop, survival)
+        row_losses(loss, epsilon, survival, first, free, stop, lost)
+        if individual:
+            read_row(
+                censoring[i], censoring_direct, censoring_geometric, censoring_lower, censoring_weight, first, free,
+                inverse,
+            )  # fmt: skip
+            for j in range(np.uint64(first), np.uint64(free)):
+                out[b, j - np.uint64(first)] = min(1.0 / inverse[j], max_weight) * scale[j] * (lost[j] - centre[j])
+        else:
+            for j in range(np.uint64(first), np.uint64(free)):
+                out[b, j - np.uint64(first)] = free_weight[j] * scale[j] * (lost[j] - centre[j])
+        w = event_weight[i]
+        for j in range(np.uint64(free), np.uint64(stop)):
+            out[b, j - np.uint64(first)] = w * scale[j] * (lost[j] - centre[j])
+        for j in range(np.uint64(stop), np.uint64(last)):
+            out[b, j - np.uint64(first)] = 0.0
+        if not estimated:
+            continue
+        if leads[b]:
+            for j in range(np.uint64(first), np.uint64(last)):
+                drift[j] += pending[j]
+            for j in range(np.uint64(free), np.uint64(last)):
+                pending[j] = step[b] * ahead[j]
+        mine = own[b]
+        for j in range(np.uint64(free), np.uint64(last)):
+            value = out[b, j - np.uint64(first)]
+            out[b, j - np.uint64(first)] = value + mine * ahead[j] + drift[j] + inclusive * pending[j]
+            ahead[j] += moves[b] * value
+
+
+@compiled
+def add_pair_products(blocks, totals, products):
+    """Add, over the rows of several (models, rows, columns) influences, their sums and the sums of their products."""
+    for a in range(blocks.shape[0]):
+        for b in range(blocks.shape[1]):
+            for j in range(blocks.shape[2]):
+                totals[a, j] += blocks[a, b, j]
+        for c in range(a + 1):
+            for b in range(blocks.shape[1]):
+                for j in range(blocks.shape[2]):
+                    products[a, c, j] += blocks[a, b, j] * blocks[c, b, j]
+
+
+def pooling():
+    """Return the compiled form of `_isotonic.pool`."""
+    from survscore._isotonic import pool
+
+    return compiled(pool)

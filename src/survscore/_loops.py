@@ -66,7 +66,7 @@ def weighted_sums(
     for group in _by_censoring_curves(weights):
         one_block = _block_function(curves, times, losses, [weights[q] for q in group], compiled=compiled)
         blocks = row_blocks(len(curves), times.size, compiled=compiled)
-        for sums, weight_sums, square_sums in _each(one_block, blocks, threads=compiled):
+        for sums, weight_sums, square_sums in each(one_block, blocks, threads=compiled):
             totals[0][:, :, group] += sums
             totals[1][:, group] += weight_sums
             totals[2][group] += square_sums
@@ -118,9 +118,9 @@ def _block_function(
         block = curves.probabilities[rows]
         sums: Sums = _kernels.weighted_sums(
             block,
-            *plain,
+            *own_reading,
             block[:0] if censoring is None else censoring.probabilities[rows],
-            *censoring_plain,
+            *other_reading,
             kernels,
             epsilons,
             np.stack([w.free_stop for w in parts]),
@@ -136,8 +136,8 @@ def _block_function(
         return numpy_block
     from survscore import _kernels
 
-    plain = _plain(reading)
-    censoring_plain = plain if censoring_reading is None else _plain(censoring_reading)
+    own_reading = plain(reading)
+    other_reading = own_reading if censoring_reading is None else plain(censoring_reading)
     kernels = np.array([loss.kernel for loss in losses])
     epsilons = np.array([loss.epsilon for loss in losses])
     individual = np.array([w.free_weight is None for w in weights])
@@ -179,11 +179,11 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
         return not inside or bool((block[:, 1:] > block[:, :-1] + exact).any())
 
     if matrix.size < LARGE_MATRIX:
-        return any(_each(numpy_block, row_blocks(*matrix.shape, compiled=False)))
+        return any(each(numpy_block, row_blocks(*matrix.shape, compiled=False)))
     from survscore import _kernels
 
     return any(
-        _each(
+        each(
             lambda rows: bool(_kernels.has_bad_probabilities(matrix[rows], exact)),
             row_blocks(*matrix.shape, compiled=True),
             threads=True,
@@ -224,7 +224,7 @@ def count_below(
     def block(rows: slice) -> None:
         _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows])
 
-    for _ in _each(block, row_blocks(keys.size, 1, compiled=True), threads=True):
+    for _ in each(block, row_blocks(keys.size, 1, compiled=True), threads=True):
         pass
     return out
 
@@ -242,7 +242,7 @@ def product_limit(
     if those who leave for another reason at the same time leave first.
     """
     use_compiled = _compile_vector(exits.size + others.size, compiled)
-    exits, others = _each(lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled)
+    exits, others = each(lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled)
     if use_compiled:
         from survscore import _kernels
 
@@ -268,7 +268,7 @@ def row_blocks(n_rows: int, n_columns: int, *, compiled: bool) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def _each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> Iterator[Result]:
+def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> Iterator[Result]:
     """Yield the results of `work` for each part, in order; `work` must release the lock to gain from threads."""
     n_threads = min(_cores(), len(parts))
     if not threads or n_threads < 2:
@@ -289,6 +289,6 @@ def _cores() -> int:
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
 
 
-def _plain(reading: Reading) -> tuple[bool, bool, NDArray[np.intp], NDArray[np.float64]]:
+def plain(reading: Reading) -> tuple[bool, bool, NDArray[np.intp], NDArray[np.float64]]:
     """Return a reading as the kernels take it."""
     return (reading.direct, reading.geometric, reading.lower, reading.weight)

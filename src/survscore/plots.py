@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from survscore.horizon import AUCCurve, Calibration
 from survscore.results import ScoreCurve
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -24,6 +26,16 @@ def pyplot() -> Any:
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'survscore[report]'") from None
     return plt
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the axes given, or those of a new figure."""
+    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def shade(ax: Axes, line: Any, x: Any, lower: Any, upper: Any) -> None:
+    """Fill between limits, in the colour of the line."""
+    ax.fill_between(x, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
 @dataclass(eq=False)
@@ -43,15 +55,101 @@ class ScoreCurveDisplay:
     figure_: Figure | None = None
     line_: Any = None
 
-    def plot(self, ax: Axes | None = None, **line: Any) -> Self:
-        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`."""
-        if ax is None:
-            ax = pyplot().subplots(layout="constrained")[1]
+    def plot(self, ax: Axes | None = None, *, band: bool = True, **line: Any) -> Self:
+        """Draw into `ax`, or a new figure, with or without confidence intervals; `line` goes to `Axes.plot`."""
+        ax = axes_or_new(ax)
         (self.line_,) = ax.plot(self.score.times, self.score.scores, **line)
+        if band:
+            shade(ax, self.line_, self.score.times, self.score.lower, self.score.upper)
         label = LOSS_LABELS.get(self.score.loss, f"{self.score.loss} loss")
         ax.set(xlabel="time", ylabel=f"{label} (lower is better)", title=self.score.weighting)
         if "label" in line:
             ax.legend()
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False)
+class DifferenceDisplay:
+    """Drawn differences of scores to a reference.
+
+    Attributes
+    ----------
+    contrasts : pandas.DataFrame
+        The numbers, as `Comparison.contrasts` gives them.
+    loss, reference : str
+        What was compared.
+    ax_, figure_
+        The matplotlib objects, once drawn.
+    """
+
+    contrasts: pd.DataFrame
+    loss: str
+    reference: str
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None, *, band: bool = True) -> Self:
+        """Draw one line per model and weighting into `ax`, or a new figure, with or without confidence intervals."""
+        ax = axes_or_new(ax)
+        several = self.contrasts["weighting"].nunique() > 1
+        for (weighting, model), part in self.contrasts.groupby(["weighting", "model"], sort=False):
+            label = f"{model}, {weighting}" if several else str(model)
+            (line,) = ax.plot(part["time"], part["difference"], label=label)
+            if band:
+                shade(ax, line, part["time"], part["lower"], part["upper"])
+        ax.axhline(0.0, color="0.5", linewidth=1, linestyle="--")
+        label = LOSS_LABELS.get(self.loss, f"{self.loss} loss")
+        ax.set(xlabel="time", ylabel=f"difference in {label} to {self.reference}", title="above 0: worse")
+        ax.legend()
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False)
+class AUCDisplay:
+    """A drawn AUC curve; `curve` holds the numbers, `ax_` and `figure_` the matplotlib objects, once drawn."""
+
+    curve: AUCCurve
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None, **line: Any) -> Self:
+        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`."""
+        ax = axes_or_new(ax)
+        (drawn,) = ax.plot(self.curve.times, self.curve.auc, **line)
+        shade(ax, drawn, self.curve.times, self.curve.lower, self.curve.upper)
+        ax.axhline(0.5, color="0.5", linewidth=1, linestyle="--")
+        ax.set(xlabel="time", ylabel="administrative AUC (higher is better)")
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False)
+class CalibrationDisplay:
+    """A drawn reliability curve; `calibration` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
+
+    calibration: Calibration
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None, **line: Any) -> Self:
+        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`."""
+        ax = axes_or_new(ax)
+        shown = self.calibration
+        ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle="--")
+        (drawn,) = ax.plot(shown.predicted, shown.observed, **line)
+        shade(ax, drawn, shown.predicted, shown.lower, shown.upper)
+        ax.set(
+            xlabel="predicted probability of being event-free",
+            ylabel="share that is event-free",
+            title=f"at {shown.time:g}: Brier {shown.score:.3f} = miscalibration {shown.miscalibration:.3f}"
+            f" - discrimination {shown.discrimination:.3f} + uncertainty {shown.uncertainty:.3f}",
+        )
+        ax.title.set_fontsize("small")
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice, plural
+from survscore.inference import Influence, normal_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +28,9 @@ class ScoreCurve:
     ----------
     times, scores : ndarray of shape (m,)
         The evaluation times and the scores there; NaN where the data or the predictions say nothing.
+    se, lower, upper : ndarray of shape (m,)
+        Standard errors and confidence intervals, computed when first asked for. The intervals hold for each time
+        by itself.
     n_effective : ndarray of shape (m,)
         Kish's effective number of individuals, (sum w)^2 / sum w^2: how many equally weighted ones
         the weights are worth. Under ``administrative`` it is the number with C* >= t.
@@ -35,6 +42,8 @@ class ScoreCurve:
         What was computed, in words.
     default_times : bool
         Whether the library chose the times.
+    level : float
+        Of the confidence intervals.
     undefined : dict
         Why scores are NaN, and for how many times.
     settings : dict
@@ -49,21 +58,48 @@ class ScoreCurve:
     loss: str
     weighting: str
     default_times: bool = False
+    level: float = 0.95
     undefined: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    _influence: Influence | None = None
+
+    @cached_property
+    def se(self) -> NDArray[np.float64]:
+        """Standard errors, shape (m,), from the individuals' influences; computed when first asked for."""
+        se = np.full(self.times.size, np.nan)
+        if self._influence is not None:
+            variance = self._influence.pointwise()[0, 0]
+            se[: variance.size] = np.sqrt(np.maximum(variance, 0.0))
+        se[np.isnan(self.scores)] = np.nan
+        return se
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """Lower limits of the confidence intervals, at `level`, for each time by itself."""
+        return self.scores - normal_quantile(self.level) * self.se
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper limits."""
+        return self.scores + normal_quantile(self.level) * self.se
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is stored or sent takes its standard errors along, not the data they come from.
+        _ = self.se
+        return {**self.__dict__, "_influence": None}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a long pandas table: loss, weighting, time, score, n_effective.
+        """Return a long pandas table: loss, weighting, time, score, se, lower, upper, n_effective.
 
         Examples
         --------
         >>> import survscore as ss
         >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
         >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
-        >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).to_frame()
-            loss       weighting  time  score  n_effective
-        0  brier  administrative   2.0   0.13          2.0
-        1  brier  administrative   3.0   0.04          2.0
+        >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).to_frame().round(3)
+            loss       weighting  time  score    se  lower  upper  n_effective
+        0  brier  administrative   2.0   0.13  0.12 -0.105  0.365          2.0
+        1  brier  administrative   3.0   0.04  0.00  0.040  0.040          2.0
         """
         import pandas as pd
 
@@ -73,6 +109,9 @@ class ScoreCurve:
                 "weighting": self.weighting,
                 "time": self.times,
                 "score": self.scores,
+                "se": self.se,
+                "lower": self.lower,
+                "upper": self.upper,
                 "n_effective": self.n_effective,
             }
         )
@@ -103,40 +142,26 @@ class ScoreCurve:
         >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
         >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
         >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).integrated(2, 3)
-        IntegratedScore(0.085, brier, administrative, mean over [2, 3], lower is better)
+        IntegratedScore(0.085, se 0.06, brier, administrative, mean over [2, 3], lower is better)
         """
-        check_choice("nan", nan, ("raise", "stop"))
-        first, last = float(self.times[0]), float(self.times[-1])
-        lower = first if lower is None else float(lower)
-        upper = last if upper is None else float(upper)
-        if not first <= lower < upper <= last:
-            raise InputError(
-                f"lower and upper must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "
-                f"not lower={lower:g}, upper={upper:g}; give the score `times` that cover the range"
-            )
-        weights = trapezoid_weights(self.times, lower, upper)
-        missing = np.isnan(self.scores) & (weights > 0)
-        if missing.any():
-            first_missing = int(np.argmax(missing))
-            told = f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
-            told += f"{self.times[first_missing]:g} ({'; '.join(self.undefined)})"
-            if nan == "raise":
-                raise InputError(f"{told}; choose a smaller upper, or nan='stop'")
-            if first_missing == 0 or self.times[first_missing - 1] <= lower:
-                raise InputError(f"{told}; nothing is left to integrate")
-            upper = float(self.times[first_missing - 1])
-            weights = trapezoid_weights(self.times, lower, upper)
+        weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         used = weights > 0
-        value = float(weights[used] @ self.scores[used]) / (upper - lower)
-        return IntegratedScore(value, lower, upper, self.loss, self.weighting, dict(self.settings))
+        value = float(weights[used] @ self.scores[used])
+        se = math.nan
+        if self._influence is not None:
+            scored = weights[: self._influence.index.times.size, None]
+            se = math.sqrt(max(float(self._influence.of_averages(scored)[0, 0, 0]), 0.0))
+        return IntegratedScore(value, se, (lower, upper), self.loss, self.weighting, self.level, dict(self.settings))
 
-    def plot(self, ax: Any = None, **line: Any) -> ScoreCurveDisplay:
+    def plot(self, ax: Any = None, *, band: bool = True, **line: Any) -> ScoreCurveDisplay:
         """Draw the curve with matplotlib (extra ``report``).
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; by default a new figure.
+        band : bool, default True
+            Whether to shade the confidence intervals.
         **line
             Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
 
@@ -147,7 +172,7 @@ class ScoreCurve:
         """
         from survscore.plots import ScoreCurveDisplay
 
-        return ScoreCurveDisplay(self).plot(ax=ax, **line)
+        return ScoreCurveDisplay(self).plot(ax=ax, band=band, **line)
 
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)
@@ -169,22 +194,45 @@ class ScoreCurve:
 
 @dataclass(frozen=True, repr=False)
 class IntegratedScore:
-    """A score's mean over a range of time; `float` gives the number. Lower is better."""
+    """A score's mean over a range of time; `float` gives the number. Lower is better.
+
+    Attributes
+    ----------
+    value, se : float
+        The mean, and its standard error from each individual's mean influence.
+    range : tuple of float
+        From when to when.
+    loss, weighting : str
+        What was computed, in words.
+    level : float
+        Of the confidence interval.
+    """
 
     value: float
-    lower: float
-    upper: float
+    se: float
+    range: tuple[float, float]
     loss: str
     weighting: str
+    level: float = 0.95
     settings: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def lower(self) -> float:
+        """Lower limit of the confidence interval."""
+        return self.value - normal_quantile(self.level) * self.se
+
+    @property
+    def upper(self) -> float:
+        """Upper limit."""
+        return self.value + normal_quantile(self.level) * self.se
 
     def __float__(self) -> float:
         return self.value
 
     def __repr__(self) -> str:
         return (
-            f"IntegratedScore({self.value:.6g}, {self.loss}, {self.weighting}, "
-            f"mean over [{self.lower:g}, {self.upper:g}], lower is better)"
+            f"IntegratedScore({self.value:.6g}, se {self.se:.3g}, {self.loss}, {self.weighting}, "
+            f"mean over [{self.range[0]:g}, {self.range[1]:g}], lower is better)"
         )
 
 
@@ -211,6 +259,39 @@ class ScoreTerms:
     def __repr__(self) -> str:
         n, m = self.losses.shape
         return f"ScoreTerms({self.loss}, {self.weighting}, {plural(n, 'individual')}, {plural(m, 'time')})"
+
+
+def averaging_weights(
+    times: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    lower: float | None,
+    upper: float | None,
+    nan: str,
+    undefined: Iterable[str],
+) -> tuple[NDArray[np.float64], tuple[float, float]]:
+    """Return c with ``c @ scores`` the mean over the range, and the range; see `ScoreCurve.integrated`."""
+    check_choice("nan", nan, ("raise", "stop"))
+    first, last = float(times[0]), float(times[-1])
+    lower = first if lower is None else float(lower)
+    upper = last if upper is None else float(upper)
+    if not first <= lower < upper <= last:
+        raise InputError(
+            f"lower and upper must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "
+            f"not lower={lower:g}, upper={upper:g}; give the score `times` that cover the range"
+        )
+    weights = trapezoid_weights(times, lower, upper)
+    missing = np.isnan(scores) & (weights > 0)
+    if missing.any():
+        first_missing = int(np.argmax(missing))
+        told = f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
+        told += f"{times[first_missing]:g} ({'; '.join(undefined)})"
+        if nan == "raise":
+            raise InputError(f"{told}; choose a smaller upper, or nan='stop'")
+        if first_missing == 0 or times[first_missing - 1] <= lower:
+            raise InputError(f"{told}; nothing is left to integrate")
+        upper = float(times[first_missing - 1])
+        weights = trapezoid_weights(times, lower, upper)
+    return weights / (upper - lower), (lower, upper)
 
 
 def trapezoid_weights(times: NDArray[np.float64], lower: float, upper: float) -> NDArray[np.float64]:

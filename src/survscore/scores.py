@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, overload
 
 import numpy as np
@@ -13,6 +14,7 @@ from survscore import _loops
 from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, plural
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves
+from survscore.inference import Groups, Influence, ScoredModel, normal_quantile
 from survscore.losses import DEFAULT_EPSILON, Brier, Log, Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.results import ScoreCurve, ScoreTerms
@@ -29,6 +31,8 @@ def brier_score(
     *,
     weighting: str | Weighting | None = ...,
     times: ArrayLike | None = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
     reduce: Literal[True] = ...,
 ) -> ScoreCurve: ...
 @overload
@@ -38,6 +42,8 @@ def brier_score(
     *,
     weighting: str | Weighting | None = ...,
     times: ArrayLike | None = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
     reduce: Literal[False],
 ) -> ScoreTerms: ...
 def brier_score(
@@ -46,6 +52,8 @@ def brier_score(
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
     reduce: bool = True,
 ) -> ScoreCurve | ScoreTerms:
     r"""Brier score of survival predictions: their squared distance to what happened.
@@ -64,6 +72,11 @@ def brier_score(
     times : array_like, optional
         The evaluation times, strictly increasing. By default 101 equidistant times from 0 to the 95 % quantile of
         follow-up (C*, or T where C* is unknown), or to the end of the predictions if that comes first.
+    groups : array_like of shape (n,), optional
+        Labels of individuals that belong together, such as a customer's several subscriptions. Standard errors then
+        allow for any dependence within groups.
+    level : float, default 0.95
+        Of the confidence intervals.
     reduce : bool, default True
         False returns each individual's loss and weight instead of their weighted mean.
 
@@ -98,7 +111,7 @@ def brier_score(
     >>> ss.brier_score(y, curves, weighting=ss.IPCW(max_weight=1), times=[2, 4]).scores
     array([0.1, 0.2])
     """
-    return _one_score(y, curves, Brier(), weighting, times, reduce)
+    return _one_score(y, curves, Brier(), weighting, times, reduce, groups, level)
 
 
 @overload
@@ -109,6 +122,8 @@ def log_loss(
     weighting: str | Weighting | None = ...,
     times: ArrayLike | None = ...,
     epsilon: float = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
     reduce: Literal[True] = ...,
 ) -> ScoreCurve: ...
 @overload
@@ -119,6 +134,8 @@ def log_loss(
     weighting: str | Weighting | None = ...,
     times: ArrayLike | None = ...,
     epsilon: float = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
     reduce: Literal[False],
 ) -> ScoreTerms: ...
 def log_loss(
@@ -128,6 +145,8 @@ def log_loss(
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
     epsilon: float = DEFAULT_EPSILON,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
     reduce: bool = True,
 ) -> ScoreCurve | ScoreTerms:
     r"""Logarithmic loss of survival predictions: minus the binomial log-likelihood of what happened.
@@ -137,7 +156,7 @@ def log_loss(
 
     Parameters
     ----------
-    y, curves, weighting, times, reduce
+    y, curves, weighting, times, groups, level, reduce
         As for `brier_score`.
     epsilon : float, default 1e-7
         Probabilities are clipped to [epsilon, 1 - epsilon] first, so that one impossible prediction does not make the
@@ -155,7 +174,7 @@ def log_loss(
     >>> ss.log_loss(y, curves, weighting="administrative", times=[2]).scores.round(6)
     array([0.693147])
     """
-    return _one_score(y, curves, Log(epsilon), weighting, times, reduce)
+    return _one_score(y, curves, Log(epsilon), weighting, times, reduce, groups, level)
 
 
 def score_all(
@@ -165,12 +184,14 @@ def score_all(
     losses: Sequence[str | Loss] = ("brier", "log"),
     weightings: Sequence[str | Weighting],
     times: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> list[ScoreCurve]:
     """Every loss under every weighting, in one pass over the predictions.
 
     Parameters
     ----------
-    y, curves, times
+    y, curves, times, groups, level
         As for `brier_score`.
     losses : sequence of {"brier", "log"} or Loss
         What a prediction costs.
@@ -192,15 +213,16 @@ def score_all(
     administrative [0.1 0.2]
     ipcw (Kaplan-Meier of the scored outcomes) [0.1        0.25333333]
     """
-    _check_inputs(y, curves)
+    check_inputs(y, curves)
     if isinstance(losses, (str, Loss)) or isinstance(weightings, (str, Weighting)):
         raise InputError("losses and weightings are sequences; put a single one into a list")
     if not losses or not weightings:
         raise InputError("losses and weightings must not be empty")
-    return _score(y, curves, [as_loss(loss) for loss in losses], [as_weighting(w, y) for w in weightings], times, 4)
+    chosen = [as_weighting(weighting, y) for weighting in weightings]
+    return _score(y, curves, [as_loss(loss) for loss in losses], chosen, times, groups, level, stacklevel=4)
 
 
-def default_times(y: Outcomes, curves: SurvivalCurves) -> NDArray[np.float64]:
+def default_times(y: Outcomes, several: Iterable[SurvivalCurves]) -> NDArray[np.float64]:
     """Return equidistant times from 0 to where 5 % of the individuals are still followed, within the curves' reach.
 
     A score further out rests on few individuals; whoever wants it names the times.
@@ -208,9 +230,57 @@ def default_times(y: Outcomes, curves: SurvivalCurves) -> NDArray[np.float64]:
     follow_up = y.time if y.censoring_time is None else y.censoring_time
     finite = follow_up[np.isfinite(follow_up)]
     last = float(np.quantile(finite, DEFAULT_QUANTILE)) if finite.size else float(y.time.max())
-    if curves.beyond == "nan":
-        last = min(last, float(curves.times[-1]))
+    last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
+
+
+def check_inputs(y: Outcomes, curves: SurvivalCurves, name: str = "curves") -> None:
+    """Raise unless these are outcomes and curves of the same number of individuals."""
+    if not isinstance(y, Outcomes):
+        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
+    if not isinstance(curves, SurvivalCurves):
+        raise InputError(f"{name} must be SurvivalCurves, not {type(curves).__name__}")
+    check_length(name, len(curves), "y", len(y))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightingSums:
+    """Sums under one weighting at the times that the predictions reach, and where they give no score."""
+
+    weighting: Weighting
+    weights: RowWeights
+    sums: NDArray[np.float64]  # (2 statuses, losses, times)
+    weight_sums: NDArray[np.float64]  # (2 statuses, times)
+    n_effective: NDArray[np.float64]
+    undefined: dict[str, int]
+
+    def divisor(self, n: int) -> NDArray[np.float64]:
+        """Return what the weighted sum of losses is divided by; NaN where the score is undefined."""
+        total = self.weight_sums.sum(axis=0)
+        return total if self.weighting.normalize == "weights" else np.where(np.isnan(total), np.nan, n)
+
+    def scored_model(self, curves: SurvivalCurves, loss: Loss, sums: NDArray[np.float64], n: int) -> ScoredModel:
+        """Return what the influences on one model's score need; `sums` are by status."""
+        ratio = self.weighting.normalize == "weights"
+        return ScoredModel.from_sums(curves, loss, sums, self.weight_sums, self.divisor(n), ratio=ratio)
+
+
+def sum_up(
+    curves: SurvivalCurves, index: TimeIndex, losses: Sequence[Loss], weightings: Sequence[Weighting]
+) -> list[WeightingSums]:
+    """Pass over the predictions once, for all losses and weightings."""
+    _loops.load_compiled_if_large(len(curves) * index.times.size)
+    weights = [index.weights_of(weighting) for weighting in weightings]
+    sums, weight_sums, squares = _loops.weighted_sums(curves, index.times, losses, weights)
+    results = []
+    for q, (weighting, w) in enumerate(zip(weightings, weights, strict=True)):
+        undefined, reasons = _undefined(w, index.times, weight_sums[:, q].sum(axis=0))
+        sums[:, :, q, undefined] = np.nan
+        weight_sums[:, q, undefined] = np.nan
+        with np.errstate(invalid="ignore"):
+            n_effective = weight_sums[:, q].sum(axis=0) ** 2 / squares[q]
+        results.append(WeightingSums(weighting, w, sums[:, :, q], weight_sums[:, q], n_effective, reasons))
+    return results
 
 
 def _one_score(
@@ -220,20 +290,14 @@ def _one_score(
     weighting: str | Weighting | None,
     times: ArrayLike | None,
     reduce: bool,
+    groups: ArrayLike | None,
+    level: float,
 ) -> ScoreCurve | ScoreTerms:
-    _check_inputs(y, curves)
+    check_inputs(y, curves)
     chosen = as_weighting(weighting, y)
     if reduce:
-        return _score(y, curves, [loss], [chosen], times, 5)[0]
+        return _score(y, curves, [loss], [chosen], times, groups, level, stacklevel=5)[0]
     return _terms(y, curves, loss, chosen, times)
-
-
-def _check_inputs(y: Outcomes, curves: SurvivalCurves) -> None:
-    if not isinstance(y, Outcomes):
-        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    if not isinstance(curves, SurvivalCurves):
-        raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    check_length("curves", len(curves), "y", len(y))
 
 
 def _score(
@@ -242,47 +306,51 @@ def _score(
     losses: Sequence[Loss],
     weightings: Sequence[Weighting],
     times: ArrayLike | None,
+    groups: ArrayLike | None,
+    level: float,
+    *,
     stacklevel: int,
 ) -> list[ScoreCurve]:
-    wanted = default_times(y, curves) if times is None else as_times(times)
-    reached = curves.reaches(wanted)  # a range from the first time on
-    scored = wanted[reached]
-    shape = (len(weightings), wanted.size)
-    sums = np.full((len(losses), *shape), np.nan)
-    weight_sums, n_effective = np.full(shape, np.nan), np.full(shape, np.nan)
-    reasons: list[dict[str, int]] = [{} for _ in weightings]
+    normal_quantile(level)  # refuse an impossible level now, not when intervals are asked for
+    grouping = None if groups is None else Groups.of(groups, len(y))
+    wanted = default_times(y, [curves]) if times is None else as_times(times)
+    scored = wanted[curves.reaches(wanted)]  # from the first time on
+    results = []
     if scored.size:
-        _loops.load_compiled_if_large(len(y) * scored.size)
         index = TimeIndex(y, scored)
-        weights = [weighting.prepare(index) for weighting in weightings]
-        by_status, weights_by_status, found_squares = _loops.weighted_sums(curves, scored, losses, weights)
-        found, found_weights = by_status.sum(axis=0), weights_by_status.sum(axis=0)
-        for q, w in enumerate(weights):
-            undefined, reasons[q] = _undefined(w, scored, found_weights[q])
-            found[:, q, undefined] = found_weights[q, undefined] = np.nan
-        sums[..., reached], weight_sums[:, reached] = found, found_weights
-        with np.errstate(invalid="ignore"):
-            n_effective[:, reached] = found_weights**2 / found_squares
-    if not reached.all():
-        far = {f"the predictions end at {curves.times[-1]:g}": int((~reached).sum())}
-        reasons = [{**reason, **far} for reason in reasons]
-    _warn(reasons, weightings, stacklevel)
-    return [
-        ScoreCurve(
-            times=wanted,
-            scores=sums[k, q] / (weight_sums[q] if weighting.normalize == "weights" else len(y)),
-            n_effective=n_effective[q],
-            weight_sums=weight_sums[q],
-            n=len(y),
-            loss=loss.name,
-            weighting=str(weighting),
-            default_times=times is None,
-            undefined=reasons[q],
-            settings=_settings(loss, weighting, curves),
-        )
-        for k, loss in enumerate(losses)
-        for q, weighting in enumerate(weightings)
-    ]
+        found = sum_up(curves, index, losses, weightings)
+    missing = wanted.size - scored.size
+    far = {f"the predictions end at {curves.times[-1]:g}": missing} if missing else {}
+
+    def padded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate((values, np.full(missing, np.nan)))
+
+    for k, loss in enumerate(losses):
+        for q, weighting in enumerate(weightings):
+            empty = np.zeros(0)
+            model, influence, under = None, None, None
+            if scored.size:
+                under = found[q]
+                model = under.scored_model(curves, loss, under.sums[:, k], len(y))
+                influence = Influence(index, under.weights, [model], grouping)
+            results.append(
+                ScoreCurve(
+                    times=wanted,
+                    scores=padded(empty if model is None else model.scores),
+                    n_effective=padded(empty if under is None else under.n_effective),
+                    weight_sums=padded(empty if under is None else under.weight_sums.sum(axis=0)),
+                    n=len(y),
+                    loss=loss.name,
+                    weighting=str(weighting),
+                    default_times=times is None,
+                    level=level,
+                    undefined={**({} if under is None else under.undefined), **far},
+                    settings=_settings(loss, weighting, curves),
+                    _influence=influence,
+                )
+            )
+    warn_undefined({curve.weighting: curve.undefined for curve in results}, stacklevel)
+    return results
 
 
 def _settings(loss: Loss, weighting: Weighting, curves: SurvivalCurves) -> dict[str, object]:
@@ -319,13 +387,12 @@ def _undefined(
     return unreached | infinite | empty, {reason: int(at.sum()) for reason, at in found.items() if at.any()}
 
 
-def _warn(reasons: Sequence[dict[str, int]], weightings: Sequence[Weighting], stacklevel: int) -> None:
-    """Warn once about all times without score, at the user's line."""
+def warn_undefined(reasons: Mapping[str, Mapping[str, int]], stacklevel: int) -> None:
+    """Warn once, at the user's line, about all times without score, by weighting."""
     told = [
-        f"{weighting}: "
-        + ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in reason_counts.items())
-        for weighting, reason_counts in zip(weightings, reasons, strict=True)
-        if reason_counts
+        f"{weighting}: " + ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in counts.items())
+        for weighting, counts in reasons.items()
+        if counts
     ]
     if told:
         warnings.warn(f"scores are NaN under {'; '.join(told)}", UndefinedScoreWarning, stacklevel=stacklevel)
@@ -334,7 +401,7 @@ def _warn(reasons: Sequence[dict[str, int]], weightings: Sequence[Weighting], st
 def _terms(
     y: Outcomes, curves: SurvivalCurves, loss: Loss, weighting: Weighting, times: ArrayLike | None
 ) -> ScoreTerms:
-    wanted = default_times(y, curves) if times is None else as_times(times)
+    wanted = default_times(y, [curves]) if times is None else as_times(times)
     scored = wanted[curves.reaches(wanted)]
     if scored.size == 0:
         raise InputError(f"times start at {wanted[0]:g}, after the predictions' last time, {curves.times[-1]:g}")

@@ -37,6 +37,12 @@ class RowWeights:
     free_weight: NDArray[np.float64] | None
     censoring: SurvivalCurves | None = None
     max_weight: float = np.inf
+    #: Whether G was estimated from these very individuals, so that each of them moves the others' weights.
+    estimated: bool = False
+    #: Whether it is fixed who is counted when, rather than an outcome of chance.
+    fixed: bool = False
+    #: Whether standard errors take Nelson-Aalen's influence in place of Kaplan-Meier's own.
+    martingale: bool = False
 
     def rows(self, rows: slice) -> RowWeights:
         """Return the ranges of some individuals; `censoring` stays whole, and is read elsewhere."""
@@ -45,6 +51,15 @@ class RowWeights:
             free_stop=self.free_stop[rows],
             event_stop=self.event_stop[rows],
             event_weight=self.event_weight[rows],
+        )
+
+    def columns(self, first: int, last: int) -> RowWeights:
+        """Return the weights at some of the times."""
+        return replace(
+            self,
+            free_stop=np.clip(self.free_stop - first, 0, last - first),
+            event_stop=np.clip(self.event_stop - first, 0, last - first),
+            free_weight=None if self.free_weight is None else self.free_weight[first:last],
         )
 
     def cells(self, n_times: int, survival: FloatArray | None = None) -> NDArray[np.float64]:
@@ -67,6 +82,15 @@ class TimeIndex:
     def __init__(self, outcomes: Outcomes, times: NDArray[np.float64]) -> None:
         self.outcomes = outcomes
         self.times = times
+        self._prepared: dict[
+            int, tuple[Weighting, RowWeights]
+        ] = {}  # the weighting is kept, so that its id stays its own
+
+    def weights_of(self, weighting: Weighting) -> RowWeights:
+        """Return a weighting's weights, prepared once however many models are scored."""
+        if id(weighting) not in self._prepared:
+            self._prepared[id(weighting)] = (weighting, weighting.prepare(self))
+        return self._prepared[id(weighting)][1]
 
     @cached_property
     def before_time(self) -> NDArray[np.int32]:
@@ -126,7 +150,7 @@ class Uncensored(Weighting):
             )
         ones = np.ones(index.times.size)
         free_stop = select(outcomes.event, index.before_time, index.times.size)
-        return RowWeights(free_stop, index.end_if_event, np.broadcast_to(1.0, len(outcomes)), ones)
+        return RowWeights(free_stop, index.end_if_event, np.broadcast_to(1.0, len(outcomes)), ones, fixed=True)
 
 
 @dataclass(frozen=True)
@@ -141,13 +165,14 @@ class Administrative(Weighting):
 
     def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
         outcomes = index.outcomes
-        _check_administrative(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
+        check_administrative(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
         counted = index.until_censoring_time
         return RowWeights(
             select(outcomes.event, index.before_time, counted),
             select(outcomes.event, counted, 0),
             np.broadcast_to(1.0, len(outcomes)),
             np.ones(index.times.size),
+            fixed=True,
         )
 
 
@@ -169,6 +194,10 @@ class IPCW(Weighting):
     normalize : {"weights", "n"}, default "weights"
         Divide by the sum of the weights (eq:bs_ipcw) or by n (eq:bs_ipcw_n). The two agree
         for Kaplan-Meier weights of the scored outcomes without a cap.
+    variance : {"exact", "martingale"}, default "exact"
+        How standard errors account for the estimation of G by Kaplan-Meier on the scored outcomes: by the derivative of
+        that very estimate, or by the influence of the Nelson-Aalen estimate with tied events left in the risk
+        set, as R's riskRegression does. They differ by a fraction of a percent without ties.
 
     Notes
     -----
@@ -179,11 +208,13 @@ class IPCW(Weighting):
     censoring: Any = "kaplan-meier"
     max_weight: float | None = None
     normalize: str = "weights"
+    variance: str = "exact"
 
     name: ClassVar[str] = "ipcw"
 
     def __post_init__(self) -> None:
         check_choice("normalize", self.normalize, ("weights", "n"))
+        check_choice("variance", self.variance, ("exact", "martingale"))
         if self.max_weight is not None and not self.max_weight >= 1:
             raise InputError(f"max_weight must be at least 1 (no weight is smaller), not {self.max_weight}")
         if self.censoring != "kaplan-meier":  # that one waits for the outcomes to be scored
@@ -191,12 +222,22 @@ class IPCW(Weighting):
 
     def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
         outcomes, cap = index.outcomes, np.inf if self.max_weight is None else float(self.max_weight)
-        censoring = KaplanMeierCensoring(outcomes) if self.censoring == "kaplan-meier" else self.censoring
+        estimated = self.censoring == "kaplan-meier"
+        censoring = KaplanMeierCensoring(outcomes) if estimated else self.censoring
         if isinstance(censoring, KnownCensoring):
-            _check_administrative(outcomes, "'known' censoring", "IPCW(max_weight=1) gives the same weights")
+            check_administrative(outcomes, "'known' censoring", "IPCW(max_weight=1) gives the same weights")
         event_weight = inverse(censoring.before(outcomes), cap)
         free_weight = None if censoring.curves is not None else inverse(censoring.at(index.times), cap)
-        return RowWeights(index.before_time, index.end_if_event, event_weight, free_weight, censoring.curves, cap)
+        return RowWeights(
+            free_stop=index.before_time,
+            event_stop=index.end_if_event,
+            event_weight=event_weight,
+            free_weight=free_weight,
+            censoring=censoring.curves,
+            max_weight=cap,
+            estimated=estimated,
+            martingale=self.variance == "martingale",
+        )
 
     def __str__(self) -> str:
         scored = self.censoring == "kaplan-meier"
@@ -254,7 +295,7 @@ def inverse(survival: FloatArray, max_weight: float) -> NDArray[np.float64]:
         return np.minimum(1.0 / np.asarray(survival, dtype=np.float64), max_weight)
 
 
-def _check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> None:
+def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> None:
     """Raise unless everybody's censoring time is known and everybody was followed up to it."""
     if outcomes.censoring_time is None:
         raise InputError(

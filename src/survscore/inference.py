@@ -1,0 +1,469 @@
+r"""How sure a score is: influence functions and what follows from them.
+
+A score is a smooth function of the sample, so to first order it is the truth plus a sum over individuals of their
+influence. Its variance, its covariance with another model's score, and those of any average over time, are sums of
+squares and products of these influences. Nothing is resampled, and no influence is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore import _loops
+from survscore._validation import FloatArray, InputError, as_array, check_length
+from survscore.curves import SurvivalCurves
+from survscore.losses import Loss
+from survscore.weighting import RowWeights, TimeIndex
+
+COLUMNS_PER_TASK = 32
+CELLS_PER_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Who belongs together: individuals of a group may depend on each other, groups may not."""
+
+    codes: NDArray[np.intp]
+    sizes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, labels: Any, n: int) -> Groups:
+        """Take one label per individual."""
+        array = as_array(labels, "groups")
+        if array.ndim != 1:
+            raise InputError(f"groups must be one-dimensional, not of shape {array.shape}")
+        check_length("groups", array.size, "y", n)
+        missing = np.array([label is None or label != label for label in array.tolist()])  # noqa: PLR0124
+        if missing.any():
+            raise InputError(
+                f"groups must be given for everybody: {missing.sum()} of {n} are missing, "
+                f"the first at position {int(np.argmax(missing))}"
+            )
+        try:
+            _, codes, sizes = np.unique(array, return_inverse=True, return_counts=True)
+        except TypeError:
+            raise InputError("groups must be labels of one kind, such as numbers or text") from None
+        return cls(codes, sizes.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredModel:
+    """One model's scores at the evaluation times, with what its influences need.
+
+    The score is ``sum_i w_i loss_i * scale``, and individual i's deviation is ``w_i (loss_i - centre) * scale``:
+    divided by the sum of weights, `centre` is the score itself; divided by n it is zero.
+    """
+
+    curves: SurvivalCurves
+    loss: Loss
+    scores: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    #: Sum of the deviations of those still event-free at each time.
+    free_deviation: NDArray[np.float64]
+    #: Tells whether the predictions, which stay the user's, are still those that were scored.
+    fingerprint: float
+
+    @classmethod
+    def from_sums(
+        cls,
+        curves: SurvivalCurves,
+        loss: Loss,
+        sums: NDArray[np.float64],
+        weight_sums: NDArray[np.float64],
+        divide_by: NDArray[np.float64],
+        *,
+        ratio: bool,
+    ) -> ScoredModel:
+        """Take the sums by status, shape (2, times); `ratio` says that the divisor is the sum of the weights."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scores = sums.sum(axis=0) / divide_by
+        defined = np.isfinite(scores)
+        scale = np.where(defined, 1.0 / np.where(defined, divide_by, 1.0), 0.0)
+        centre = np.where(defined & ratio, scores, 0.0)
+        free = np.where(defined, sums[0] - centre * weight_sums[0], 0.0) * scale
+        return cls(curves, loss, scores, centre, scale, free, _fingerprint(curves))
+
+    def check_unchanged(self) -> None:
+        """Raise if the predictions were overwritten after they were scored."""
+        if _fingerprint(self.curves) != self.fingerprint:
+            raise InputError(
+                "the predictions were changed after they were scored, so their standard errors can't be computed any "
+                "more: ask for them first, or score a copy"
+            )
+
+
+def _fingerprint(curves: SurvivalCurves) -> float:
+    """Return a number that changes when the predictions do, from a few rows spread over all."""
+    rows = curves.probabilities[:: max(1, len(curves) // 64)].astype(np.float64)
+    return float(np.cos(rows * np.arange(1, rows.size + 1).reshape(rows.shape)).sum())
+
+
+class Influence:
+    r"""The individuals' influences on the scores of one or more models, under one weighting.
+
+    Individual i's deviation at t is :math:`e_i(t) = w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`, or
+    :math:`w_i(t) \ell_i(t) / n` where the score is divided by n. Where the weights are known, this is the influence,
+    up to a constant in i. Where :math:`G` is the Kaplan-Meier estimate of the same individuals, each of them also moves
+    the others' weights:
+
+    .. math::
+
+        \phi_i(t) = e_i(t) + \frac{1\{T_i \le t, D_i = 0\}}{r(T_i)} M(T_i; t)
+            - \sum_{s < T_i,\, s \le t} \frac{c_s}{r_s (r_s - c_s)} M(s; t), \qquad
+        M(s; t) = \sum_{k: T_k > s} e_k(t)
+
+    with :math:`c_s` censored at s out of :math:`r_s` still at risk after the events at s. M sums over those whose
+    weight contains the factor at s; capped weights do not move and are left out of it. The derivative is exact, also at
+    ties; ``IPCW(variance="martingale")`` asks for 1/Y and c/Y^2 with all at risk just before s, and for s <= T_i.
+
+    Influences sum to zero, so a constant can be added and taken out with the mean: going from the latest time to the
+    earliest, the sum over :math:`s < T_i` becomes minus a running sum over :math:`s \ge T_i`.
+
+    Parameters
+    ----------
+    index : TimeIndex
+        Outcomes and evaluation times.
+    weights : RowWeights
+        The weights, prepared for them.
+    models : sequence of ScoredModel
+        What was predicted, and its scores.
+    groups : Groups, optional
+        For cluster-robust moments.
+    """
+
+    def __init__(
+        self,
+        index: TimeIndex,
+        weights: RowWeights,
+        models: Sequence[ScoredModel],
+        groups: Groups | None = None,
+        *,
+        compiled: bool | None = None,
+    ) -> None:
+        self.index = index
+        self.weights = weights
+        self.models = list(models)
+        self.groups = groups
+        n_cells = len(index.outcomes) * index.times.size
+        large = n_cells >= _loops.LARGE_MATRIX if compiled is None else compiled
+        self.compiled = large and all(model.loss.kernel is not None for model in models)
+
+    # Moments
+
+    def pointwise(self) -> NDArray[np.float64]:
+        """Return the covariances of the models' scores at each time, shape (models, models, times)."""
+        m, k = self.index.times.size, len(self.models)
+        covariance = np.empty((k, k, m))
+        for (first, last), part in zip(self._chunks(), self._each(self._pointwise_chunk, self._chunks()), strict=True):
+            covariance[:, :, first:last] = part
+        return covariance * self._correction(np.arange(m))
+
+    def of_averages(self, averages: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariances of averages over time, ``scores @ averages``: shape (models, models, averages)."""
+        total = np.zeros((len(self.models), len(self.index.outcomes), averages.shape[1]))
+
+        def chunk(columns: tuple[int, int]) -> NDArray[np.float64]:
+            part = np.zeros_like(total)
+            for rows, block in self._blocks(*columns):
+                part[:, rows] = block @ averages[slice(*columns)]
+            return part
+
+        for part in self._each(chunk, self._chunks()):
+            total += part
+        per_unit = self._centred(total)
+        first = [int(np.argmax(column != 0)) for column in averages.T]
+        return np.asarray(np.einsum("aur,bur->abr", per_unit, per_unit) * self._correction(np.array(first)))
+
+    def over_time(self, contrast: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariance over time of one combination of the models' scores, shape (times, times)."""
+        m = self.index.times.size
+        if self.groups is not None:
+            total = np.zeros((1, len(self.index.outcomes), m))
+            for rows, block in self._blocks(0, m):
+                total[0, rows] = np.tensordot(contrast, block, 1)
+            per_unit = self._centred(total)[0]
+            return np.asarray(per_unit.T @ per_unit * self._pairwise_correction())
+        product, mean = np.zeros((m, m)), np.zeros(m)
+        for _, block in self._blocks(0, m):
+            combined = np.tensordot(contrast, block, 1)
+            product += combined.T @ combined
+            mean += combined.sum(axis=0) / len(self.index.outcomes)
+        product -= len(self.index.outcomes) * np.outer(mean, mean)
+        return np.asarray(product * self._pairwise_correction())
+
+    def _pointwise_chunk(self, columns: tuple[int, int]) -> NDArray[np.float64]:
+        k, width, n = len(self.models), columns[1] - columns[0], len(self.index.outcomes)
+        if self.groups is not None:
+            total = np.zeros((k, n, width))
+            for rows, block in self._blocks(*columns):
+                total[:, rows] = block
+            per_unit = self._centred(total)
+            return np.asarray(np.einsum("auj,buj->abj", per_unit, per_unit))
+        totals, products = np.zeros((k, width)), np.zeros((k, k, width))
+        for _, block in self._blocks(*columns):
+            if self.compiled:
+                from survscore import _kernels
+
+                _kernels.add_pair_products(block, totals, products)
+            else:
+                totals += block.sum(axis=1)
+                products += np.einsum("anj,bnj->abj", block, block)
+        if self.compiled:  # only the lower half was filled
+            upper = np.triu_indices(k, 1)
+            products[upper] = products.transpose(1, 0, 2)[upper]
+        return products - totals[:, None] * totals[None] / n
+
+    def _centred(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return influences per unit, (models, units, columns), from those of individuals, with the mean taken out."""
+        total -= total.mean(axis=1, keepdims=True)
+        if self.groups is None:
+            return total
+        codes, n_groups = self.groups.codes, self.groups.sizes.size
+        return np.stack(
+            [
+                np.stack([np.bincount(codes, column, minlength=n_groups) for column in model.T], axis=1)
+                for model in total
+            ]
+        )
+
+    # How many units a score rests on
+
+    @cached_property
+    def n_units(self) -> NDArray[np.float64]:
+        """The number of individuals, or groups, that are counted at each time.
+
+        Under administrative and uncensored weights, who counts is fixed; under IPCW it is random, and all count.
+        """
+        m = self.index.times.size
+        n_all = len(self.index.outcomes) if self.groups is None else self.groups.sizes.size
+        if not self.weights.fixed:
+            return np.full(m, float(n_all))
+        stop = np.maximum(self.weights.free_stop, self.weights.event_stop)
+        if self.groups is not None:
+            latest = np.zeros(n_all, dtype=stop.dtype)
+            np.maximum.at(latest, self.groups.codes, stop)
+            stop = latest
+        ends = np.bincount(stop, minlength=m + 1)[: m + 1]
+        return np.asarray(n_all - np.cumsum(ends)[:m], dtype=np.float64)
+
+    def _correction(self, columns: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
+        n = self.n_units[columns]
+        return np.where(n > 1, n / np.where(n > 1, n - 1, 1), np.nan)
+
+    def _pairwise_correction(self) -> NDArray[np.float64]:
+        root = np.sqrt(self._correction(np.arange(self.index.times.size)))
+        return np.outer(root, root)
+
+    # The influences themselves, block by block
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        m, n = self.index.times.size, len(self.index.outcomes)
+        if self.groups is not None or not self.compiled:
+            width = max(1, min(COLUMNS_PER_TASK, (1 << 20) // (n * len(self.models))))
+        else:
+            width = COLUMNS_PER_TASK
+        return [(first, min(first + width, m)) for first in range(0, m, width)]
+
+    def _each(self, work: Any, chunks: Sequence[tuple[int, int]]) -> Iterator[NDArray[np.float64]]:
+        return _loops.each(work, chunks, threads=self.compiled)
+
+    def _blocks(self, first: int, last: int) -> Iterator[tuple[Any, NDArray[np.float64]]]:
+        """Yield (positions of individuals, their influences) for times `first` to `last`: (models, rows, times)."""
+        for model in self.models:
+            model.check_unchanged()
+        make = self._compiled_blocks if self.compiled else self._numpy_block
+        undefined = [~np.isfinite(model.scores[first:last]) for model in self.models]
+        for rows, block in make(first, last):
+            for one, where in zip(block, undefined, strict=True):
+                one[:, where] = 0.0
+            yield rows, block
+
+    @cached_property
+    def _order(self) -> _Order | None:
+        return _Order.of(self.index, self.weights) if self.weights.estimated else None
+
+    def _ahead(self, model: ScoredModel) -> NDArray[np.float64]:
+        """Return M at the latest time of all: the deviations of the event-free, where their common weight can move."""
+        if self.weights.free_weight is None:
+            raise TypeError("estimated weights are common to all")
+        return np.where(self.weights.free_weight < self.weights.max_weight, model.free_deviation, 0.0)
+
+    def _numpy_block(self, first: int, last: int) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        n, width = len(self.index.outcomes), last - first
+        part = self.weights.columns(first, last)
+        survival = None
+        if self.weights.censoring is not None:
+            survival = self.weights.censoring.reading(self.index.times[first:last])(
+                self.weights.censoring.probabilities
+            )
+        with np.errstate(invalid="ignore"):
+            cells = part.cells(width, survival)
+        free = _loops.event_free([part], width)
+        block = np.empty((len(self.models), n, width))
+        for out, model in zip(block, self.models, strict=True):
+            values = model.curves.reading(self.index.times[first:last])(model.curves.probabilities)
+            columns = slice(first, last)
+            with np.errstate(invalid="ignore"):
+                lost = model.loss(np.broadcast_to(values, (n, width)), free) - model.centre[columns]
+                out[:] = cells * lost * model.scale[columns]
+            if self._order is not None:
+                self._order.add_estimation(out, ~free, self._ahead(model)[columns])
+        yield slice(None), block
+
+    def _compiled_blocks(self, first: int, last: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        from survscore import _kernels
+
+        n, m, width = len(self.index.outcomes), self.index.times.size, last - first
+        w, order = self.weights, self._order
+        estimated = order is not None
+        everybody = np.arange(n) if order is None else order.rows
+        none = np.zeros(0)
+        own, step, leads, moves = (none, none, none.astype(bool), none)
+        plain = [_loops.plain(model.curves.reading(self.index.times)) for model in self.models]
+        if w.censoring is None:
+            censoring, censoring_plain = self.models[0].curves.probabilities[:0], plain[0]
+        else:
+            censoring = w.censoring.probabilities
+            censoring_plain = _loops.plain(w.censoring.reading(self.index.times))
+        event_weight = np.ascontiguousarray(w.event_weight)
+        running = [(self._ahead(model) if estimated else none, np.zeros(m), np.zeros(m)) for model in self.models]
+        size = max(64, CELLS_PER_BLOCK // width)
+        block = np.empty((len(self.models), min(size, n), width))
+        for start in range(0, n, size):
+            rows = everybody[start : start + size]
+            if order is not None:
+                here = slice(start, start + size)
+                own, step, leads, moves = order.own[here], order.step[here], order.leads[here], order.moves[here]
+            for out, model, reading, state in zip(block, self.models, plain, running, strict=True):
+                _kernels.influence_block(
+                    rows,
+                    len(model.curves.probabilities) == 1,
+                    model.curves.probabilities,
+                    *reading,
+                    model.loss.kernel,
+                    model.loss.epsilon,
+                    w.free_stop,
+                    w.event_stop,
+                    event_weight,
+                    np.zeros(m) if w.free_weight is None else w.free_weight,
+                    w.free_weight is None,
+                    censoring,
+                    *censoring_plain,
+                    w.max_weight,
+                    model.centre,
+                    model.scale,
+                    first,
+                    last,
+                    estimated,
+                    0.0 if w.martingale else 1.0,
+                    own,
+                    step,
+                    leads,
+                    moves,
+                    *state,
+                    out,
+                )
+            yield rows, block[:, : rows.size]
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """Individuals from the latest time to the earliest, and what each adds to the estimate of G.
+
+    At ties the censored come first, since they see the events of their own time as still to come.
+    """
+
+    rows: NDArray[np.intp]
+    #: 1/r(T_i) for the censored, 0 for events.
+    own: NDArray[np.float64]
+    #: c_s / (r_s (r_s - c_s)) at s = T_i.
+    step: NDArray[np.float64]
+    #: Whether this is the first with its time.
+    leads: NDArray[np.bool_]
+    #: 1 for events whose weight moves with G, 0 for capped ones and the censored.
+    moves: NDArray[np.float64]
+    martingale: bool
+
+    @classmethod
+    def of(cls, index: TimeIndex, weights: RowWeights) -> _Order:
+        time, event = index.outcomes.time, index.outcomes.event
+        rows = np.lexsort((event, -time))
+        time, event = time[rows], event[rows]
+        leads = np.concatenate(([True], time[1:] != time[:-1]))
+        tie = np.cumsum(leads) - 1
+        censored = np.bincount(tie, ~event)
+        events = np.bincount(tie, event)
+        at_risk = np.cumsum(censored + events)  # at each distinct time, all with this time or a later one
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if weights.martingale:
+                own, step = 1.0 / at_risk, censored / at_risk**2
+            else:
+                at_risk = at_risk - events
+                own, step = 1.0 / at_risk, censored / (at_risk * (at_risk - censored))
+        # nobody is left after a step to zero, and no score is defined there
+        step = np.where(np.isfinite(step), step, 0.0)
+        moves = (event & (weights.event_weight[rows] < weights.max_weight)).astype(np.float64)
+        return cls(rows, np.where(event, 0.0, own[tie]), step[tie], leads, moves, weights.martingale)
+
+    def add_estimation(
+        self, deviations: NDArray[np.float64], passed: NDArray[np.bool_], ahead: NDArray[np.float64]
+    ) -> None:
+        """Add to each individual's deviation what it does to the others' weights; `passed` is where t >= T."""
+        sorted_deviations, here = deviations[self.rows], passed[self.rows]
+        start = np.flatnonzero(self.leads)
+        tie = np.cumsum(self.leads) - 1
+        events = np.where(here, sorted_deviations, 0.0) * self.moves[:, None]
+        before = np.concatenate((np.zeros((1, ahead.size)), np.cumsum(events, axis=0)))[start]
+        later = ahead + before  # M at each distinct time
+        steps = self.step[start, None] * later * here[start]
+        running = np.cumsum(steps, axis=0)
+        if self.martingale:
+            running -= steps
+        sorted_deviations += here * (self.own[:, None] * later[tie] + running[tie])
+        deviations[self.rows] = sorted_deviations
+
+
+def normal_quantile(level: float) -> float:
+    """Return z with P(|Z| <= z) = level."""
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, not {level}")
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def two_sided_p(difference: NDArray[np.float64], se: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return normal p-values; 1 where both the difference and its standard error are zero, as for equal models."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.where((difference == 0) & (se == 0), 0.0, np.abs(difference) / se)
+    return np.asarray(np.vectorize(math.erfc, otypes=[float])(z / math.sqrt(2)))
+
+
+def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws: int, seed: int) -> float:
+    """Return c such that the largest of the standardised deviations over time stays below it with probability `level`.
+
+    Multiplying every individual's influence with an own standard normal number and adding up gives a Gaussian vector
+    with just this covariance over time: so the multiplier bootstrap need not visit the individuals again.
+    """
+    se = np.sqrt(np.diag(covariance))
+    moving = np.isfinite(se) & (se > 0)
+    if not moving.any():
+        return math.nan
+    correlation = covariance[np.ix_(moving, moving)] / np.outer(se[moving], se[moving])
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    draws = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1])) @ root.T
+    return float(np.quantile(np.abs(draws).max(axis=1), level))
+
+
+def shared_curve(survival: FloatArray, times: NDArray[np.float64]) -> SurvivalCurves:
+    """Return one step curve that stands for everybody; the loops here take a single row for all rows."""
+    return SurvivalCurves(np.asarray(survival)[None], times, "step", beyond="hold")

@@ -1,0 +1,76 @@
+"""Scores as scikit-learn scorers, for cross-validation and searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_times
+from survscore.curves import SurvivalCurves
+from survscore.losses import Loss, as_loss
+from survscore.outcomes import Outcomes
+from survscore.scores import score_all
+from survscore.weighting import Weighting, as_weighting
+
+
+@dataclass(frozen=True, eq=False)
+class CurveScorer:
+    """Minus a score: scikit-learn maximises. Made by `make_scorer`."""
+
+    loss: Loss
+    weighting: str | Weighting
+    times: NDArray[np.float64]
+
+    def __call__(self, estimator: Any, X: Any, y: Outcomes) -> float:
+        """Return minus the mean score over the times, or minus the score at the only one."""
+        curves = curves_of(estimator, X)
+        (score,) = score_all(y, curves, losses=[self.loss], weightings=[self.weighting], times=self.times)
+        return -(score.integrated().value if self.times.size > 1 else float(score.scores[0]))
+
+
+def make_scorer(loss: str | Loss = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
+    """Make a scorer for scikit-learn's ``cross_validate`` and ``GridSearchCV``, with `Outcomes` as ``y``.
+
+    The estimator needs a method ``predict_curves(X)`` that returns `SurvivalCurves`, or scikit-survival's
+    ``predict_survival_function(X)``.
+
+    Parameters
+    ----------
+    loss : {"brier", "log"} or Loss
+        What a prediction costs.
+    weighting : str or Weighting
+        As for `brier_score`. Individual censoring curves do not fit, since each fold has other individuals.
+    times : array_like
+        One horizon, or several: then the score is the mean over the range they span. The same for all folds.
+
+    Returns
+    -------
+    CurveScorer
+        Gives minus the score, since scikit-learn maximises.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> ss.make_scorer("brier", weighting="administrative", times=[10, 20, 30])
+    CurveScorer(loss=Brier(), weighting='administrative', times=array([10., 20., 30.]))
+    """
+    if not isinstance(weighting, Weighting):
+        as_weighting(weighting, Outcomes([1.0], [False]))  # refuse an unknown name now, not in the first fold
+    return CurveScorer(as_loss(loss), weighting, as_times(times))
+
+
+def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
+    """Return an estimator's predictions as curves."""
+    if hasattr(estimator, "predict_curves"):
+        curves = estimator.predict_curves(X)
+        if not isinstance(curves, SurvivalCurves):
+            raise InputError(f"predict_curves must return SurvivalCurves, not {type(curves).__name__}")
+        return curves
+    if hasattr(estimator, "predict_survival_function"):
+        return SurvivalCurves.from_step_functions(estimator.predict_survival_function(X), beyond="hold")
+    raise InputError(
+        f"{type(estimator).__name__} has neither predict_curves nor predict_survival_function, so it can't be scored"
+    )
