@@ -1,0 +1,217 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import survscore as ss
+
+mpl.use("agg")
+
+TIMES = np.arange(1.0, 9.0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(8)
+    rate = rng.gamma(3, 0.05, 1500)
+    star, end = rng.exponential(1 / rate), rng.uniform(3, 12, 1500)
+    y = ss.Outcomes(np.minimum(star, end), star <= end, end)
+    truth = np.exp(-rate[:, None] * TIMES)
+    models = {
+        "truth": ss.SurvivalCurves(truth, TIMES),
+        "gloomy": ss.SurvivalCurves(truth**2, TIMES),
+        "leaking": ss.SurvivalCurves(0.92 * truth * (end[:, None] > TIMES), TIMES),
+    }
+    return y, models
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    y, models = data
+    return ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="truth")
+
+
+def test_tables(result):
+    assert result.models == ("truth", "gloomy", "leaking", "Kaplan-Meier")
+    columns = ["loss", "weighting", "model", "time", "score", "se", "lower", "upper", "n_effective"]
+    assert result.scores.columns.tolist() == columns
+    assert len(result.scores) == 2 * 4 * 8
+    columns = ["loss", "weighting", "model", "reference", "time", "difference", "se", "lower", "upper", "p_value"]
+    assert result.contrasts.columns.tolist() == columns
+    assert len(result.contrasts) == 2 * 3 * 8
+    assert result.to_frame().equals(result.contrasts)
+    assert result.skill.columns.tolist() == ["loss", "weighting", "model", "time", "skill", "se", "lower", "upper"]
+    assert "reference 'truth'" in repr(result)
+
+
+def test_scores_are_those_of_brier_score(data, result):
+    y, models = data
+    for weighting in ("administrative", "ipcw"):
+        for name, curves in models.items():
+            alone = ss.brier_score(y, curves, weighting=weighting, times=TIMES)
+            rows = result.scores.query(f"weighting == @alone.weighting and model == '{name}'")
+            np.testing.assert_allclose(rows["score"], alone.scores, rtol=1e-12)
+            np.testing.assert_allclose(rows["se"], alone.se, rtol=1e-9)
+            whole = result.integrated().scores.query(f"weighting == @alone.weighting and model == '{name}'")
+            np.testing.assert_allclose(whole["score"], alone.integrated().value, rtol=1e-12)
+            np.testing.assert_allclose(whole["se"], alone.integrated().se, rtol=1e-9)
+
+
+def test_the_null_model_is_the_kaplan_meier_curve(data, result):
+    y, _ = data
+    values = np.ones(8)
+    for j, t in enumerate(TIMES):
+        for s in np.unique(y.time[y.event & (y.time <= t)]):
+            values[j] *= 1 - np.sum(y.event & (y.time == s)) / np.sum(y.time >= s)
+    spelt_out = ss.SurvivalCurves(np.tile(values, (len(y), 1)), TIMES)
+    for weighting in ("administrative", "ipcw"):
+        alone = ss.brier_score(y, spelt_out, weighting=weighting, times=TIMES)
+        rows = result.scores.query("weighting == @alone.weighting and model == 'Kaplan-Meier'")
+        np.testing.assert_allclose(rows["score"], alone.scores, rtol=1e-12)
+        np.testing.assert_allclose(rows["se"], alone.se, rtol=1e-9)
+
+
+def test_the_null_model_of_training_data(data):
+    y, models = data
+    training = ss.Outcomes([1.5, 2.5], [1, 0])
+    result = ss.compare(y, models, weighting="administrative", times=TIMES, null=training)
+    spelt_out = ss.SurvivalCurves(np.tile(np.where(TIMES < 1.5, 1, 0.5), (1500, 1)), TIMES)
+    expected = ss.brier_score(y, spelt_out, weighting="administrative", times=TIMES).scores
+    np.testing.assert_allclose(result.scores.query("model == 'Kaplan-Meier'")["score"], expected, rtol=1e-12)
+    no_event = ss.compare(y, models, weighting="administrative", times=TIMES, null=ss.Outcomes([3.0], [0]))
+    assert np.isfinite(no_event.scores["score"]).all()
+
+
+def test_contrasts_are_paired(data, result):
+    y, models = data
+    terms = {
+        name: ss.brier_score(y, curves, weighting="administrative", times=TIMES, reduce=False)
+        for name, curves in models.items()
+    }
+    rows = result.contrasts.query("weighting == 'administrative' and model == 'gloomy'")
+    for j, (_, row) in enumerate(rows.iterrows()):
+        counted = terms["truth"].weights[:, j] > 0
+        paired = (terms["gloomy"].losses - terms["truth"].losses)[counted, j]
+        assert row["difference"] == pytest.approx(paired.mean(), rel=1e-10)
+        assert row["se"] == pytest.approx(paired.std(ddof=1) / np.sqrt(paired.size), rel=1e-9)
+
+
+def test_skill_is_one_minus_the_ratio_to_the_null_score(result):
+    scores = result.scores.pivot_table(index=["weighting", "time"], columns="model", values="score")
+    skill = result.skill.pivot_table(index=["weighting", "time"], columns="model", values="skill")
+    np.testing.assert_allclose(skill["truth"], 1 - scores["truth"] / scores["Kaplan-Meier"], rtol=1e-12)
+    assert "Kaplan-Meier" not in skill
+    whole = result.integrated()
+    assert (whole.skill.query("model == 'truth'")["lower"] > 0).all()
+
+
+def test_weightings_disagree_about_the_leaking_model(result):
+    table = result.disagreements()
+    assert table.columns.tolist() == ["model", "reference", "time", *result.weightings]
+    leaking = table.query("model == 'leaking'")
+    assert len(leaking) >= 3
+    assert (leaking["administrative"] > 0).all()
+    assert (leaking["ipcw (Kaplan-Meier of the scored outcomes)"] < 0).all()
+    assert table.query("model == 'gloomy'").empty
+
+
+def test_the_administrative_comparison_rejects_what_ipcw_prefers(result):
+    """Under the paper's leaking classifier: the verdicts are opposite, and both are sure."""
+    leaking = result.integrated().contrasts.query("model == 'leaking'").set_index("weighting")
+    assert leaking.loc["administrative", "lower"] > 0
+    assert leaking.loc["ipcw (Kaplan-Meier of the scored outcomes)", "upper"] < 0
+    assert (leaking["p_value"] < 0.05).all()
+
+
+def test_band_is_wider_than_the_intervals_and_reproducible(result):
+    band = result.band(seed=3)
+    assert band.equals(result.band(seed=3))
+    pointwise = result.contrasts
+    assert (band["lower"] < pointwise["lower"]).all()
+    assert (band["upper"] > pointwise["upper"]).all()
+    assert band["critical_value"].between(1.96, 2.9).all()
+    assert (result.band(level=0.5)["critical_value"] < band["critical_value"]).all()
+
+
+def test_a_model_equal_to_the_reference(data):
+    y, models = data
+    pair = [("a", models["truth"]), ("b", models["truth"])]
+    result = ss.compare(y, pair, weighting="ipcw", times=TIMES, null=False)
+    assert (result.contrasts["difference"] == 0).all()
+    np.testing.assert_allclose(result.contrasts["se"], 0, atol=1e-9)
+    with pytest.raises(ss.InputError, match="null model, which was left out"):
+        _ = result.skill
+    assert result.integrated().skill is None
+
+
+def test_default_times_and_one_model(data):
+    y, models = data
+    short = ss.SurvivalCurves(models["truth"].probabilities[:, :3], TIMES[:3])
+    result = ss.compare(y, {"long": models["truth"], "short": short}, weighting="administrative")
+    assert result.times[-1] == 3
+    alone = ss.compare(y, {"only": short}, weighting="administrative", null=False)
+    assert alone.contrasts.empty
+    assert alone.integrated().contrasts is None
+    assert "Mean brier" in repr(alone.integrated())
+
+
+def test_times_that_not_all_models_reach(data):
+    y, models = data
+    short = ss.SurvivalCurves(models["truth"].probabilities[:, :3], TIMES[:3])
+    several = {"long": models["truth"], "short": short}
+    with pytest.warns(ss.UndefinedScoreWarning, match="5 times where not all models predict") as caught:
+        result = ss.compare(y, several, weighting="administrative", times=TIMES)
+    assert caught[0].filename == __file__
+    assert result.scores["score"].isna().sum() == 3 * 5
+    assert result.integrated(nan="stop").range == (1, 3)
+    with pytest.raises(ss.InputError, match="NaN at 5 times"):
+        result.integrated()
+    with pytest.raises(ss.InputError, match="after the last time that all models predict"):
+        ss.compare(y, several, weighting="administrative", times=[4, 5])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": {}}, "models is empty"),
+        ({"models": ["truth"]}, "models must map names"),
+        ({"models": [("a", None), ("a", None)]}, "different names; repeated: a"),
+        ({"models": {"a": None}}, "the curves of 'a' must be SurvivalCurves, not NoneType"),
+        ({"reference": "nobody"}, r"reference must be one of the models \['truth', .*'Kaplan-Meier'\], not 'nobody'"),
+        ({"weighting": None}, "weighting must be given"),
+        ({"weighting": ["ipcw", "ipcw"]}, "none of them twice"),
+        ({"weighting": []}, "at least one weighting"),
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"level": 2}, "level must be"),
+        ({"null": "yes"}, "null must be True, False or Outcomes, not str"),
+        ({"groups": [1, 2]}, "groups has length 2"),
+    ],
+)
+def test_bad_input_is_named(data, change, message):
+    y, models = data
+    arguments = {"models": models, "weighting": "administrative", "times": TIMES} | change
+    with pytest.raises(ss.InputError, match=message):
+        ss.compare(y, arguments.pop("models"), **arguments)
+
+
+def test_models_of_different_length_are_named(data):
+    y, models = data
+    with pytest.raises(ss.InputError, match="the curves of 'short' has length 10, but y has length 1500"):
+        ss.compare(y, {"all": models["truth"], "short": models["truth"][:10]}, weighting="administrative")
+
+
+def test_the_name_of_the_null_model_is_taken(data):
+    y, models = data
+    with pytest.raises(ss.InputError, match="must not be called 'Kaplan-Meier'"):
+        ss.compare(y, {"Kaplan-Meier": models["truth"]}, weighting="administrative")
+    own = ss.compare(y, {"Kaplan-Meier": models["truth"]}, weighting="administrative", null=False)
+    assert own.models == ("Kaplan-Meier",)
+
+
+def test_plot(result):
+    from matplotlib import pyplot as plt
+
+    display = result.plot()
+    assert len(display.ax_.lines) == 2 * 3 + 1
+    assert "gloomy, administrative" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert result.plot(ax=display.ax_, band=False).figure_ is display.figure_
+    plt.close("all")

@@ -1,0 +1,200 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+import survscore as ss
+from survscore import _isotonic
+
+mpl.use("agg")
+
+TIMES = np.array([2.0, 5.0, 8.0])
+
+
+def problem(seed=0, n=300, *, ties=False):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(2, 0.06, n)
+    star, end = rng.exponential(1 / rate), rng.uniform(1, 12, n)
+    survival = np.exp(-rate[:, None] * TIMES)
+    if ties:
+        survival = survival.round(1)
+    return ss.Outcomes(np.minimum(star, end), star <= end, end), ss.SurvivalCurves(survival, TIMES)
+
+
+def test_any_metric_becomes_administrative():
+    y, curves = problem()
+    for j, t in enumerate(TIMES):
+        rows, event = ss.at_horizon(y, t)
+        risk = 1 - curves.probabilities[rows, j]
+        brier = ss.brier_score(y, curves, weighting="administrative", times=[t]).scores[0]
+        assert brier_score_loss(event, risk) == pytest.approx(brier, rel=1e-12)
+        logarithmic = ss.log_loss(y, curves, weighting="administrative", times=[t]).scores[0]
+        assert log_loss(event, risk) == pytest.approx(logarithmic, rel=1e-9)
+
+
+def test_at_horizon_counts_the_edges():
+    # C* = t with and without event at t; an event after t
+    y = ss.Outcomes([3, 3, 4, 2], [1, 0, 1, 1], [3, 3, 9, 2.5])
+    rows, event = ss.at_horizon(y, 3)
+    assert rows.tolist() == [0, 1, 2]
+    assert event.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("y", "t", "message"),
+    [
+        ([1], 1, "y must be Outcomes"),
+        (ss.Outcomes([1], [0]), 1, "at_horizon needs outcomes with censoring_time"),
+        (ss.Outcomes([1], [0], [2]), 1, "1 individual of 1 dropped out"),
+        (ss.Outcomes([1], [0], [1]), 2, "nobody's status is known at 2: the largest censoring time is 1"),
+        (ss.Outcomes([1], [0], [1]), -1, "t must be zero or larger"),
+        (ss.Outcomes([1], [0], [1]), np.nan, "t must be finite"),
+    ],
+)
+def test_bad_horizons_are_named(y, t, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.at_horizon(y, t)
+
+
+# AUC
+
+
+def delong_by_pairs(lost, free):
+    """Return AUC and standard error from all pairs, as DeLong et al. write it."""
+    wins = np.array([[1.0 if a < b else 0.5 if a == b else 0.0 for b in free] for a in lost])
+    by_lost, by_free = wins.mean(axis=1), wins.mean(axis=0)
+    variance = by_lost.var(ddof=1) / len(lost) + by_free.var(ddof=1) / len(free)
+    return wins.mean(), np.sqrt(variance)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_auc_agrees_with_all_pairs_and_with_scikit_learn(ties):
+    y, curves = problem(n=120, ties=ties)
+    result = ss.auc(y, curves, times=TIMES)
+    for j, t in enumerate(TIMES):
+        rows, event = ss.at_horizon(y, t)
+        survival = curves.probabilities[rows, j]
+        assert result.auc[j] == pytest.approx(roc_auc_score(event, 1 - survival), rel=1e-12)
+        expected = delong_by_pairs(survival[event], survival[~event])
+        np.testing.assert_allclose([result.auc[j], result.se[j]], expected, rtol=1e-10)
+        assert (result.n_events[j], result.n_event_free[j]) == (event.sum(), (~event).sum())
+
+
+def test_auc_jackknife_clustered_too():
+    y, curves = problem(1, n=200)
+    groups = np.arange(200) // 2
+    for labels in (None, groups):
+        units = np.arange(200) if labels is None else labels
+        left_out = np.array(
+            [
+                ss.auc(y[keep], curves[keep], times=[5], groups=None if labels is None else labels[keep]).auc[0]
+                for keep in (units != unit for unit in np.unique(units))
+            ]
+        )
+        k = left_out.size
+        expected = np.sqrt((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
+        assert ss.auc(y, curves, times=[5], groups=labels).se[0] == pytest.approx(expected, rel=0.03)
+
+
+def test_auc_where_all_have_the_same_status():
+    y = ss.Outcomes([3, 4], [1, 1], [9, 9])
+    curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.2]], [1, 3.5])
+    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where all who are known have the same status") as caught:
+        result = ss.auc(y, curves, times=[1, 3.5])
+    assert caught[0].filename == __file__
+    assert np.isnan(result.auc).tolist() == [True, False]
+    assert np.isnan(result.se).all()  # one of each: no variance
+    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the predictions end at 3.5"):
+        ss.auc(y, curves, times=[3.5, 4])
+
+
+def test_auc_table_and_plot():
+    from matplotlib import pyplot as plt
+
+    y, curves = problem()
+    result = ss.auc(y, curves)
+    assert result.times.size == 100
+    frame = result.to_frame()
+    assert frame.columns.tolist() == ["time", "auc", "se", "lower", "upper", "n_events", "n_event_free"]
+    assert "higher is better" in repr(result)
+    assert result.plot(label="x").ax_.get_ylabel().startswith("administrative AUC")
+    plt.close("all")
+
+
+# Calibration
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    values=st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    seed=st.integers(0, 99),
+)
+def test_isotonic_fit_agrees_with_scikit_learn(values, seed):
+    weights = np.random.default_rng(seed).integers(1, 5, len(values)).astype(float)
+    expected = IsotonicRegression().fit_transform(np.arange(len(values)), values, sample_weight=weights)
+    got = _isotonic.isotonic_fit(np.array(values), weights)
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+    assert (np.diff(got) >= 0).all()
+
+
+def test_compiled_isotonic_fit_agrees(monkeypatch):
+    rows = np.random.default_rng(0).random((5, 200))
+    weights = np.arange(1.0, 201.0)
+    plain = _isotonic.isotonic_fits(rows, weights)
+    monkeypatch.setattr(_isotonic, "LARGE", 1)
+    np.testing.assert_array_equal(_isotonic.isotonic_fits(rows, weights), plain)
+
+
+def test_decomposition_adds_up():
+    y, curves = problem(2, n=1000)
+    for t in TIMES:
+        result = ss.calibration(y, curves, t)
+        score = ss.brier_score(y, curves, weighting="administrative", times=[t]).scores[0]
+        assert result.score == pytest.approx(score, rel=1e-12)
+        parts = result.miscalibration - result.discrimination + result.uncertainty
+        assert parts == pytest.approx(score, rel=1e-12)
+        assert result.miscalibration >= 0
+        assert result.discrimination >= 0
+        rows, event = ss.at_horizon(y, t)
+        assert result.uncertainty == pytest.approx(event.mean() * (1 - event.mean()), rel=1e-12)
+        assert result.n == rows.size == result.counts.sum()
+
+
+def test_band_holds_right_predictions_and_not_wrong_ones():
+    y, curves = problem(3, n=3000)
+    right = ss.calibration(y, curves, 5.0, level=0.9)
+    inside = (right.observed >= right.lower - 1e-12) & (right.observed <= right.upper + 1e-12)
+    assert np.average(inside, weights=right.counts) > 0.8
+    wrong = ss.calibration(y, ss.SurvivalCurves(curves.probabilities**2, TIMES), 5.0, level=0.9)
+    inside = (wrong.observed >= wrong.lower) & (wrong.observed <= wrong.upper)
+    assert np.average(inside, weights=wrong.counts) < 0.3
+    assert wrong.miscalibration > 3 * right.miscalibration
+
+
+def test_calibration_is_reproducible_and_drawn():
+    from matplotlib import pyplot as plt
+
+    y, curves = problem()
+    a, b = (ss.calibration(y, curves, 5, seed=4).to_frame() for _ in range(2))
+    assert a.equals(b)
+    assert a.columns.tolist() == ["predicted", "observed", "lower", "upper", "count"]
+    assert "miscalibration" in ss.calibration(y, curves, 5).plot().ax_.get_title()
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"t": 9}, "the predictions end at 8, before the horizon 9"),
+        ({"t": 50}, "nobody's status is known at 50"),
+        ({"level": 0}, "level must be"),
+        ({"n_draws": 0}, "n_draws must be at least 1"),
+    ],
+)
+def test_bad_calibration_input_is_named(change, message):
+    y, curves = problem()
+    with pytest.raises(ss.InputError, match=message):
+        ss.calibration(y, curves, **({"t": 5} | change))
