@@ -31,13 +31,15 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, fi
     values, others = values.astype(float), others.astype(float)
     np.testing.assert_array_equal(_loops.sort(values, compiled=True), np.sort(values))
     grid = np.sort(values)
+    time = np.concatenate([values, others])
+    leaves = np.arange(time.size) < values.size
     np.testing.assert_array_equal(
         _loops.count_below(grid, keys, inclusive=inclusive, compiled=True),
         np.searchsorted(grid, keys, side="right" if inclusive else "left"),
     )
     for fast, plain in zip(
-        _loops.product_limit(values, others, others_leave_first=first, compiled=True),
-        _loops.product_limit(values, others, others_leave_first=first, compiled=False),
+        _loops.product_limit(time, leaves, others_leave_first=first, compiled=True),
+        _loops.product_limit(time, leaves, others_leave_first=first, compiled=False),
         strict=True,
     ):
         np.testing.assert_array_equal(fast, plain)

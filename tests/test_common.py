@@ -172,8 +172,8 @@ def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, monkeyp
     monkeypatch.setattr(_loops, "LARGE_MATRIX", 1)
     monkeypatch.setattr(_loops, "LARGE_VECTOR", 1)
     fast = ss.score_all(problem.y, problem.curves, weightings=weightings, times=problem.times)
-    monkeypatch.setattr(_loops, "LARGE_MATRIX", np.inf)
-    monkeypatch.setattr(_loops, "LARGE_VECTOR", np.inf)
+    for name in ("LARGE_MATRIX", "LARGE_VECTOR", "SMALL_MATRIX", "SMALL_VECTOR"):
+        monkeypatch.setattr(_loops, name, np.inf)
     plain = ss.score_all(problem.y, problem.curves, weightings=weightings, times=problem.times)
     for a, b in zip(fast, plain, strict=True):
         np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, err_msg=a.weighting)

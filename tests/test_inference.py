@@ -342,6 +342,7 @@ def test_large_input_takes_the_compiled_way(monkeypatch):
     ses = []
     for threshold in (1, np.inf):
         monkeypatch.setattr(_loops, "LARGE_MATRIX", threshold)
+        monkeypatch.setattr(_loops, "SMALL_MATRIX", np.inf)
         curve = ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=times)
         ses.append(np.append(curve.se, curve.integrated().se))
     np.testing.assert_allclose(ses[0], ses[1], rtol=1e-9)

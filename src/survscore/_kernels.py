@@ -271,7 +271,7 @@ def bucket_of(value, origin, scale, n_buckets):
 @compiled
 def bucket_starts(values, origin, scale, n_buckets):
     """Return where each bucket starts once the values are dealt out."""
-    starts = np.zeros(n_buckets + 1, dtype=np.int64)
+    starts = np.zeros(n_buckets + 1, dtype=np.int32)
     for value in values:
         starts[bucket_of(value, origin, scale, n_buckets) + 1] += 1
     for b in range(n_buckets):
@@ -343,6 +343,8 @@ def product_limit(exits, others, others_leave_first):
         times[steps] = exits[first]
         curve[steps] = value
         steps += 1
+    if steps == exits.size:
+        return times, curve
     return times[:steps].copy(), curve[:steps].copy()
 
 

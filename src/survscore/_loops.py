@@ -1,8 +1,8 @@
 """The loops over individuals: in NumPy for small input, compiled and on all cores for large.
 
-Every function here has one meaning and two ways to get it. Which one runs depends on the size of the
-input alone, so results do not depend on what was computed before; rows are always summed in the same
-blocks, so they do not depend on the number of cores either.
+Every function here has one meaning and two ways to get it, which agree to 1e-12. Which one runs depends on the size of
+the input, and on whether the compiled loops were loaded before. Rows are summed in the same blocks on every machine, so
+results do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 LARGE_MATRIX = 4_000_000  # cells: NumPy needs about a tenth of a second for one score
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
-SMALL_VECTOR = 10_000  # below, NumPy is faster even when they are loaded
+SMALL_MATRIX, SMALL_VECTOR = 100_000, 10_000  # below, NumPy is as fast even when they are loaded
 NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
 COMPILED_CELLS_PER_BLOCK = 1 << 22
 COMPILED_BLOCKS = 16  # at least, so that all cores have work to the end
@@ -56,7 +55,7 @@ def weighted_sums(
     square_sums : ndarray of shape (weightings, times)
     """
     if compiled is None:
-        compiled = len(curves) * times.size >= LARGE_MATRIX
+        compiled = worth_compiling(len(curves) * times.size)
     compiled = compiled and all(loss.kernel is not None for loss in losses)
     totals = (
         np.zeros((2, len(losses), len(weights), times.size)),
@@ -102,15 +101,15 @@ def _block_function(
         survival = None
         if censoring is not None and censoring_reading is not None:
             survival = censoring_reading(censoring.probabilities[rows])
-        cells = [w.cells(times.size, survival) for w in parts]
+        cells = [w.cells_by_status(times.size, survival) for w in parts]
         free = event_free(parts, times.size)
         with np.errstate(invalid="ignore"):  # an infinite weight makes its time NaN, which is meant
-            by_status = [[np.where(status, cell, 0.0) for cell in cells] for status in (free, ~free)]
             lost = [loss(values, free) for loss in losses]
+            by_status = list(zip(*cells, strict=True))
             return (
-                np.array([[[np.sum(c * one, axis=0) for c in some] for one in lost] for some in by_status]),
+                np.array([[[np.einsum("ij,ij->j", c, one) for c in some] for one in lost] for some in by_status]),
                 np.array([[c.sum(axis=0) for c in some] for some in by_status]),
-                np.array([np.square(cell).sum(axis=0) for cell in cells]),
+                np.array([sum(np.einsum("ij,ij->j", c, c) for c in pair) for pair in cells]),
             )
 
     def compiled_block(rows: slice) -> Sums:
@@ -152,17 +151,19 @@ def event_free(weights: Sequence[RowWeights], n_times: int) -> NDArray[np.bool_]
     return np.asarray(np.arange(n_times) < stops[:, None])
 
 
+def worth_compiling(n_cells: int) -> bool:
+    """Whether the compiled loops are the faster way through a matrix, counting the time to load them."""
+    return n_cells >= LARGE_MATRIX or (n_cells >= SMALL_MATRIX and "survscore._kernels" in sys.modules)
+
+
 def load_compiled_if_large(n_cells: int) -> None:
     """Load the compiled loops if a matrix of this size is about to need them, so that vectors profit too."""
-    if n_cells >= LARGE_MATRIX:
+    if worth_compiling(n_cells):
         from survscore import _kernels  # noqa: F401
 
 
 def _compile_vector(size: int, compiled: bool | None) -> bool:
-    """Whether to use the compiled loops for a vector.
-
-    Unlike sums, sorting and counting give the same bits either way, so this may depend on what is loaded.
-    """
+    """Whether the compiled loops are the faster way through a vector; here both ways give the same bits."""
     if compiled is None:
         return size >= LARGE_VECTOR or (size >= SMALL_VECTOR and "survscore._kernels" in sys.modules)
     return compiled and size > 0
@@ -178,7 +179,7 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
         inside = bool(((block >= 0) & (block <= 1)).all())
         return not inside or bool((block[:, 1:] > block[:, :-1] + exact).any())
 
-    if matrix.size < LARGE_MATRIX:
+    if not worth_compiling(matrix.size):
         return any(each(numpy_block, row_blocks(*matrix.shape, compiled=False)))
     from survscore import _kernels
 
@@ -230,19 +231,21 @@ def count_below(
 
 
 def product_limit(
-    exits: NDArray[np.float64],
-    others: NDArray[np.float64],
+    time: NDArray[np.float64],
+    leaves: NDArray[np.bool_],
     *,
     others_leave_first: bool,
     compiled: bool | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distinct exit times and the product-limit curve from each of them on.
+    """Return the distinct times at which someone leaves, and the product-limit curve from each of them on.
 
-    At an exit time, those at risk are all exits from then on and all others from then on, or after it
-    if those who leave for another reason at the same time leave first.
+    `leaves` is true where an individual's time is an exit of the kind in question. At an exit time, those at risk are
+    all exits from then on and all others from then on, or after it if others leave first at the same time.
     """
-    use_compiled = _compile_vector(exits.size + others.size, compiled)
-    exits, others = each(lambda values: sort(values, compiled=use_compiled), [exits, others], threads=use_compiled)
+    use_compiled = _compile_vector(time.size, compiled)
+    exits, others = each(
+        lambda chosen: sort(time[chosen], compiled=use_compiled), [leaves, ~leaves], threads=use_compiled
+    )
     if use_compiled:
         from survscore import _kernels
 
@@ -274,6 +277,8 @@ def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool
     if not threads or n_threads < 2:
         yield from map(work, parts)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     # A pool per call: one kept for later would hang in a forked process.
     with ThreadPoolExecutor(n_threads) as pool:
         yield from pool.map(work, parts)

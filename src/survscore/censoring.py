@@ -76,9 +76,7 @@ class KaplanMeierCensoring(CensoringDistribution):
     def __init__(self, outcomes: Outcomes) -> None:
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be Outcomes, not {type(outcomes).__name__}")
-        self.times, self.survival = _loops.product_limit(
-            outcomes.time[~outcomes.event], outcomes.time[outcomes.event], others_leave_first=True
-        )
+        self.times, self.survival = _loops.product_limit(outcomes.time, ~outcomes.event, others_leave_first=True)
         self._n = len(outcomes)
 
     def at(self, times: ArrayLike) -> NDArray[np.float64]:
@@ -90,7 +88,9 @@ class KaplanMeierCensoring(CensoringDistribution):
         return self._after(_loops.count_below(self.times, outcomes.time, inclusive=False))
 
     def _after(self, n_jumps: NDArray[np.int32]) -> NDArray[np.float64]:
-        return np.concatenate(([1.0], self.survival))[n_jumps]
+        values = np.take(self.survival, n_jumps - 1, mode="clip") if self.survival.size else np.ones(n_jumps.shape)
+        values[n_jumps == 0] = 1.0
+        return values
 
     def __str__(self) -> str:
         return f"Kaplan-Meier of {plural(self._n, 'given outcome')}"

@@ -393,9 +393,7 @@ def _kaplan_meier(outcomes: Outcomes) -> SurvivalCurves:
     """Return the Kaplan-Meier curve of the event times, to stand for everybody."""
     if not isinstance(outcomes, Outcomes):
         raise InputError(f"null must be True, False or Outcomes, not {type(outcomes).__name__}")
-    times, survival = _loops.product_limit(
-        outcomes.time[outcomes.event], outcomes.time[~outcomes.event], others_leave_first=False
-    )
+    times, survival = _loops.product_limit(outcomes.time, outcomes.event, others_leave_first=False)
     if times.size == 0:
         times, survival = np.zeros(1), np.ones(1)
     return shared_curve(survival, times)

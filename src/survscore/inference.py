@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -154,7 +153,7 @@ class Influence:
         self.models = list(models)
         self.groups = groups
         n_cells = len(index.outcomes) * index.times.size
-        large = n_cells >= _loops.LARGE_MATRIX if compiled is None else compiled
+        large = _loops.worth_compiling(n_cells) if compiled is None else compiled
         self.compiled = large and all(model.loss.kernel is not None for model in models)
 
     # Moments
@@ -435,6 +434,8 @@ class _Order:
 
 def normal_quantile(level: float) -> float:
     """Return z with P(|Z| <= z) = level."""
+    from statistics import NormalDist  # slow to import, and not always needed
+
     if not 0 < level < 1:
         raise InputError(f"level must be between 0 and 1, not {level}")
     return NormalDist().inv_cdf(0.5 + level / 2)

@@ -46,6 +46,10 @@ class Brier(Loss):
     name: ClassVar[str] = "brier"
     kernel: ClassVar[int | None] = 0
 
+    def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return each cell's loss: both statuses in one expression."""
+        return np.asarray(np.square(event_free - np.asarray(survival, dtype=np.float64)))
+
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         return np.square(1.0 - np.asarray(survival, dtype=np.float64))
 

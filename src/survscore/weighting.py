@@ -64,16 +64,25 @@ class RowWeights:
 
     def cells(self, n_times: int, survival: FloatArray | None = None) -> NDArray[np.float64]:
         """Return the weights as a matrix (n, m); `survival` holds G_i(t) where it is individual."""
+        free, had_event = self.cells_by_status(n_times, survival)
+        return free + had_event
+
+    def cells_by_status(
+        self, n_times: int, survival: FloatArray | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights as two matrices, while event-free and after the event; one of them is zero everywhere."""
         column = np.arange(n_times)
         free = column < self.free_stop[:, None]
-        had_event = ~free & (column < self.event_stop[:, None])
+        had_event = (column >= self.free_stop[:, None]) & (column < self.event_stop[:, None])
         if self.free_weight is None:
             if survival is None:
                 raise TypeError("individual weights need the censoring survival")
             weight_while_free = inverse(survival, self.max_weight)
         else:
             weight_while_free = np.broadcast_to(self.free_weight, free.shape)
-        return np.where(free, weight_while_free, np.where(had_event, self.event_weight[:, None], 0.0))
+        if np.isfinite(self.event_weight).all() and np.isfinite(weight_while_free).all():
+            return free * weight_while_free, had_event * self.event_weight[:, None]
+        return np.where(free, weight_while_free, 0.0), np.where(had_event, self.event_weight[:, None], 0.0)
 
 
 class TimeIndex:
@@ -292,7 +301,8 @@ def select(
 def inverse(survival: FloatArray, max_weight: float) -> NDArray[np.float64]:
     """Return 1/G, at most `max_weight`."""
     with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
-        return np.minimum(1.0 / np.asarray(survival, dtype=np.float64), max_weight)
+        weights = np.divide(1.0, survival, dtype=np.float64)
+    return np.minimum(weights, max_weight, out=weights)
 
 
 def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> None:
