@@ -130,3 +130,26 @@ def test_machine_code_is_kept_where_possible(tmp_path, kind):
     assert float(total) == 0.75
     kept = list(installed.rglob("*.nbi"))
     assert bool(kept) == (kind == "writeable")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_a_forked_process_computes_on():
+    done = python(
+        """
+        import multiprocessing, os, warnings, numpy as np, survscore as ss
+        from survscore import _loops
+        _loops.LARGE_MATRIX, _loops._cores = 1, lambda: 2
+
+        def score(seed):
+            rng = np.random.default_rng(seed)
+            y = ss.Outcomes(rng.exponential(5, 3000), np.ones(3000))
+            curves = ss.SurvivalCurves(np.full((3000, 3), 0.5), [1, 2, 3])
+            return float(ss.brier_score(y, curves, times=[1, 2, 3]).scores.sum())
+
+        before = score(1)  # starts the threads
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            print(pool.map_async(score, [1, 1]).get(timeout=60) == [before, before])
+        """
+    )
+    assert done == "True"

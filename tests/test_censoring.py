@@ -37,6 +37,12 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, fi
         _loops.count_below(grid, keys, inclusive=inclusive, compiled=True),
         np.searchsorted(grid, keys, side="right" if inclusive else "left"),
     )
+    if grid.size:
+        steps = np.linspace(0.9, 0.1, grid.size)
+        np.testing.assert_array_equal(
+            _loops.step_values(grid, steps, keys, inclusive=inclusive, compiled=True),
+            _loops.step_values(grid, steps, keys, inclusive=inclusive, compiled=False),
+        )
     for fast, plain in zip(
         _loops.product_limit(time, leaves, others_leave_first=first, compiled=True),
         _loops.product_limit(time, leaves, others_leave_first=first, compiled=False),

@@ -2,7 +2,7 @@
 
 Imported only when a call is large enough to repay loading numba (see `_loops`). Nothing here starts
 threads: the functions release the interpreter's lock and `_loops` runs them on blocks of rows, which is safe
-after a fork and inside other libraries' workers, where numba's own thread pools are not.
+after a fork and from several threads at once, where numba's own thread pools are not.
 """
 
 from __future__ import annotations
@@ -127,6 +127,20 @@ def add_scaled(values, scale, start, stop, total):
 
 
 @inlined
+def add_brier_row(probabilities, i, offset, common, free_stop, event_stop, event_weight, shared, free_rest, event_sums):
+    """Add a row's Brier losses as they are read, without storing them: the commonest case, a third faster."""
+    offset = np.uint64(offset)
+    for j in range(np.uint64(common)):
+        shared[j] += (1.0 - np.float64(probabilities[i, offset + j])) ** 2
+    for q in range(free_stop.shape[0]):
+        w = event_weight[q, i]
+        for j in range(np.uint64(common), np.uint64(free_stop[q, i])):
+            free_rest[q, j] += (1.0 - np.float64(probabilities[i, offset + j])) ** 2
+        for j in range(np.uint64(free_stop[q, i]), np.uint64(event_stop[q, i])):
+            event_sums[q, j] += w * np.float64(probabilities[i, offset + j]) ** 2
+
+
+@inlined
 def add_common_weights(
     n, free_weight, individual, free_ends, jumps, square_jumps, shared, free_rest, sums, weights, squares
 ):
@@ -227,6 +241,12 @@ def weighted_sums(
                         squares[q, j] += w * w
 
         for k in range(n_losses):
+            if losses[k] == BRIER and direct and not any_individual:
+                add_brier_row(
+                    probabilities, i, lower[0], common, free_stop, event_stop, event_weight,
+                    shared[k], free_rest[k], sums[1, k],
+                )  # fmt: skip
+                continue
             if direct:  # no gathering, no copy
                 row_losses(losses[k], epsilons[k], probabilities[i, lower[0] :], 0, free, stop, lost)
             else:
@@ -304,24 +324,36 @@ def bucket_sort(values, starts, origin, scale):
     return out
 
 
-@compiled
-def count_below(grid, starts, scale, keys, inclusive, out):
-    """Fill `out` with how many of the sorted `grid` are below each key (or at it, if `inclusive`).
+@inlined
+def place_of(key, grid, starts, scale, inclusive):
+    """Return how many of the sorted `grid` are below the key (or at it, if `inclusive`).
 
     The bucket of the key narrows the search to a few grid values; a bisection finds the place among them.
     """
-    n_buckets = starts.size - 1
+    b = bucket_of(key, grid[0], scale, starts.size - 1)
+    low, high = starts[b], starts[b + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if grid[middle] < key or (inclusive and grid[middle] == key):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def count_below(grid, starts, scale, keys, inclusive, out):
+    """Fill `out` with every key's place in the grid."""
     for i in range(keys.size):
-        key = keys[i]
-        b = bucket_of(key, grid[0], scale, n_buckets)
-        low, high = starts[b], starts[b + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if grid[middle] < key or (inclusive and grid[middle] == key):
-                low = middle + 1
-            else:
-                high = middle
-        out[i] = low
+        out[i] = place_of(keys[i], grid, starts, scale, inclusive)
+
+
+@compiled
+def step_values(grid, values, starts, scale, keys, inclusive, out):
+    """Fill `out` with a step function that is 1 before the grid, and ``values[k]`` from ``grid[k]`` on."""
+    for i in range(keys.size):
+        place = place_of(keys[i], grid, starts, scale, inclusive)
+        out[i] = values[place - 1] if place > 0 else 1.0
 
 
 @compiled

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from survscore._validation import FloatArray
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from survscore.curves import Reading, SurvivalCurves
     from survscore.losses import Loss
     from survscore.weighting import RowWeights
@@ -27,6 +30,7 @@ LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than 
 SMALL_MATRIX, SMALL_VECTOR = 100_000, 10_000  # below, NumPy is as fast even when they are loaded
 NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
 COMPILED_CELLS_PER_BLOCK = 1 << 22
+KEYS_PER_BLOCK = 1 << 15
 COMPILED_BLOCKS = 16  # at least, so that all cores have work to the end
 
 Sums = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -216,18 +220,47 @@ def count_below(
         return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
     from survscore import _kernels
 
-    n_buckets = 2 * grid.size
-    width = grid[-1] - grid[0]
-    scale = n_buckets / width if width > 0 else 0.0
-    starts = _kernels.bucket_starts(grid, grid[0], scale, n_buckets)
+    starts, scale = _buckets(grid)
     out = np.empty(keys.size, dtype=np.int32)
-
-    def block(rows: slice) -> None:
-        _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows])
-
-    for _ in each(block, row_blocks(keys.size, 1, compiled=True), threads=True):
-        pass
+    _in_blocks(keys.size, lambda rows: _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows]))
     return out
+
+
+def step_values(
+    grid: NDArray[np.float64],
+    values: NDArray[np.float64],
+    keys: NDArray[np.float64],
+    *,
+    inclusive: bool,
+    compiled: bool | None = None,
+) -> NDArray[np.float64]:
+    """Read a step function that is 1 before the grid and ``values[k]`` from ``grid[k]`` on, at or just before keys."""
+    if grid.size == 0 or not _compile_vector(keys.size, compiled):
+        places = np.searchsorted(grid, keys, side="right" if inclusive else "left")
+        return np.concatenate(([1.0], values))[places]
+    from survscore import _kernels
+
+    starts, scale = _buckets(grid)
+    out = np.empty(keys.size)
+    _in_blocks(
+        keys.size, lambda rows: _kernels.step_values(grid, values, starts, scale, keys[rows], inclusive, out[rows])
+    )
+    return out
+
+
+def _buckets(grid: NDArray[np.float64]) -> tuple[NDArray[np.int32], float]:
+    """Return where equal-width buckets of a sorted grid start, and the scale that leads from a value to its bucket."""
+    from survscore import _kernels
+
+    n_buckets = 2 * grid.size
+    width = float(grid[-1] - grid[0])
+    scale = n_buckets / width if width > 0 else 0.0
+    return _kernels.bucket_starts(grid, grid[0], scale, n_buckets), scale
+
+
+def _in_blocks(n_keys: int, work: Callable[[slice], None]) -> None:
+    for _ in each(work, [slice(i, i + KEYS_PER_BLOCK) for i in range(0, n_keys, KEYS_PER_BLOCK)], threads=True):
+        pass
 
 
 def product_limit(
@@ -277,11 +310,19 @@ def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool
     if not threads or n_threads < 2:
         yield from map(work, parts)
         return
+    yield from _pool(_cores()).map(work, parts)
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return a pool of threads, started once: starting them takes as long as a small score."""
     from concurrent.futures import ThreadPoolExecutor
 
-    # A pool per call: one kept for later would hang in a forked process.
-    with ThreadPoolExecutor(n_threads) as pool:
-        yield from pool.map(work, parts)
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="survscore")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process inherits the pool but not its threads, and would wait for ever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _cores() -> int:

@@ -81,16 +81,12 @@ class KaplanMeierCensoring(CensoringDistribution):
 
     def at(self, times: ArrayLike) -> NDArray[np.float64]:
         """Return G(t)."""
-        return self._after(_loops.count_below(self.times, np.asarray(times, dtype=np.float64), inclusive=True))
+        keys = np.asarray(times, dtype=np.float64)
+        return _loops.step_values(self.times, self.survival, keys, inclusive=True)
 
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
         """Return G(T_i-)."""
-        return self._after(_loops.count_below(self.times, outcomes.time, inclusive=False))
-
-    def _after(self, n_jumps: NDArray[np.int32]) -> NDArray[np.float64]:
-        values = np.take(self.survival, n_jumps - 1, mode="clip") if self.survival.size else np.ones(n_jumps.shape)
-        values[n_jumps == 0] = 1.0
-        return values
+        return _loops.step_values(self.times, self.survival, outcomes.time, inclusive=False)
 
     def __str__(self) -> str:
         return f"Kaplan-Meier of {plural(self._n, 'given outcome')}"
