@@ -139,7 +139,7 @@ def test_a_forked_process_computes_on():
         """
         import multiprocessing, os, warnings, numpy as np, survscore as ss
         from survscore import _loops
-        _loops.LARGE_MATRIX, _loops._cores = 1, lambda: 2
+        _loops.LARGE_MATRIX, _loops.n_cores = 1, lambda: 2
 
         def score(seed):
             rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import pytest
 
 import oracle
 import survscore as ss
-from registry import CASES, random_problem
+from registry import CASES, Case, random_problem
 from survscore import _loops
 from survscore.inference import Groups, Influence, simultaneous_quantile
 from survscore.losses import as_loss
@@ -97,7 +97,11 @@ def test_influence_is_the_derivative_of_the_score(seed, loss, weighting, setting
 # The two ways to compute, all weightings
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.data != "uncensored"], ids=lambda case: case.name)
+MARTINGALE = Case("ipcw martingale", lambda p: ss.IPCW(variance="martingale", normalize="n"), lambda name, p: None)
+ACCEPTING = [case for case in [*CASES, MARTINGALE] if case.data != "uncensored"]
+
+
+@pytest.mark.parametrize("case", ACCEPTING, ids=lambda case: case.name)
 @pytest.mark.parametrize("loss", ["brier", "log"])
 @pytest.mark.parametrize("same_grid", [True, False])
 @pytest.mark.parametrize("grouped", [False, True])

@@ -306,11 +306,11 @@ def row_blocks(n_rows: int, n_columns: int, *, compiled: bool) -> list[slice]:
 
 def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> Iterator[Result]:
     """Yield the results of `work` for each part, in order; `work` must release the lock to gain from threads."""
-    n_threads = min(_cores(), len(parts))
+    n_threads = min(n_cores(), len(parts))
     if not threads or n_threads < 2:
         yield from map(work, parts)
         return
-    yield from _pool(_cores()).map(work, parts)
+    yield from _pool(n_cores()).map(work, parts)
 
 
 @cache
@@ -325,7 +325,7 @@ if hasattr(os, "register_at_fork"):  # a forked process inherits the pool but no
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _cores() -> int:
+def n_cores() -> int:
     """Return how many cores this process may use; the environment variable NUMBA_NUM_THREADS lowers it."""
     try:
         available = len(os.sched_getaffinity(0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -160,14 +160,17 @@ class Influence:
 
     def pointwise(self) -> NDArray[np.float64]:
         """Return the covariances of the models' scores at each time, shape (models, models, times)."""
-        m, k = self.index.times.size, len(self.models)
-        covariance = np.empty((k, k, m))
-        for (first, last), part in zip(self._chunks(), self._each(self._pointwise_chunk, self._chunks()), strict=True):
-            covariance[:, :, first:last] = part
+        self._check_unchanged()
+        m = self.index.times.size
+        if self.groups is None:
+            covariance = self._pointwise_individuals()
+        else:
+            covariance = np.concatenate([self._pointwise_groups(*columns) for columns in self._chunks()], axis=2)
         return covariance * self._correction(np.arange(m))
 
     def of_averages(self, averages: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariances of averages over time, ``scores @ averages``: shape (models, models, averages)."""
+        self._check_unchanged()
         total = np.zeros((len(self.models), len(self.index.outcomes), averages.shape[1]))
 
         def chunk(columns: tuple[int, int]) -> NDArray[np.float64]:
@@ -184,6 +187,7 @@ class Influence:
 
     def over_time(self, contrast: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance over time of one combination of the models' scores, shape (times, times)."""
+        self._check_unchanged()
         m = self.index.times.size
         if self.groups is not None:
             total = np.zeros((1, len(self.index.outcomes), m))
@@ -199,27 +203,62 @@ class Influence:
         product -= len(self.index.outcomes) * np.outer(mean, mean)
         return np.asarray(product * self._pairwise_correction())
 
-    def _pointwise_chunk(self, columns: tuple[int, int]) -> NDArray[np.float64]:
-        k, width, n = len(self.models), columns[1] - columns[0], len(self.index.outcomes)
-        if self.groups is not None:
-            total = np.zeros((k, n, width))
-            for rows, block in self._blocks(*columns):
-                total[:, rows] = block
-            per_unit = self._centred(total)
-            return np.asarray(np.einsum("auj,buj->abj", per_unit, per_unit))
-        totals, products = np.zeros((k, width)), np.zeros((k, k, width))
-        for _, block in self._blocks(*columns):
-            if self.compiled:
-                from survscore import _kernels
+    def _pointwise_groups(self, first: int, last: int) -> NDArray[np.float64]:
+        total = np.empty((len(self.models), len(self.index.outcomes), last - first))
+        for rows, block in self._blocks(first, last):
+            total[:, rows] = block
+        per_unit = self._centred(total)
+        return np.asarray(np.einsum("auj,buj->abj", per_unit, per_unit))
 
-                _kernels.add_pair_products(block, totals, products)
-            else:
-                totals += block.sum(axis=1)
-                products += np.einsum("anj,bnj->abj", block, block)
-        if self.compiled:  # only the lower half was filled
-            upper = np.triu_indices(k, 1)
-            products[upper] = products.transpose(1, 0, 2)[upper]
+    def _pointwise_individuals(self) -> NDArray[np.float64]:
+        """Return centred sums of products; the compiled way visits each cell where it is cheapest to reach.
+
+        While an individual is event-free, its influence is its deviation, and rows can be taken as they lie. What comes
+        from estimating G begins at the own time, and needs the rows in the order of time.
+        """
+        n, m, k = len(self.index.outcomes), self.index.times.size, len(self.models)
+        totals, products = np.zeros((k, m)), np.zeros((k, k, m))
+        if not self.compiled:
+            for first, last in self._chunks():
+                for _, block in self._blocks(first, last):
+                    totals[:, first:last] += block.sum(axis=1)
+                    products[:, :, first:last] += np.einsum("anj,bnj->abj", block, block)
+            return products - totals[:, None] * totals[None] / n
+
+        estimated = self._order is not None
+        in_place = _loops.row_blocks(n, m, compiled=True)
+        for part in _loops.each(lambda rows: self._sums(rows, 0, m, afterwards=not estimated), in_place, threads=True):
+            products += part[1]
+        for a, model in enumerate(self.models):  # the sums of the deviations are known
+            totals[a] += model.free_deviation if estimated else np.nan_to_num(model.scores - model.centre)
+        if estimated:
+            everybody = slice(0, n)
+            width = max(16, -(-m // _loops.n_cores()))
+            columns = [(first, min(first + width, m)) for first in range(0, m, width)]
+            work = partial(self._sums, everybody, while_free=False)
+            for (first, last), part in zip(
+                columns, _loops.each(lambda c: work(*c), columns, threads=True), strict=True
+            ):
+                totals[:, first:last] += part[0]
+                products[:, :, first:last] += part[1]
+        upper = np.triu_indices(k, 1)  # only the lower half was filled
+        products[upper] = products.transpose(1, 0, 2)[upper]
+        undefined = ~np.isfinite(np.array([model.scores for model in self.models]))
+        totals[undefined] = 0.0
+        products[undefined[:, None] | undefined[None]] = 0.0
         return products - totals[:, None] * totals[None] / n
+
+    def _sums(
+        self, rows: slice, first: int, last: int, *, while_free: bool = True, afterwards: bool = True
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        from survscore import _kernels
+
+        k = len(self.models)
+        # totals are needed, and filled, only where estimation makes them
+        totals, products = np.zeros((k, last - first)), np.zeros((k, k, last - first))
+        for _, block, ranges in self._compiled_blocks(rows, first, last, while_free=while_free, afterwards=afterwards):
+            _kernels.add_products(block, ranges, first, not while_free, totals, products)
+        return totals, products
 
     def _centred(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return influences per unit, (models, units, columns), from those of individuals, with the mean taken out."""
@@ -233,6 +272,10 @@ class Influence:
                 for model in total
             ]
         )
+
+    def _check_unchanged(self) -> None:
+        for model in self.models:
+            model.check_unchanged()
 
     # How many units a score rests on
 
@@ -278,18 +321,17 @@ class Influence:
 
     def _blocks(self, first: int, last: int) -> Iterator[tuple[Any, NDArray[np.float64]]]:
         """Yield (positions of individuals, their influences) for times `first` to `last`: (models, rows, times)."""
-        for model in self.models:
-            model.check_unchanged()
-        make = self._compiled_blocks if self.compiled else self._numpy_block
         undefined = [~np.isfinite(model.scores[first:last]) for model in self.models]
-        for rows, block in make(first, last):
+        for rows, block in self._whole_blocks(first, last) if self.compiled else self._numpy_block(first, last):
             for one, where in zip(block, undefined, strict=True):
                 one[:, where] = 0.0
             yield rows, block
 
     @cached_property
     def _order(self) -> _Order | None:
-        return _Order.of(self.index, self.weights) if self.weights.estimated else None
+        if not self.weights.estimated:
+            return None
+        return (_Order.of_many if self.compiled else _Order.of)(self.index, self.weights)
 
     def _ahead(self, model: ScoredModel) -> NDArray[np.float64]:
         """Return M at the latest time of all: the deviations of the event-free, where their common weight can move."""
@@ -319,13 +361,26 @@ class Influence:
                 self._order.add_estimation(out, ~free, self._ahead(model)[columns])
         yield slice(None), block
 
-    def _compiled_blocks(self, first: int, last: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    def _whole_blocks(self, first: int, last: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
         from survscore import _kernels
 
-        n, m, width = len(self.index.outcomes), self.index.times.size, last - first
-        w, order = self.weights, self._order
+        for rows, block, ranges in self._compiled_blocks(slice(0, len(self.index.outcomes)), first, last):
+            _kernels.clear_outside(block, ranges, first)
+            yield rows, block
+
+    def _compiled_blocks(
+        self, part: slice, first: int, last: int, *, while_free: bool = True, afterwards: bool = True
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.int64]]]:
+        """Yield individuals, their influences within a range of times of their own, and these ranges.
+
+        Where G's estimation is part of it, the individuals must be all, and come in the order of time.
+        """
+        from survscore import _kernels
+
+        m, width = self.index.times.size, last - first
+        w, order = self.weights, self._order if afterwards else None
         estimated = order is not None
-        everybody = np.arange(n) if order is None else order.rows
+        everybody = np.arange(part.start, part.stop) if order is None else order.rows
         none = np.zeros(0)
         own, step, leads, moves = (none, none, none.astype(bool), none)
         plain = [_loops.plain(model.curves.reading(self.index.times)) for model in self.models]
@@ -334,45 +389,33 @@ class Influence:
         else:
             censoring = w.censoring.probabilities
             censoring_plain = _loops.plain(w.censoring.reading(self.index.times))
-        event_weight = np.ascontiguousarray(w.event_weight)
+        free_weight = np.zeros(m) if w.free_weight is None else w.free_weight
         running = [(self._ahead(model) if estimated else none, np.zeros(m), np.zeros(m)) for model in self.models]
         size = max(64, CELLS_PER_BLOCK // width)
-        block = np.empty((len(self.models), min(size, n), width))
-        for start in range(0, n, size):
+        block = np.empty((len(self.models), min(size, everybody.size), width))
+        ranges = np.empty((block.shape[1], 2), dtype=np.int64)
+        for start in range(0, everybody.size, size):
             rows = everybody[start : start + size]
+            # in the order of the rows, so that the kernel does not search all over memory for each of them
+            picked = rows if estimated else slice(part.start + start, part.start + start + rows.size)
+            free_stop, event_stop, event_weight = (a[picked] for a in (w.free_stop, w.event_stop, self._event_weight))
             if order is not None:
                 here = slice(start, start + size)
                 own, step, leads, moves = order.own[here], order.step[here], order.leads[here], order.moves[here]
             for out, model, reading, state in zip(block, self.models, plain, running, strict=True):
                 _kernels.influence_block(
-                    rows,
-                    len(model.curves.probabilities) == 1,
-                    model.curves.probabilities,
-                    *reading,
-                    model.loss.kernel,
-                    model.loss.epsilon,
-                    w.free_stop,
-                    w.event_stop,
-                    event_weight,
-                    np.zeros(m) if w.free_weight is None else w.free_weight,
-                    w.free_weight is None,
-                    censoring,
-                    *censoring_plain,
-                    w.max_weight,
-                    model.centre,
-                    model.scale,
-                    first,
-                    last,
-                    estimated,
-                    0.0 if w.martingale else 1.0,
-                    own,
-                    step,
-                    leads,
-                    moves,
-                    *state,
-                    out,
-                )
-            yield rows, block[:, : rows.size]
+                    rows, len(model.curves.probabilities) == 1, model.curves.probabilities, *reading,
+                    model.loss.kernel, model.loss.epsilon,
+                    free_stop, event_stop, event_weight, free_weight, w.free_weight is None,
+                    censoring, *censoring_plain, w.max_weight, model.centre, model.scale,
+                    first, last, while_free, afterwards,
+                    estimated, not w.martingale, own, step, leads, moves, *state, out, ranges,
+                )  # fmt: skip
+            yield rows, block[:, : rows.size], ranges[: rows.size]
+
+    @cached_property
+    def _event_weight(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self.weights.event_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +456,24 @@ class _Order:
         step = np.where(np.isfinite(step), step, 0.0)
         moves = (event & (weights.event_weight[rows] < weights.max_weight)).astype(np.float64)
         return cls(rows, np.where(event, 0.0, own[tie]), step[tie], leads, moves, weights.martingale)
+
+    @classmethod
+    def of_many(cls, index: TimeIndex, weights: RowWeights) -> _Order:
+        """Do the same in the compiled way."""
+        from survscore import _kernels
+
+        time, event = index.outcomes.time, index.outcomes.event
+
+        def by_time(chosen: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+            positions = np.flatnonzero(chosen)
+            order = np.argsort(time[positions])
+            return positions[order], time[positions[order]]
+
+        censored, events = _loops.each(by_time, [~event, event], threads=True)
+        own, step, leads = np.empty(time.size), np.empty(time.size), np.empty(time.size, dtype=np.bool_)
+        rows = _kernels.order_by_time(*censored, *events, weights.martingale, own, step, leads)
+        moves = (event & (weights.event_weight < weights.max_weight))[rows].astype(np.float64)
+        return cls(rows, own, step, leads, moves, weights.martingale)
 
     def add_estimation(
         self, deviations: NDArray[np.float64], passed: NDArray[np.bool_], ahead: NDArray[np.float64]
