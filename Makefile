@@ -23,6 +23,11 @@ types: $(VENV)/.dev
 bench: $(BENCH_VENV)/.done
 	$(BENCH_VENV)/bin/python benchmarks/scores.py
 
+$(BENCH_VENV)/.done: benchmarks/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet -r benchmarks/requirements.txt -e .
+	touch $@
+
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 

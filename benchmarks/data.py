@@ -51,6 +51,15 @@ class Data:
         return ss.SurvivalCurves(self.survival, self.grid)
 
     @cached_property
+    def second_curves(self) -> ss.SurvivalCurves:
+        """A second model, gloomier than the first."""
+        second = np.empty_like(self.survival)
+        for start in range(0, len(self), ROWS_PER_BLOCK):
+            rows = slice(start, start + ROWS_PER_BLOCK)
+            second[rows] = self.survival[rows] ** np.float32(1.2)
+        return ss.SurvivalCurves(second, self.grid)
+
+    @cached_property
     def censoring_curves(self) -> ss.SurvivalCurves:
         """Step functions, as pycox reads them."""
         return ss.SurvivalCurves(self.censoring_survival, self.grid, "step")

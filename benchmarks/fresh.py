@@ -24,7 +24,7 @@ def memory(name: str, n: int) -> int:
 
     prepare = OURS[name] if name in OURS else PEERS[name].prepare
     data = simulate(n)
-    limits = ("LARGE_MATRIX", "LARGE_VECTOR", "SMALL_VECTOR")
+    limits = ("LARGE_MATRIX", "LARGE_VECTOR", "SMALL_MATRIX", "SMALL_VECTOR")
     normal = {limit: getattr(_loops, limit) for limit in limits}
     for limit in limits:  # the warm-up is small, but must go the way of the large
         setattr(_loops, limit, 1)

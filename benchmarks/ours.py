@@ -21,6 +21,10 @@ ADMINISTRATIVE_LOG = "administrative log loss"
 TWO, FOUR = "both Briers (administrative, IPCW)", "both Briers, both log losses"
 TWO_BETWEEN, TWO_RAW = "both Briers, between grid points", "both Briers, from raw arrays"
 INDIVIDUAL = "IPCW Brier, individual G (n x m)"
+PLAIN_OF_TWO = "two models, Brier, {}: scores alone"
+ERRORS_OF_ONE = "one model, Brier, {}: with standard errors"
+COMPARED = "two models, Brier, {}: compared"
+COMPARED_WITH_NULL = "two models and Kaplan-Meier, Brier, {}: compared"
 
 BOTH_WEIGHTINGS = ("administrative", "ipcw")
 
@@ -94,6 +98,30 @@ def _individual(data: Data) -> Callable[[], Any]:
     return lambda: ss.brier_score(y, curves, weighting=weighting, times=data.grid)
 
 
+def _plain_of_two(weighting: str) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Any]:
+        y, several = data.outcomes, (data.curves, data.second_curves)
+        return lambda: [ss.brier_score(y, curves, weighting=weighting, times=data.grid) for curves in several]
+
+    return prepare
+
+
+def _errors_of_one(weighting: str) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Any]:
+        y, curves = data.outcomes, data.curves
+        return lambda: ss.brier_score(y, curves, weighting=weighting, times=data.grid).se
+
+    return prepare
+
+
+def _compared(weighting: str, *, null: bool) -> Prepare:
+    def prepare(data: Data) -> Callable[[], Any]:
+        y, models = data.outcomes, {"first": data.curves, "second": data.second_curves}
+        return lambda: ss.compare(y, models, weighting=weighting, times=data.grid, null=null)
+
+    return prepare
+
+
 FLOORS: dict[str, Prepare] = {FLOOR: _floor(False), FLOOR_VECTORISED: _floor(True)}
 
 OURS: dict[str, Prepare] = {
@@ -106,3 +134,8 @@ OURS: dict[str, Prepare] = {
     ADMINISTRATIVE_LOG: _administrative_log,
     FOUR: _four,
 }
+for _weighting in BOTH_WEIGHTINGS:
+    OURS[PLAIN_OF_TWO.format(_weighting)] = _plain_of_two(_weighting)
+    OURS[ERRORS_OF_ONE.format(_weighting)] = _errors_of_one(_weighting)
+    OURS[COMPARED.format(_weighting)] = _compared(_weighting, null=False)
+    OURS[COMPARED_WITH_NULL.format(_weighting)] = _compared(_weighting, null=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from data import N_TIMES, Data, simulate
 from measure import Timing, import_seconds, in_fresh_process, timings
-from ours import FLOOR, FLOORS, FOUR, OURS, TWO, TWO_RAW
+from ours import BOTH_WEIGHTINGS, COMPARED, FLOOR, FLOORS, FOUR, OURS, PLAIN_OF_TWO, TWO, TWO_RAW
 from peers import PEERS
 from report import growth_table, memory_table, score_table, spaced, start_table, target_table
 from survscore import _loops
@@ -32,6 +32,7 @@ CELLS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 45_
 
 PYCOX, PYCOX_BY_TIME = "pycox, administrative Brier", "pycox, administrative Brier, copied by time"
 SCIKIT_SURVIVAL = "scikit-survival, brier_score"
+COMPARISONS = tuple(COMPARED.format(weighting) for weighting in BOTH_WEIGHTINGS)
 PACKAGES = (
     "survscore", "numpy", "numba", "scipy", "pandas", "torch",
     "pycox", "scikit-survival", "hazardous", "SurvivalEVAL", "torchsurv",
@@ -118,7 +119,7 @@ def memory_rows(sizes: Sequence[int], *, quick: bool) -> list[dict[str, Any]]:
         return []  # not Linux
     n = sizes[0]
     peers = [SCIKIT_SURVIVAL] if quick else [name for name, peer in PEERS.items() if (peer.most_rows or n) >= n]
-    cases = [(name, n) for n in sizes for name in (TWO, TWO_RAW, FOUR)] + [(name, n) for name in peers]
+    cases = [(name, n) for n in sizes for name in (TWO, TWO_RAW, FOUR, *COMPARISONS)] + [(name, n) for name in peers]
     rows = []
     for name, n in cases:
         found = in_fresh_process("memory", name, n)
@@ -134,7 +135,7 @@ def growth_rows(data: Data) -> list[dict[str, Any]]:
     for n in sizes:
         timing = timings({TWO: OURS[TWO](data.head(n))}, repetitions=31, budget=3.0, pause=0)[TWO]
         cells = n * N_TIMES
-        row = {"rows": n, "cells": cells, "path": "compiled" if cells >= _loops.LARGE_MATRIX else "NumPy"}
+        row = {"rows": n, "cells": cells, "path": "compiled" if _loops.worth_compiling(cells) else "NumPy"}
         if isinstance(timing, Timing):
             row |= {"seconds": asdict(timing), "ns_per_cell": 1e9 * timing.median / cells}
         rows.append(row)
@@ -181,12 +182,16 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
             _target("both Briers: at most 5 times floor A", n, two / floor, quick, most=5),
             _target("four scores: at most 12 times floor A", n, four / floor, quick, most=12),
         ]
+        for weighting in BOTH_WEIGHTINGS:
+            ratio = median[COMPARED.format(weighting)] / median[PLAIN_OF_TWO.format(weighting)]
+            text = f"two models compared, {weighting}: at most 3 times their scores alone"
+            found.append(_target(text, n, ratio, quick, most=3))
         for peer, least in ((PYCOX, 5), (PYCOX_BY_TIME, 5), (SCIKIT_SURVIVAL, 15)):
             if peer in median:
                 text = f"both Briers: at least {least} times as fast as {peer}"
                 found.append(_target(text, n, median[peer] / two, quick, least=least))
     for row in results["memory"]:
-        if row["name"] in (TWO, FOUR) and "share" in row:
+        if row["name"] in (TWO, FOUR, *COMPARISONS) and "share" in row:
             text = f"{row['name']}: extra memory below 10 % of the matrix"
             found.append(_target(text, row["rows"], 100 * row["share"], quick, most=10))
     return found
@@ -205,7 +210,7 @@ def machine() -> dict[str, Any]:
     if cpuinfo.exists():
         models = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = models[0] if models else model
-    return {"system": platform.system(), "cpu": model, "cores": _loops._cores(), "load_before": load()}
+    return {"system": platform.system(), "cpu": model, "cores": _loops.n_cores(), "load_before": load()}
 
 
 def load() -> float | None:
