@@ -429,8 +429,8 @@ def influence_block(
     afterwards,
     estimated,
     inclusive,
-    own,
-    step,
+    at_risk,
+    n_censored,
     leads,
     moves,
     ahead,
@@ -481,18 +481,23 @@ def influence_block(
                 out[b, j - np.uint64(first)] = w * scale[j] * (lost[j] - centre[j])
             continue
         ranges[b, 1] = last
-        if leads[b] and inclusive:
-            if step[b] > 0.0:
+        if leads[b]:
+            risk = np.float64(at_risk[b])
+            rest = risk - n_censored[b] if inclusive else risk
+            # nobody is left after a step to zero, and no score is defined there
+            step = n_censored[b] / (risk * rest) if rest > 0.0 else 0.0
+            if not inclusive:  # a step counts from the next time on
+                for j in range(np.uint64(first), np.uint64(last)):
+                    drift[j] += pending[j]
                 for j in range(np.uint64(free), np.uint64(last)):
-                    drift[j] += step[b] * ahead[j]
-        elif leads[b]:  # a step counts from the next time on
-            for j in range(np.uint64(first), np.uint64(last)):
-                drift[j] += pending[j]
+                    pending[j] = step * ahead[j]
+            elif step > 0.0:
+                for j in range(np.uint64(free), np.uint64(last)):
+                    drift[j] += step * ahead[j]
+        if event_stop[b] == 0:  # censored: no deviation of its own any more
+            mine = 1.0 / at_risk[b]
             for j in range(np.uint64(free), np.uint64(last)):
-                pending[j] = step[b] * ahead[j]
-        if own[b] > 0.0:  # censored: no deviation of its own any more
-            for j in range(np.uint64(free), np.uint64(last)):
-                out[b, j - np.uint64(first)] = own[b] * ahead[j] + drift[j]
+                out[b, j - np.uint64(first)] = mine * ahead[j] + drift[j]
         else:
             for j in range(np.uint64(free), np.uint64(last)):
                 value = w * scale[j] * (lost[j] - centre[j])
@@ -501,13 +506,14 @@ def influence_block(
 
 
 @compiled
-def order_by_time(censored, censored_times, events, event_times, martingale, own, step, leads):
+def order_by_time(censored, censored_times, events, event_times, martingale):
     """Merge the positions of censored and events, each by increasing time, into one order from the latest time on.
 
-    At ties the censored come first. Fills what each adds to the estimate of G (see `inference._Order`).
+    At ties the censored come first. Returns the fields of `inference._Order`.
     """
     n = censored.size + events.size
-    rows = np.empty(n, dtype=np.int64)
+    rows, at_risk, n_censored = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    leads = np.empty(n, dtype=np.bool_)
     i, k, b = censored.size - 1, events.size - 1, 0
     while b < n:
         now = censored_times[i] if k < 0 or (i >= 0 and censored_times[i] >= event_times[k]) else event_times[k]
@@ -516,19 +522,17 @@ def order_by_time(censored, censored_times, events, event_times, martingale, own
             rows[b] = censored[i]
             i -= 1
             b += 1
-        n_censored = b - start
+        middle = b
         while k >= 0 and event_times[k] == now:
             rows[b] = events[k]
             k -= 1
             b += 1
         # all with a later time, and those of this time whom the convention leaves at risk
-        at_risk = float(b) if martingale else float(start + n_censored)
-        rest = at_risk if martingale else float(start)
         for c in range(start, b):
-            own[c] = 1.0 / at_risk if c < start + n_censored else 0.0
-            step[c] = n_censored / (at_risk * rest) if rest > 0.0 else 0.0
+            at_risk[c] = b if martingale else middle
+            n_censored[c] = middle - start
             leads[c] = c == start
-    return rows
+    return rows, at_risk, n_censored, leads
 
 
 @compiled

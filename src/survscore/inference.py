@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -232,10 +233,8 @@ class Influence:
         for a, model in enumerate(self.models):  # the sums of the deviations are known
             totals[a] += model.free_deviation if estimated else np.nan_to_num(model.scores - model.centre)
         if estimated:
-            everybody = slice(0, n)
-            width = max(16, -(-m // _loops.n_cores()))
-            columns = [(first, min(first + width, m)) for first in range(0, m, width)]
-            work = partial(self._sums, everybody, while_free=False)
+            columns = self._columns_per_core()
+            work = partial(self._sums, slice(0, n), while_free=False)
             for (first, last), part in zip(
                 columns, _loops.each(lambda c: work(*c), columns, threads=True), strict=True
             ):
@@ -247,6 +246,15 @@ class Influence:
         totals[undefined] = 0.0
         products[undefined[:, None] | undefined[None]] = 0.0
         return products - totals[:, None] * totals[None] / n
+
+    def _columns_per_core(self) -> list[tuple[int, int]]:
+        """Share the times out so that each core gets about as many individuals who have passed their own."""
+        m = self.index.times.size
+        passed = np.cumsum(np.bincount(self.weights.free_stop, minlength=m)[:m]) + 1.0
+        share = np.cumsum(passed) / passed.sum()
+        n_parts = max(1, min(_loops.n_cores(), m // 16))
+        ends = [*(int(np.searchsorted(share, part / n_parts)) + 1 for part in range(1, n_parts)), m]
+        return [(first, last) for first, last in pairwise([0, *ends]) if first < last]
 
     def _sums(
         self, rows: slice, first: int, last: int, *, while_free: bool = True, afterwards: bool = True
@@ -361,7 +369,7 @@ class Influence:
                 self._order.add_estimation(out, ~free, self._ahead(model)[columns])
         yield slice(None), block
 
-    def _whole_blocks(self, first: int, last: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    def _whole_blocks(self, first: int, last: int) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64]]]:
         from survscore import _kernels
 
         for rows, block, ranges in self._compiled_blocks(slice(0, len(self.index.outcomes)), first, last):
@@ -370,7 +378,7 @@ class Influence:
 
     def _compiled_blocks(
         self, part: slice, first: int, last: int, *, while_free: bool = True, afterwards: bool = True
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.int64]]]:
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]]:
         """Yield individuals, their influences within a range of times of their own, and these ranges.
 
         Where G's estimation is part of it, the individuals must be all, and come in the order of time.
@@ -380,9 +388,10 @@ class Influence:
         m, width = self.index.times.size, last - first
         w, order = self.weights, self._order if afterwards else None
         estimated = order is not None
-        everybody = np.arange(part.start, part.stop) if order is None else order.rows
+        everybody = np.arange(part.start, part.stop, dtype=np.int32) if order is None else order.rows
         none = np.zeros(0)
-        own, step, leads, moves = (none, none, none.astype(bool), none)
+        at_risk = n_censored = np.zeros(0, dtype=np.int32)
+        leads = moves = np.zeros(0, dtype=np.bool_)
         plain = [_loops.plain(model.curves.reading(self.index.times)) for model in self.models]
         if w.censoring is None:
             censoring, censoring_plain = self.models[0].curves.probabilities[:0], plain[0]
@@ -391,7 +400,9 @@ class Influence:
             censoring_plain = _loops.plain(w.censoring.reading(self.index.times))
         free_weight = np.zeros(m) if w.free_weight is None else w.free_weight
         running = [(self._ahead(model) if estimated else none, np.zeros(m), np.zeros(m)) for model in self.models]
-        size = max(64, CELLS_PER_BLOCK // width)
+        # small beside the predictions, and within the processor's cache
+        cells = min(CELLS_PER_BLOCK, max(1 << 14, len(self.index.outcomes) * m >> 8))
+        size = max(64, cells // width)
         block = np.empty((len(self.models), min(size, everybody.size), width))
         ranges = np.empty((block.shape[1], 2), dtype=np.int64)
         for start in range(0, everybody.size, size):
@@ -401,7 +412,8 @@ class Influence:
             free_stop, event_stop, event_weight = (a[picked] for a in (w.free_stop, w.event_stop, self._event_weight))
             if order is not None:
                 here = slice(start, start + size)
-                own, step, leads, moves = order.own[here], order.step[here], order.leads[here], order.moves[here]
+                at_risk, n_censored = order.at_risk[here], order.n_censored[here]
+                leads, moves = order.leads[here], order.moves[here]
             for out, model, reading, state in zip(block, self.models, plain, running, strict=True):
                 _kernels.influence_block(
                     rows, len(model.curves.probabilities) == 1, model.curves.probabilities, *reading,
@@ -409,7 +421,7 @@ class Influence:
                     free_stop, event_stop, event_weight, free_weight, w.free_weight is None,
                     censoring, *censoring_plain, w.max_weight, model.centre, model.scale,
                     first, last, while_free, afterwards,
-                    estimated, not w.martingale, own, step, leads, moves, *state, out, ranges,
+                    estimated, not w.martingale, at_risk, n_censored, leads, moves, *state, out, ranges,
                 )  # fmt: skip
             yield rows, block[:, : rows.size], ranges[: rows.size]
 
@@ -420,20 +432,19 @@ class Influence:
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """Individuals from the latest time to the earliest, and what each adds to the estimate of G.
+    """Individuals from the latest time to the earliest, and what their times do to the estimate of G.
 
     At ties the censored come first, since they see the events of their own time as still to come.
     """
 
-    rows: NDArray[np.intp]
-    #: 1/r(T_i) for the censored, 0 for events.
-    own: NDArray[np.float64]
-    #: c_s / (r_s (r_s - c_s)) at s = T_i.
-    step: NDArray[np.float64]
+    rows: NDArray[np.int32]
+    #: Those at risk of being censored at the individual's time, and how many were.
+    at_risk: NDArray[np.int32]
+    n_censored: NDArray[np.int32]
     #: Whether this is the first with its time.
     leads: NDArray[np.bool_]
-    #: 1 for events whose weight moves with G, 0 for capped ones and the censored.
-    moves: NDArray[np.float64]
+    #: Whether this is an event whose weight moves with G: not capped.
+    moves: NDArray[np.bool_]
     martingale: bool
 
     @classmethod
@@ -443,19 +454,13 @@ class _Order:
         time, event = time[rows], event[rows]
         leads = np.concatenate(([True], time[1:] != time[:-1]))
         tie = np.cumsum(leads) - 1
-        censored = np.bincount(tie, ~event)
-        events = np.bincount(tie, event)
-        at_risk = np.cumsum(censored + events)  # at each distinct time, all with this time or a later one
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if weights.martingale:
-                own, step = 1.0 / at_risk, censored / at_risk**2
-            else:
-                at_risk = at_risk - events
-                own, step = 1.0 / at_risk, censored / (at_risk * (at_risk - censored))
-        # nobody is left after a step to zero, and no score is defined there
-        step = np.where(np.isfinite(step), step, 0.0)
-        moves = (event & (weights.event_weight[rows] < weights.max_weight)).astype(np.float64)
-        return cls(rows, np.where(event, 0.0, own[tie]), step[tie], leads, moves, weights.martingale)
+        n_censored, n_events = np.bincount(tie, ~event), np.bincount(tie, event)
+        at_risk = np.cumsum(n_censored + n_events)  # at each distinct time, all with this time or a later one
+        if not weights.martingale:
+            at_risk = at_risk - n_events
+        moves = event & (weights.event_weight[rows] < weights.max_weight)
+        risk, censored = at_risk[tie].astype(np.int32), n_censored[tie].astype(np.int32)
+        return cls(rows.astype(np.int32), risk, censored, leads, moves, weights.martingale)
 
     @classmethod
     def of_many(cls, index: TimeIndex, weights: RowWeights) -> _Order:
@@ -464,16 +469,15 @@ class _Order:
 
         time, event = index.outcomes.time, index.outcomes.event
 
-        def by_time(chosen: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-            positions = np.flatnonzero(chosen)
-            order = np.argsort(time[positions])
-            return positions[order], time[positions[order]]
+        def by_time(chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+            positions = np.flatnonzero(chosen).astype(np.int32)
+            positions = positions[np.argsort(time[positions])]
+            return positions, time[positions]
 
         censored, events = _loops.each(by_time, [~event, event], threads=True)
-        own, step, leads = np.empty(time.size), np.empty(time.size), np.empty(time.size, dtype=np.bool_)
-        rows = _kernels.order_by_time(*censored, *events, weights.martingale, own, step, leads)
-        moves = (event & (weights.event_weight < weights.max_weight))[rows].astype(np.float64)
-        return cls(rows, own, step, leads, moves, weights.martingale)
+        rows, at_risk, n_censored, leads = _kernels.order_by_time(*censored, *events, weights.martingale)
+        moves = (event & (weights.event_weight < weights.max_weight))[rows]
+        return cls(rows, at_risk, n_censored, leads, moves, weights.martingale)
 
     def add_estimation(
         self, deviations: NDArray[np.float64], passed: NDArray[np.bool_], ahead: NDArray[np.float64]
@@ -485,11 +489,17 @@ class _Order:
         events = np.where(here, sorted_deviations, 0.0) * self.moves[:, None]
         before = np.concatenate((np.zeros((1, ahead.size)), np.cumsum(events, axis=0)))[start]
         later = ahead + before  # M at each distinct time
-        steps = self.step[start, None] * later * here[start]
+        at_risk, n_censored = self.at_risk[start].astype(np.float64), self.n_censored[start]
+        rest = at_risk if self.martingale else at_risk - n_censored
+        # nobody is left after a step to zero, and no score is defined there
+        step = np.divide(n_censored, at_risk * rest, out=np.zeros(start.size), where=rest > 0)
+        steps = step[:, None] * later * here[start]
         running = np.cumsum(steps, axis=0)
         if self.martingale:
             running -= steps
-        sorted_deviations += here * (self.own[:, None] * later[tie] + running[tie])
+        place = np.arange(tie.size) - start[tie]  # among those of the same time, the censored first
+        own = np.where(place < self.n_censored, 1.0 / np.maximum(self.at_risk, 1), 0.0)
+        sorted_deviations += here * (own[:, None] * later[tie] + running[tie])
         deviations[self.rows] = sorted_deviations
 
 

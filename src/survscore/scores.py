@@ -18,7 +18,7 @@ from survscore.inference import Groups, Influence, ScoredModel, normal_quantile
 from survscore.losses import DEFAULT_EPSILON, Brier, Log, Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.results import ScoreCurve, ScoreTerms
-from survscore.weighting import RowWeights, TimeIndex, Weighting, as_weighting
+from survscore.weighting import IPCW, RowWeights, TimeIndex, Weighting, as_weighting
 
 DEFAULT_STEPS = 100
 DEFAULT_QUANTILE = 0.95
@@ -270,6 +270,8 @@ def sum_up(
 ) -> list[WeightingSums]:
     """Pass over the predictions once, for all losses and weightings."""
     _loops.load_compiled_if_large(len(curves) * index.times.size)
+    for weighting in sorted(weightings, key=lambda one: one.name != IPCW.name):
+        index.weights_of(weighting)  # Kaplan-Meier takes the most memory while it is made, so it is made first
     weights = [index.weights_of(weighting) for weighting in weightings]
     sums, weight_sums, squares = _loops.weighted_sums(curves, index.times, losses, weights)
     results = []

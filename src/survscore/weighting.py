@@ -235,7 +235,9 @@ class IPCW(Weighting):
         censoring = KaplanMeierCensoring(outcomes) if estimated else self.censoring
         if isinstance(censoring, KnownCensoring):
             check_administrative(outcomes, "'known' censoring", "IPCW(max_weight=1) gives the same weights")
-        event_weight = inverse(censoring.before(outcomes), cap)
+        before = censoring.before(outcomes)
+        # Kaplan-Meier has just made this array; any other may be the user's own
+        event_weight = inverse(before, cap, out=before if isinstance(censoring, KaplanMeierCensoring) else None)
         free_weight = None if censoring.curves is not None else inverse(censoring.at(index.times), cap)
         return RowWeights(
             free_stop=index.before_time,
@@ -298,10 +300,10 @@ def select(
     return result
 
 
-def inverse(survival: FloatArray, max_weight: float) -> NDArray[np.float64]:
-    """Return 1/G, at most `max_weight`."""
+def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return 1/G, at most `max_weight`; `out` saves memory."""
     with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
-        weights = np.divide(1.0, survival, dtype=np.float64)
+        weights = np.divide(1.0, survival, dtype=np.float64, out=out)
     return np.minimum(weights, max_weight, out=weights)
 
 
