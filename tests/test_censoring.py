@@ -116,6 +116,8 @@ def test_functions_and_their_left_limits():
     assert G.at([2]).tolist() == [0.5]
     with pytest.raises(ss.InputError, match="censoring function must be between 0 and 1: 1 of 2"):
         ss.CensoringFunction(lambda t: t / 2).at([1, 3])
+    with pytest.raises(ss.InputError, match="rises with time"):
+        ss.CensoringFunction(lambda t: t / 10).at([1, 3])
     with pytest.raises(ss.InputError, match=r"returned shape \(\) for times of shape \(1,\)"):
         ss.CensoringFunction(lambda t: 1.0).at([1])
 

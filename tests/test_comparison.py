@@ -138,6 +138,8 @@ def test_a_model_equal_to_the_reference(data):
     result = ss.compare(y, pair, weighting="ipcw", times=TIMES, null=False)
     assert (result.contrasts["difference"] == 0).all()
     np.testing.assert_allclose(result.contrasts["se"], 0, atol=1e-9)
+    assert (result.contrasts["p_value"] == 1).all()
+    np.testing.assert_allclose(result.band()[["lower", "upper"]], 0, atol=1e-8)
     with pytest.raises(ss.InputError, match="null model, which was left out"):
         _ = result.skill
     assert result.integrated().skill is None
@@ -150,6 +152,8 @@ def test_default_times_and_one_model(data):
     assert result.times[-1] == 3
     alone = ss.compare(y, {"only": short}, weighting="administrative", null=False)
     assert alone.contrasts.empty
+    assert "p_value" in alone.contrasts
+    assert "critical_value" in alone.band()
     assert alone.integrated().contrasts is None
     assert "Mean brier" in repr(alone.integrated())
 
@@ -163,7 +167,7 @@ def test_times_that_not_all_models_reach(data):
     assert caught[0].filename == __file__
     assert result.scores["score"].isna().sum() == 3 * 5
     assert result.integrated(nan="stop").range == (1, 3)
-    with pytest.raises(ss.InputError, match="NaN at 5 times"):
+    with pytest.raises(ss.InputError, match=r"NaN at 5 times .*not all models predict"):
         result.integrated()
     with pytest.raises(ss.InputError, match="after the last time that all models predict"):
         ss.compare(y, several, weighting="administrative", times=[4, 5])
@@ -178,8 +182,9 @@ def test_times_that_not_all_models_reach(data):
         ({"models": {"a": None}}, "the curves of 'a' must be SurvivalCurves, not NoneType"),
         ({"reference": "nobody"}, r"reference must be one of the models \['truth', .*'Kaplan-Meier'\], not 'nobody'"),
         ({"weighting": None}, "weighting must be given"),
-        ({"weighting": ["ipcw", "ipcw"]}, "none of them twice"),
-        ({"weighting": []}, "at least one weighting"),
+        ({"weighting": []}, "weighting is empty: name at least one"),
+        ({"models": {1: None, "1": None}}, "different names; repeated: 1"),
+        ({"level": "high"}, "level must be between 0 and 1, not 'high'"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"level": 2}, "level must be"),
         ({"null": "yes"}, "null must be True, False or Outcomes, not str"),
@@ -205,6 +210,56 @@ def test_the_name_of_the_null_model_is_taken(data):
         ss.compare(y, {"Kaplan-Meier": models["truth"]}, weighting="administrative")
     own = ss.compare(y, {"Kaplan-Meier": models["truth"]}, weighting="administrative", null=False)
     assert own.models == ("Kaplan-Meier",)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_one_range_for_all_weightings(data):
+    y, models = data
+    cut = ss.Outcomes(np.minimum(y.time, 6), y.event & (y.time <= 6), np.minimum(y.censoring_time, 6))
+    several = {name: models[name] for name in ("truth", "leaking")}
+    for order in (["administrative", "ipcw"], ["ipcw", "administrative"]):
+        result = ss.compare(cut, several, weighting=order, times=TIMES, null=False)
+        whole = result.integrated(nan="stop")
+        assert whole.range == (1, 5)  # at 6 the administrative score still stands, Kaplan-Meier does not
+        for weighting in order:
+            alone = ss.brier_score(cut, models["truth"], weighting=weighting, times=TIMES)
+            row = whole.scores.query("weighting == @alone.weighting and model == 'truth'")
+            assert row["score"].item() == pytest.approx(alone.integrated(1, 5).value)
+            assert row["se"].item() == pytest.approx(alone.integrated(1, 5).se)
+    # a weighting that is NaN at a time has no part in the others' disagreement there
+    assert (
+        ss.compare(cut, several, weighting=["administrative", ss.IPCW("known"), "ipcw"], times=TIMES)
+        .disagreements()["time"]
+        .max()
+        == 6
+    )
+
+
+def test_equal_labels_are_numbered(data):
+    y, models = data
+    weightings = [ss.IPCW(lambda t: 1 - t / 20), ss.IPCW(lambda t: 1 - t / 30)]
+    result = ss.compare(y, models, weighting=weightings, times=TIMES)
+    assert result.weightings == ["ipcw (a given function) #1", "ipcw (a given function) #2"]
+
+
+def test_names_are_text(data):
+    y, models = data
+    result = ss.compare(y, {1: models["truth"], 2: models["gloomy"]}, weighting="ipcw", times=TIMES, reference=2)
+    assert result.models == ("1", "2", "Kaplan-Meier")
+    assert result.reference == "2"
+
+
+def test_a_time_at_which_nothing_varies(data):
+    y, models = data
+    several = {
+        name: ss.SurvivalCurves(np.column_stack([np.full(1500, level), 0.9 * curves.probabilities]), [0, *TIMES])
+        for (name, curves), level in zip(models.items(), (0.97, 0.91, 0.95), strict=True)
+    }
+    for normalize in ("weights", "n"):
+        weighting = ss.IPCW(normalize=normalize)
+        with_zero = ss.compare(y, several, weighting=weighting, times=[0, *TIMES], null=False).band()
+        without = ss.compare(y, several, weighting=weighting, times=TIMES, null=False).band()
+        assert with_zero["critical_value"].iloc[0] == pytest.approx(without["critical_value"].iloc[0], rel=0.02)
 
 
 def test_plot(result):

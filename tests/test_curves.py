@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import lifelines
 import numpy as np
 import pandas as pd
@@ -136,6 +138,7 @@ def test_picking_individuals():
         assert picked.probabilities.tolist() == [ROWS[1]]
         assert (picked.between, picked.beyond) == ("step", "hold")
     assert curves.shape == (2, 2)
+    assert curves[[]].shape == (0, 2)
     with pytest.raises(IndexError):
         curves[2]
 
@@ -189,6 +192,8 @@ def test_step_functions_on_different_grids():
 
 
 def test_step_functions_that_are_none():
+    with pytest.raises(ss.InputError, match="y of function 0 has length 2, but its x has length 1"):
+        ss.SurvivalCurves.from_step_functions([SimpleNamespace(x=[1.0], y=[0.9, 0.8])])
     with pytest.raises(ss.InputError, match="attributes x and y"):
         ss.SurvivalCurves.from_step_functions([1, 2])
     with pytest.raises(ss.InputError, match="empty"):

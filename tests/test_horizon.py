@@ -109,6 +109,11 @@ def test_auc_where_all_have_the_same_status():
     assert np.isnan(result.se).all()  # one of each: no variance
     with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the predictions end at 3.5"):
         ss.auc(y, curves, times=[3.5, 4])
+    held = ss.SurvivalCurves(curves.probabilities, [1, 3.5], beyond="hold")
+    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where nobody's status is known"):
+        assert np.isnan(ss.auc(y, held, times=[3.5, 10]).auc).tolist() == [False, True]
+    with pytest.raises(ss.InputError, match="nobody is followed beyond time 0"):
+        ss.auc(ss.Outcomes([0, 0], [1, 0], [0, 0]), held)
 
 
 def test_auc_table_and_plot():
@@ -141,11 +146,11 @@ def test_isotonic_fit_agrees_with_scikit_learn(values, seed):
 
 
 def test_compiled_isotonic_fit_agrees(monkeypatch):
-    rows = np.random.default_rng(0).random((5, 200))
+    values = np.random.default_rng(0).random(200)
     weights = np.arange(1.0, 201.0)
-    plain = _isotonic.isotonic_fits(rows, weights)
+    plain = _isotonic.isotonic_fit(values, weights)
     monkeypatch.setattr(_isotonic, "LARGE", 1)
-    np.testing.assert_array_equal(_isotonic.isotonic_fits(rows, weights), plain)
+    np.testing.assert_array_equal(_isotonic.isotonic_fit(values, weights), plain)
 
 
 def test_decomposition_adds_up():
@@ -191,7 +196,8 @@ def test_calibration_is_reproducible_and_drawn():
         ({"t": 9}, "the predictions end at 8, before the horizon 9"),
         ({"t": 50}, "nobody's status is known at 50"),
         ({"level": 0}, "level must be"),
-        ({"n_draws": 0}, "n_draws must be at least 1"),
+        ({"n_draws": 0}, "n_draws must be a whole number, at least 1"),
+        ({"n_draws": 10.5}, "n_draws must be a whole number"),
     ],
 )
 def test_bad_calibration_input_is_named(change, message):

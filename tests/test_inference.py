@@ -127,10 +127,9 @@ def test_compiled_influences_agree_with_numpy(case, loss, same_grid, grouped):
     pointwise = plain.pointwise()
     difference = pointwise[0, 0] + pointwise[1, 1] - 2 * pointwise[0, 1]
     np.testing.assert_allclose(np.diag(over_time), difference, rtol=1e-8, atol=1e-15)
-    if not plain.weights.fixed:
-        quadratic = np.einsum("jr,jk,kr->r", averages, over_time, averages)
-        covariance = plain.of_averages(averages)
-        np.testing.assert_allclose(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], quadratic, rtol=1e-8)
+    quadratic = np.einsum("jr,jk,kr->r", averages, over_time, averages)
+    covariance = plain.of_averages(averages)
+    np.testing.assert_allclose(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], quadratic, rtol=1e-8)
 
 
 # R
@@ -327,17 +326,35 @@ def test_a_stored_score_keeps_its_errors_but_not_the_data():
     copy = pickle.loads(pickle.dumps(curve))
     np.testing.assert_array_equal(copy.se, curve.se)
     assert copy._influence is None
-    assert math.isnan(copy.integrated().se)
-    assert copy.integrated().value == curve.integrated().value
+    for limits in ((None, None), (1.5, 4.7)):
+        assert copy.integrated(*limits).value == curve.integrated(*limits).value
+        assert copy.integrated(*limits).se == pytest.approx(curve.integrated(*limits).se, rel=1e-9)
+    again = pickle.loads(pickle.dumps(copy))
+    assert again.integrated().se == copy.integrated().se
 
 
-def test_predictions_that_were_overwritten_are_noticed():
-    y, _, times, rng = small_problem(4, n=50)
-    buffer = np.exp(-times / rng.uniform(2, 12, (50, 1)))
-    curve = ss.brier_score(y, ss.SurvivalCurves(buffer, times), weighting="administrative", times=times)
-    buffer *= 0.9
-    with pytest.raises(ss.InputError, match="changed after they were scored"):
-        _ = curve.se
+@pytest.mark.parametrize("which", [slice(None), slice(1, None, 4), slice(2000, None)])
+def test_overwritten_inputs_are_noticed(which):
+    y, curves, times, rng = small_problem(4, n=4000)
+    predictions, censoring = (np.exp(-times / rng.uniform(2, 12, (4000, 1))) for _ in range(2))
+    first = ss.brier_score(y, ss.SurvivalCurves(predictions, times), weighting="administrative", times=times)
+    individual = ss.IPCW(ss.SurvivalCurves(censoring, times))
+    second = ss.brier_score(y, curves, weighting=individual, times=times)
+    predictions[which] *= 0.9
+    censoring[which] *= 0.9
+    with pytest.raises(ss.InputError, match="the predictions were changed"):
+        _ = first.se
+    with pytest.raises(ss.InputError, match="the censoring curves were changed"):
+        second.integrated()
+
+
+def test_a_time_that_rests_on_one_individual_has_no_error():
+    y = ss.Outcomes([1, 9, 9, 20], [1, 1, 0, 1], [9, 9, 9, 20])
+    curves = ss.SurvivalCurves([[0.5, 0.4], [0.6, 0.3], [0.7, 0.6], [0.9, 0.2]], [1, 20])
+    curve = ss.brier_score(y, curves, weighting="administrative", times=[1, 9, 10, 20])
+    assert np.isnan(curve.se).tolist() == [False, False, True, True]
+    assert np.isnan(curve.integrated(9, 20).se)
+    assert curve.integrated(1, 9).se > 0
 
 
 def test_large_input_takes_the_compiled_way(monkeypatch):
@@ -360,3 +377,7 @@ def test_simultaneous_quantile():
     apart = simultaneous_quantile(np.eye(5), 0.95, 200_000, 0)
     assert apart == pytest.approx(2.569, abs=0.02)  # the 0.95 ** (1/5) quantile of |Z|
     assert math.isnan(simultaneous_quantile(np.zeros((2, 2)), 0.95, 10, 0))
+    # a time at which nothing varies, but for rounding of either sign, does not count
+    for noise in (1e-18, -1e-18):
+        padded = np.diag([noise, *np.ones(5)])
+        assert simultaneous_quantile(padded, 0.95, 200_000, 0) == pytest.approx(2.569, abs=0.02)

@@ -51,15 +51,18 @@ def test_is_a_read_only_copy():
     ("arguments", "message"),
     [
         (([], []), "time is empty"),
-        (([1, np.nan], [1, 0]), r"time must be finite: 1 of 2 values are not, the first at position 1 \(nan\)"),
+        (([1, np.nan], [1, 0]), r"time must be finite: 1 of 2 are not, the first at position 1 \(nan\)"),
         (([1, np.inf], [1, 0]), "time must be finite"),
-        (([1, -2, -3], [1, 0, 0]), r"time must be zero or larger: 2 of 3 values are not, .* position 1 \(-2.0\)"),
+        (([1, -2, -3], [1, 0, 0]), r"time must be zero or larger: 2 of 3 are not, .* position 1 \(-2.0\)"),
         (([1, None], [1, 0]), r"time must be without missing values: 1 of 2 .* position 1 \(None\)"),
         ((["a", "b"], [1, 0]), "time must hold numbers, not <U1"),
+        ((np.array(["1", "2"], dtype=object), [1, 0]), "time must hold numbers, not object"),
+        (([True, False], [1, 0]), "time must hold numbers, not bool"),
+        (([1, 2], np.array(["1", "0"], dtype=object)), "event must hold booleans or 0 and 1, not text"),
         (([[1, 2]], [1, 0]), r"time must be one-dimensional, not of shape \(1, 2\)"),
         (([[1], [1, 2]], [1, 0]), "time is ragged"),
         (([1, 2], [1]), "event has length 1, but time has length 2"),
-        (([1, 2], [1, 2]), r"event must be 0 or 1 \(or boolean\): 1 of 2 values are not, .* position 1 \(2\)"),
+        (([1, 2], [1, 2]), r"event must be 0 or 1 \(or boolean\): 1 of 2 are not, .* position 1 \(2\)"),
         (([1, 2], [1, np.nan]), "event must be 0 or 1"),
         (([1, 2], [1, None]), "event must be without missing values"),
         (([1, 2], ["yes", "no"]), "event must hold booleans or 0 and 1"),
@@ -112,6 +115,8 @@ def test_concatenate_keeps_every_field(y):
         ss.Outcomes.concatenate([y, without])
     with pytest.raises(ss.InputError, match="empty"):
         ss.Outcomes.concatenate([])
+    with pytest.raises(ss.InputError, match="parts must be Outcomes"):
+        ss.Outcomes.concatenate([1, 2])
 
 
 def test_pickles_and_becomes_an_array(y):
@@ -224,6 +229,19 @@ def test_from_dates_with_time_zones():
         ss.Outcomes.from_dates(start, [None], "2020-01-02")
 
 
+def test_from_dates_reads_offsets_in_text():
+    # across a change of the clocks: one hour less than a day
+    y = ss.Outcomes.from_dates(["2020-03-28T12:00+01:00"], [None], "2020-03-29T12:00+02:00", unit="h")
+    assert y.time.tolist() == [23]
+    y = ss.Outcomes.from_dates(["2020-03-28T12:00+01:00", "2020-03-29T12:00+02:00"], [None] * 2, "2020-03-30T00:00Z")
+    np.testing.assert_allclose(y.time, [37 / 24, 14 / 24])
+
+
+def test_a_cutoff_without_time_of_day_is_its_midnight():
+    y = ss.Outcomes.from_dates(["2017-01-01"] * 2, ["2017-01-29 15:00", "2017-01-29"], "2017-01-29")
+    assert y.event.tolist() == [False, True]
+
+
 def test_from_dates_with_a_cutoff_for_each():
     y = ss.Outcomes.from_dates(["2020-01-01", "2020-01-01"], [None, None], ["2020-01-02", "2020-01-04"])
     assert y.censoring_time.tolist() == [1, 3]
@@ -233,7 +251,12 @@ def test_from_dates_with_a_cutoff_for_each():
     ("change", "message"),
     [
         ({"start": ["2017-01-01", None]}, "start must be given for everybody: 1 of 2 are not, .* position 1"),
-        ({"start": ["2017-01-01", "soon"]}, r"start must be dates \(text as 2017-01-29\): 1 of 2 .* \(soon\)"),
+        (
+            {"start": ["2017-01-01", "soon"]},
+            r"start must be dates .*\(text as 2017-01-29\): 1 of 2 .* \(soon\)",
+        ),
+        ({"event_date": ["9999-12-31", None]}, r"dates from 1678 to 2262, missing where there is none .*9999-12-31"),
+        ({"event_date": np.array(["9999-12-31", "NaT"], dtype="M8[D]")}, "can't be read as dates|1678 to 2262"),
         ({"start": [20170101, 20170102]}, "start must hold dates, not numbers; for yyyymmdd use"),
         ({"start": ["2017-01-01"]}, "event_date has length 2, but start has length 1"),
         ({"start": [["2017-01-01", "2017-01-01"]]}, "one-dimensional"),

@@ -66,6 +66,11 @@ def test_integrated_does_not_cross_nan():
         curve.integrated(nan="skip")
 
 
+def test_one_time_has_no_range():
+    with pytest.raises(ss.InputError, match="one time, 2, spans no range"):
+        ss.brier_score(Y, CURVES, weighting="administrative", times=[2]).integrated()
+
+
 def test_to_frame(curve):
     frame = curve.to_frame()
     expected = ["loss", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]

@@ -82,6 +82,13 @@ def test_bad_scorers_are_named(data):
         ss.make_scorer("hinge", weighting="ipcw", times=[1])
     with pytest.raises(ss.InputError, match="times"):
         ss.make_scorer("brier", weighting="ipcw", times=[2, 1])
+    with pytest.raises(ss.InputError, match=r"weighting must be one of .* not None"):
+        ss.make_scorer("brier", weighting=None, times=[1])
+    with (
+        pytest.warns(ss.UndefinedScoreWarning),
+        pytest.raises(ss.InputError, match="no score at 9: the predictions end"),
+    ):
+        ss.make_scorer("brier", weighting="ipcw", times=[9])(Exponential().fit(*data), *data)
     scorer = ss.make_scorer("brier", weighting="ipcw", times=[2])
     with pytest.raises(ss.InputError, match="BaseEstimator has neither predict_curves nor predict_survival_function"):
         scorer(BaseEstimator(), *data)

@@ -24,6 +24,16 @@ def test_bad_input_is_named(y, curves, message):
         ss.brier_score(y, curves, weighting="ipcw")
 
 
+def test_nobody_can_not_be_scored():
+    with pytest.raises(ss.InputError, match="y is empty"):
+        ss.brier_score(Y[:0], CURVES[:0], weighting="ipcw")
+
+
+def test_individual_terms_have_no_groups():
+    with pytest.raises(ss.InputError, match="groups matter for standard errors"):
+        ss.brier_score(Y, CURVES, weighting="ipcw", groups=[1, 2, 3], reduce=False)
+
+
 @pytest.mark.parametrize("times", [[2, 1], [-1], [np.nan], [], [[1, 2]]])
 def test_bad_times_are_refused(times):
     with pytest.raises(ss.InputError, match="times"):
@@ -60,7 +70,7 @@ def test_default_times_stay_within_data_and_predictions():
     assert result.default_times
     assert result.times.size == 101
     assert result.times[0] == 0
-    np.testing.assert_allclose(result.times[-1], np.quantile(problem.y.censoring_time, 0.95))
+    assert result.times[-1] == np.quantile(problem.y.censoring_time, 0.95, method="lower")
     assert result.n_effective[-1] >= 50
     assert not np.isnan(result.scores).any()
     assert "101 times from 0 to" in repr(result)
@@ -75,6 +85,10 @@ def test_default_times_of_extreme_data():
     assert at_once.times.tolist() == [0]
     never = ss.brier_score(ss.Outcomes([3.0], [1], [np.inf]), curves, weighting="administrative")
     assert never.times[-1] == 3
+    many = ss.SurvivalCurves(np.full((100, 1), 0.5), [100.0])
+    time, end = np.concatenate(([1, 2], np.linspace(3, 50, 98))), np.concatenate(([1.0, 2.0], np.full(98, np.inf)))
+    hardly = ss.brier_score(ss.Outcomes(time, time > 2, end), many, weighting="administrative")
+    assert hardly.times[-1] == 50  # the two who can be censored do not set the range
 
 
 # NaN, and how it is told

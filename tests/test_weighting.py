@@ -62,8 +62,12 @@ def test_without_censoring_no_weighting_is_needed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_weight": 0.5}, "max_weight must be at least 1"),
-        ({"max_weight": np.nan}, "max_weight must be at least 1"),
+        ({"max_weight": 0.5}, "max_weight must be a number, at least 1"),
+        ({"max_weight": np.nan}, "max_weight must be a number, at least 1"),
+        ({"max_weight": "10"}, "max_weight must be a number"),
+        ({"censoring": np.array([0.5, 0.6])}, "censoring must be"),
+        ({"variance": "naive"}, "variance must be one of 'exact', 'martingale'"),
+        ({"censoring": UNKNOWN, "variance": "martingale"}, "variance matters only where"),
         ({"normalize": "sum"}, "normalize must be one of 'weights', 'n'"),
         ({"censoring": "cox"}, "censoring must be 'kaplan-meier', 'known', Outcomes .* not 'cox'"),
         ({"censoring": None}, "censoring must be"),
@@ -84,6 +88,7 @@ def test_settings_are_told():
             ss.IPCW(CURVES, normalize="n"),
             ss.IPCW("known"),
             ss.IPCW(np.exp),
+            ss.IPCW(variance="martingale"),
         )
     ]
     assert told == [
@@ -93,6 +98,7 @@ def test_settings_are_told():
         "ipcw (individual censoring curves, divided by n)",
         "ipcw (known censoring times)",
         "ipcw (a given function)",
+        "ipcw (Kaplan-Meier of the scored outcomes, martingale variance)",
     ]
 
 

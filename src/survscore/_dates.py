@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_array, check_choice, check_length, plural
+from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural
 
 UNITS = ("D", "W", "h", "min", "s")
+ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
 
 
 def follow_up(
@@ -36,15 +38,15 @@ def follow_up(
         aware = [name for name, dates in zones.items() if dates.tz is not None]
         raise InputError(f"dates must all have a time zone, or none: only {', '.join(aware)} has one")
 
-    _check_none("start", "given for everybody", np.asarray(starts.isna()), starts)
-    _check_none("cutoff", "given", np.asarray(ends.isna()), ends)
-    starts, events, ends, seen = (dates.tz_localize(None).as_unit("ns") for dates in (starts, events, ends, seen))
+    check_rule("start", "given for everybody", np.asarray(starts.isna()), starts)
+    check_rule("cutoff", "given", np.asarray(ends.isna()), ends)
+    starts, events, ends, seen = (dates.tz_localize(None) for dates in (starts, events, ends, seen))
     late = np.asarray(starts > ends)
     if late.any() and not drop_late_starts:
         raise InputError(f"{_late_starts(late, starts, ends)}; late_starts='drop' leaves them out")
     happened = np.asarray(events <= ends)  # false where no date is given
-    _check_none("event_date", "on or after start", np.asarray(events < starts) & ~late, events)
-    _check_none("last_seen", "on or after start", np.asarray(seen < starts) & ~happened & ~late, seen)
+    check_rule("event_date", "on or after start", np.asarray(events < starts) & ~late, events)
+    check_rule("last_seen", "on or after start", np.asarray(seen < starts) & ~happened & ~late, seen)
     if late.any():
         warnings.warn(f"from_dates left out {_late_starts(late, starts, ends)}", stacklevel=3)
         starts, events, ends, seen = (dates[~late] for dates in (starts, events, ends, seen))
@@ -79,20 +81,21 @@ def _as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeI
         raise InputError(
             f"{name} must hold dates, not numbers; for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')"
         )
-    dates = pd.DatetimeIndex(pd.to_datetime(given, errors="coerce", utc=_is_aware(given), format="ISO8601"))
-    _check_none(name, "dates (text as 2017-01-29)", np.asarray(dates.isna()) & ~missing, given)
+    try:
+        parsed = pd.to_datetime(given, errors="coerce", utc=_is_aware(given), format="ISO8601")
+        dates = pd.DatetimeIndex(parsed).as_unit("ns")
+    except (ValueError, TypeError) as error:  # out of range, or with and without time zone
+        raise InputError(f"{name} can't be read as dates: {error}") from None
+    rule = "dates from 1678 to 2262, missing where there is none (text as 2017-01-29)"
+    check_rule(name, rule, np.asarray(dates.isna()) & ~missing, given)
     return dates
 
 
 def _is_aware(given: NDArray[Any]) -> bool:
     """Whether any of the dates carries a time zone; all are compared in UTC then."""
-    return given.dtype == object and any(getattr(value, "tzinfo", None) is not None for value in given)
-
-
-def _check_none(name: str, rule: str, broken: NDArray[np.bool_], values: Any) -> None:
-    if broken.any():
-        first = int(np.argmax(broken))
-        raise InputError(
-            f"{name} must be {rule}: {np.count_nonzero(broken)} of {broken.size} are not, "
-            f"the first at position {first} ({values[first]})"
-        )
+    if given.dtype.kind not in "OUT":
+        return False
+    return any(
+        getattr(value, "tzinfo", None) is not None or (isinstance(value, str) and bool(ZONE.search(value)))
+        for value in given
+    )

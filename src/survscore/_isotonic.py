@@ -7,28 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGE = 500_000  # steps: below, loading numba takes longer than plain Python does
+LARGE = 20_000  # values: below, loading numba takes longer than some hundred fits in plain Python
 
 
 def isotonic_fit(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the increasing sequence closest to `values` in weighted squares."""
-    return np.asarray(isotonic_fits(values[None], weights)[0])
-
-
-def isotonic_fits(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the same for each row."""
-    fits = np.empty_like(rows)
-    if rows.size < LARGE:
-        for row, fit in zip(rows, fits, strict=True):
-            fit[:] = pool(row.tolist(), weights.tolist(), [0.0] * row.size, [0.0] * row.size, [0] * row.size)
-        return fits
+    n = values.size
+    if n < LARGE:
+        return np.array(pool(values.tolist(), weights.tolist(), [0.0] * n, [0.0] * n, [0] * n))
     from survscore import _kernels
 
-    compiled = _kernels.pooling()  # type: ignore[no-untyped-call]
-    for row, fit in zip(rows, fits, strict=True):
-        buffers = np.empty(row.size), np.empty(row.size), np.empty(row.size, dtype=np.int64)
-        fit[:] = compiled(row, weights, *buffers)
-    return fits
+    fit: NDArray[np.float64] = _kernels.pool(values, weights, np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
+    return fit
 
 
 def pool(values: Any, weights: Any, level: Any, mass: Any, length: Any) -> Any:
@@ -43,11 +33,9 @@ def pool(values: Any, weights: Any, level: Any, mass: Any, length: Any) -> Any:
             mass[top - 1] = total
             length[top - 1] += length[top]
             top -= 1
-    # from the end, so that the stack can be overwritten as it is unrolled
     end = len(values)
-    for block in range(top, -1, -1):
-        value, count = level[block], length[block]
-        for i in range(end - count, end):
-            mass[i] = value
-        end -= count
+    for block in range(top, -1, -1):  # `mass` is done with, and takes the result
+        for i in range(end - length[block], end):
+            mass[i] = level[block]
+        end -= length[block]
     return mass

@@ -14,6 +14,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from survscore import _isotonic
+
 BRIER, LOG = 0, 1
 
 
@@ -558,8 +560,4 @@ def add_products(blocks, ranges, first, with_totals, totals, products):
                     products[a, c, j] += blocks[a, b, j] * blocks[c, b, j]
 
 
-def pooling():
-    """Return the compiled form of `_isotonic.pool`."""
-    from survscore._isotonic import pool
-
-    return compiled(pool)
+pool = compiled(_isotonic.pool)

@@ -38,14 +38,13 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is ragged or not an array: {error}") from None
 
 
-def check_rule(name: str, rule: str, broken: NDArray[np.bool_], values: NDArray[Any]) -> None:
+def check_rule(name: str, rule: str, broken: NDArray[np.bool_], values: Any) -> None:
     """Raise unless `broken` is false everywhere."""
     count = int(np.count_nonzero(broken))
     if count:
         first = int(np.argmax(broken))
         raise InputError(
-            f"{name} must be {rule}: {count} of {broken.size} values are not, "
-            f"the first at position {first} ({values[first]})"
+            f"{name} must be {rule}: {count} of {broken.size} are not, the first at position {first} ({values[first]})"
         )
 
 
@@ -59,7 +58,7 @@ def as_vector(values: Any, name: str, *, allow_infinite: bool = False) -> NDArra
         raise InputError(f"{name} holds time differences; divide by a unit, or use Outcomes.from_dates")
     if array.dtype.kind == "M":
         raise InputError(f"{name} holds dates; use Outcomes.from_dates")
-    if array.dtype.kind not in "iufbO":
+    if array.dtype.kind not in "iufO" or (array.dtype == object and any(isinstance(v, (str, bool)) for v in array)):
         raise InputError(f"{name} must hold numbers, not {array.dtype}")
     try:
         vector = array.astype(np.float64)
@@ -80,6 +79,8 @@ def as_event(values: Any, name: str = "event") -> NDArray[np.bool_]:
     if array.dtype == object:
         missing = np.array([value is None for value in array])
         check_rule(name, "without missing values", missing, array)
+        if any(isinstance(value, str) for value in array):
+            raise InputError(f"{name} must hold booleans or 0 and 1, not text")
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):

@@ -182,6 +182,9 @@ def _evaluate(function: Callable[[NDArray[np.float64]], ArrayLike], times: NDArr
     if values.shape != times.shape:
         raise InputError(f"the censoring function returned shape {values.shape} for times of shape {times.shape}")
     check_rule("the censoring function", "between 0 and 1", ~((values >= 0) & (values <= 1)), values)
+    rises = np.diff(values[np.argsort(times)]) > 1e-12
+    if rises.any():
+        raise InputError("the censoring function rises with time; G(t) is the probability of not being censored by t")
     return values
 
 
@@ -190,7 +193,7 @@ def as_censoring(given: Any) -> CensoringDistribution:
     match given:
         case CensoringDistribution():
             return given
-        case "known":
+        case str() if given == "known":
             return KnownCensoring()
         case Outcomes():
             return KaplanMeierCensoring(given)

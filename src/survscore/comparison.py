@@ -103,8 +103,9 @@ def compare(
     normal_quantile(level)
     several = [weighting] if isinstance(weighting, (str, Weighting)) or weighting is None else list(weighting)
     weightings = [as_weighting(one, y) for one in several]
-    if len({str(one) for one in weightings}) < len(weightings) or not weightings:
-        raise InputError("weighting must name at least one weighting, and none of them twice")
+    if not weightings:
+        raise InputError("weighting is empty: name at least one")
+    labels = _distinct([str(one) for one in weightings])
     chosen = as_loss(loss)
     grouping = None if groups is None else Groups.of(groups, len(y))
     wanted = default_times(y, named.values()) if times is None else as_times(times)
@@ -114,30 +115,37 @@ def compare(
     if null is not False and NULL_MODEL in named:
         raise InputError(f"models must not be called {NULL_MODEL!r}, the name of the null model; or say null=False")
     names = [*named, *([] if null is False else [NULL_MODEL])]
-    reference = names[0] if reference is None else reference
+    reference = names[0] if reference is None else str(reference)
     if reference not in names:
         raise InputError(f"reference must be one of the models {names}, not {reference!r}")
 
     index = TimeIndex(y, scored)
+    null_curve = None if null is False else _kaplan_meier(y if null is True else null)
+    far = {"not all models predict": wanted.size - scored.size} if wanted.size > scored.size else {}
     sums = {name: sum_up(curves, index, [chosen], weightings) for name, curves in named.items()}
     under = []
-    for q, one in enumerate(weightings):
+    for q, label in enumerate(labels):
         found = [sums[name][q] for name in named]
         scored_models = [
             part.scored_model(curves, chosen, part.sums[:, 0], len(y))
             for part, curves in zip(found, named.values(), strict=True)
         ]
-        if null is not False:
-            curve = _kaplan_meier(y if null is True else null)
+        if null_curve is not None:
             scored_models.append(
-                found[0].scored_model(curve, chosen, _null_sums(curve, chosen, found[0], scored), len(y))
+                found[0].scored_model(null_curve, chosen, _null_sums(null_curve, chosen, found[0], scored), len(y))
             )
         influence = Influence(index, found[0].weights, scored_models, grouping)
         under.append(
-            Under(str(one), scored_models, influence, influence.pointwise(), found[0].n_effective, found[0].undefined)
+            Under(
+                label,
+                scored_models,
+                influence,
+                influence.pointwise(),
+                found[0].n_effective,
+                {**found[0].undefined, **far},
+            )
         )
-    far = {"not all models predict": wanted.size - scored.size} if wanted.size > scored.size else {}
-    warn_undefined({one.weighting: {**one.undefined, **far} for one in under}, stacklevel=3)
+    warn_undefined({one.weighting: one.undefined for one in under}, stacklevel=3)
     return Comparison(tuple(names), reference, wanted, scored.size, chosen.name, level, tuple(under))
 
 
@@ -223,15 +231,14 @@ class Comparison:
 
         r = self.models.index(self.reference)
         tables: dict[str, list[pd.DataFrame]] = {"scores": [], "contrasts": [], "skill": []}
-        limits = (float("nan"), float("nan"))
+        # one range for all models and weightings, so the first undefined score of any stops it
+        worst = np.full(self.times.size, np.nan)
+        worst[: self._n_scored] = np.sum([one.scores.sum(axis=0) for one in self._under], axis=0)
+        reasons = dict.fromkeys(reason for one in self._under for reason in one.undefined)
+        weights, limits = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+        used = weights[: self._n_scored] > 0
         for one in self._under:
-            padded = np.full((len(self.models), self.times.size), np.nan)
-            padded[:, : self._n_scored] = one.scores
-            # the same range for all models, so the first undefined score of any stops it
-            worst = padded.sum(axis=0)
-            weights, limits = averaging_weights(self.times, worst, lower, upper, nan, one.undefined)
-            used = weights > 0
-            values = padded[:, used] @ weights[used]
+            values = one.scores[:, used] @ weights[: self._n_scored][used]
             covariance = one.influence.of_averages(weights[: self._n_scored, None])
             for a, name in enumerate(self.models):
                 row = {"weighting": one.weighting, "model": name}
@@ -268,6 +275,8 @@ class Comparison:
         """
         level = self.level if level is None else level
         normal_quantile(level)
+        if n_draws < 1:
+            raise InputError(f"n_draws must be at least 1, not {n_draws}")
         r = self.models.index(self.reference)
 
         def one_band(one: Under, a: int) -> dict[str, Any]:
@@ -276,10 +285,11 @@ class Comparison:
             contrast[a], contrast[r] = 1.0, -1.0
             critical = simultaneous_quantile(one.influence.over_time(contrast), level, n_draws, seed)
             se = np.sqrt(np.maximum(_variance(one.covariance, a, r), 0.0))
+            half = np.where(se == 0, 0.0, critical * se)
             return {
                 "difference": difference,
-                "lower": difference - critical * se,
-                "upper": difference + critical * se,
+                "lower": difference - half,
+                "upper": difference + half,
                 "critical_value": np.full(difference.size, critical),
             }
 
@@ -300,7 +310,7 @@ class Comparison:
                 continue
             differences = np.array([one.scores[a] - one.scores[r] for one in self._under])
             signs = np.sign(differences)
-            for j in np.flatnonzero((signs.min(axis=0) < 0) & (signs.max(axis=0) > 0)):
+            for j in np.flatnonzero((signs < 0).any(axis=0) & (signs > 0).any(axis=0)):  # NaN is neither
                 row = {"model": name, "reference": self.reference, "time": self.times[j]}
                 rows.append({**row, **dict(zip(self.weightings, differences[:, j], strict=True))})
         return pd.DataFrame(rows, columns=["model", "reference", "time", *self.weightings])
@@ -328,7 +338,7 @@ class Comparison:
         parts = []
         for one in self._under:
             for a, name in enumerate(self.models):
-                if name in (against, skip):
+                if name == skip or (name == against and len(self.models) > 1):
                     continue
                 part: dict[str, Any] = {"loss": self.loss, "weighting": one.weighting, "model": name}
                 if against is not None:
@@ -340,7 +350,8 @@ class Comparison:
                 missing = np.full(self.times.size - self._n_scored, np.nan)
                 part |= {column: np.concatenate((values, missing)) for column, values in found.items()}
                 parts.append(pd.DataFrame(part))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        table = pd.concat(parts, ignore_index=True)
+        return table if len(self.models) > 1 or against is None else table.iloc[:0]  # nothing to compare with
 
     def __repr__(self) -> str:
         return (
@@ -382,11 +393,19 @@ def _named(models: Any) -> dict[str, SurvivalCurves]:
         raise InputError("models is empty")
     if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
         raise InputError("models must map names to SurvivalCurves, or be pairs of a name and SurvivalCurves")
-    names = [name for name, _ in pairs]
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    names = [str(name) for name, _ in pairs]
+    repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(f"models must have different names; repeated: {', '.join(repeated)}")
-    return {str(name): curves for name, curves in pairs}
+    return dict(zip(names, (curves for _, curves in pairs), strict=True))
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    """Return the labels, numbered where two weightings would have the same."""
+    return [
+        f"{label} #{labels[: i + 1].count(label)}" if labels.count(label) > 1 else label
+        for i, label in enumerate(labels)
+    ]
 
 
 def _kaplan_meier(outcomes: Outcomes) -> SurvivalCurves:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore import _loops
-from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice
+from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice, check_length
 
 BETWEEN = ("linear", "step", "constant-hazard")
 BEYOND = ("nan", "hold")
@@ -172,6 +172,8 @@ class SurvivalCurves:
             rows = [getattr(f, "a", 1.0) * np.asarray(f.y, dtype=np.float64) + getattr(f, "b", 0.0) for f in several]
         except AttributeError:
             raise InputError("functions must be step functions with attributes x and y") from None
+        for i, (grid, row) in enumerate(zip(grids, rows, strict=True)):
+            check_length(f"y of function {i}", row.size, "its x", grid.size)
         same = all(grid is grids[0] or np.array_equal(grid, grids[0]) for grid in grids)
         union = grids[0] if same else np.unique(np.concatenate(grids))
         if not same:
@@ -206,7 +208,8 @@ class SurvivalCurves:
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return every row's left limit :math:`\pi_i(t_i-)` at its own time :math:`t_i`.
 
-        Only a ``"step"`` curve jumps, so only there does this differ from the value at :math:`t_i`.
+        Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
+        is the value at :math:`t_i`.
         """
         grid, last = self.times, self.times.size - 1
         lower = np.searchsorted(grid, time, side="left") - 1
@@ -257,7 +260,10 @@ class SurvivalCurves:
             key = key[0]
         if isinstance(key, (int, np.integer)):
             key = [range(len(self))[key]]
-        rows = self.probabilities[key if isinstance(key, slice) else as_array(key, "index")]
+        if not isinstance(key, slice):
+            key = as_array(key, "index")
+            key = key.astype(np.intp) if key.size == 0 else key  # an empty list has no type
+        rows = self.probabilities[key]
         if rows.ndim != 2:
             raise IndexError("survival curves are picked by individual")
         picked = object.__new__(type(self))

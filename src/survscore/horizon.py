@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._isotonic import isotonic_fit, isotonic_fits
+from survscore._isotonic import isotonic_fit
 from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
 from survscore.inference import Groups, normal_quantile
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.plots import AUCDisplay, CalibrationDisplay
+
+
+BAND_POINTS = 512
 
 
 class Horizon(NamedTuple):
@@ -58,13 +61,11 @@ def at_horizon(y: Outcomes, t: float) -> Horizon:
     """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    check_administrative(y, "at_horizon", "IPCW scores need no censoring times")
+    end = check_administrative(y, "at_horizon", "IPCW scores need no censoring times")
     (horizon,) = as_times([t], "t")
-    if y.censoring_time is None:
-        raise TypeError("checked above")
-    rows = np.flatnonzero(y.censoring_time >= horizon)
+    rows = np.flatnonzero(end >= horizon)
     if rows.size == 0:
-        raise InputError(f"nobody's status is known at {t:g}: the largest censoring time is {y.censoring_time.max():g}")
+        raise InputError(f"nobody's status is known at {t:g}: the largest censoring time is {end.max():g}")
     return Horizon(rows, np.asarray(y.event[rows] & (y.time[rows] <= horizon)))
 
 
@@ -166,12 +167,13 @@ def auc(
     grouping = None if groups is None else Groups.of(groups, len(y))
     wanted = default_times(y, [curves])[1:] if times is None else as_times(times)
     if wanted.size == 0:
-        raise InputError("times is empty")
+        raise InputError("nobody is followed beyond time 0: there is no horizon to look at")
     values, se = np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
     counts = np.zeros((2, wanted.size), dtype=np.int64)
     reached = curves.reaches(wanted)
     single = 0
-    for j in np.flatnonzero(reached):
+    end = check_administrative(y, "auc", "IPCW scores need no censoring times").max()
+    for j in np.flatnonzero(reached & (wanted <= end)):
         horizon = at_horizon(y, wanted[j])
         counts[:, j] = horizon.event.sum(), (~horizon.event).sum()
         if not counts[:, j].all():
@@ -183,6 +185,8 @@ def auc(
     reasons = {}
     if single:
         reasons["all who are known have the same status"] = single
+    if (wanted > end).any():
+        reasons["nobody's status is known"] = int((reached & (wanted > end)).sum())
     if not reached.all():
         reasons[f"the predictions end at {curves.times[-1]:g}"] = int((~reached).sum())
     warn_undefined({"administrative": reasons}, stacklevel=3)
@@ -325,8 +329,8 @@ def calibration(
     """
     check_inputs(y, curves)
     normal_quantile(level)
-    if n_draws < 1:
-        raise InputError(f"n_draws must be at least 1, not {n_draws}")
+    if not isinstance(n_draws, (int, np.integer)) or n_draws < 1:
+        raise InputError(f"n_draws must be a whole number, at least 1, not {n_draws}")
     horizon = at_horizon(y, t)
     if not curves.reaches(np.array([float(t)]))[0]:
         raise InputError(f"the predictions end at {curves.times[-1]:g}, before the horizon {t:g}")
@@ -335,8 +339,12 @@ def calibration(
     predicted, inverse, counts = np.unique(survival, return_inverse=True, return_counts=True)
     weights = counts.astype(np.float64)
     observed = isotonic_fit(np.bincount(inverse, status) / weights, weights)
-    drawn = np.random.default_rng(seed).binomial(counts, predicted, size=(n_draws, counts.size)) / weights
-    lower, upper = np.quantile(isotonic_fits(drawn, weights), [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    # the band is smooth, so some hundred predictions are enough to draw it at all of them
+    shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
+    rng = np.random.default_rng(seed)
+    fits = [isotonic_fit(rng.binomial(counts, predicted) / weights, weights)[shown] for _ in range(n_draws)]
+    limits = np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in limits)
 
     def brier(prediction: NDArray[np.float64] | float) -> float:
         return float(np.mean((status - prediction) ** 2))

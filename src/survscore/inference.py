@@ -25,6 +25,7 @@ from survscore.weighting import RowWeights, TimeIndex
 
 COLUMNS_PER_TASK = 32
 CELLS_PER_BLOCK = 1 << 17
+FINGERPRINT_CELLS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +93,21 @@ class ScoredModel:
         free = np.where(defined, sums[0] - centre * weight_sums[0], 0.0) * scale
         return cls(curves, loss, scores, centre, scale, free, _fingerprint(curves))
 
-    def check_unchanged(self) -> None:
-        """Raise if the predictions were overwritten after they were scored."""
-        if _fingerprint(self.curves) != self.fingerprint:
-            raise InputError(
-                "the predictions were changed after they were scored, so their standard errors can't be computed any "
-                "more: ask for them first, or score a copy"
-            )
+
+_CHANGED = (
+    "were changed after they were used for a score, so its standard errors can't be computed any more: "
+    "ask for them first, or give a copy"
+)
 
 
 def _fingerprint(curves: SurvivalCurves) -> float:
-    """Return a number that changes when the predictions do, from a few rows spread over all."""
-    rows = curves.probabilities[:: max(1, len(curves) // 64)].astype(np.float64)
-    return float(np.cos(rows * np.arange(1, rows.size + 1).reshape(rows.shape)).sum())
+    """Return a number that changes when many of the probabilities do, from some spread over all rows and columns."""
+    cells = curves.probabilities.reshape(-1)
+    stride = max(1, cells.size // FINGERPRINT_CELLS)
+    if np.gcd(stride, curves.probabilities.shape[1]) > 1:  # do not stay in a few columns
+        stride += 1
+    some = cells[::stride].astype(np.float64)
+    return float(some @ np.cos(np.arange(some.size)))
 
 
 class Influence:
@@ -155,6 +158,7 @@ class Influence:
         self.groups = groups
         n_cells = len(index.outcomes) * index.times.size
         large = _loops.worth_compiling(n_cells) if compiled is None else compiled
+        self._censoring_fingerprint = 0.0 if weights.censoring is None else _fingerprint(weights.censoring)
         self.compiled = large and all(model.loss.kernel is not None for model in models)
 
     # Moments
@@ -172,6 +176,8 @@ class Influence:
     def of_averages(self, averages: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariances of averages over time, ``scores @ averages``: shape (models, models, averages)."""
         self._check_unchanged()
+        corrections = np.sqrt(self._correction(np.arange(self.index.times.size)))[:, None]
+        averages = np.where(averages != 0, averages * corrections, 0.0)  # NaN where a time rests on one individual
         total = np.zeros((len(self.models), len(self.index.outcomes), averages.shape[1]))
 
         def chunk(columns: tuple[int, int]) -> NDArray[np.float64]:
@@ -183,8 +189,7 @@ class Influence:
         for part in self._each(chunk, self._chunks()):
             total += part
         per_unit = self._centred(total)
-        first = [int(np.argmax(column != 0)) for column in averages.T]
-        return np.asarray(np.einsum("aur,bur->abr", per_unit, per_unit) * self._correction(np.array(first)))
+        return np.asarray(np.einsum("aur,bur->abr", per_unit, per_unit))
 
     def over_time(self, contrast: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance over time of one combination of the models' scores, shape (times, times)."""
@@ -283,7 +288,10 @@ class Influence:
 
     def _check_unchanged(self) -> None:
         for model in self.models:
-            model.check_unchanged()
+            if _fingerprint(model.curves) != model.fingerprint:
+                raise InputError(f"the predictions {_CHANGED}")
+        if self.weights.censoring is not None and _fingerprint(self.weights.censoring) != self._censoring_fingerprint:
+            raise InputError(f"the censoring curves {_CHANGED}")
 
     # How many units a score rests on
 
@@ -507,8 +515,8 @@ def normal_quantile(level: float) -> float:
     """Return z with P(|Z| <= z) = level."""
     from statistics import NormalDist  # slow to import, and not always needed
 
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, not {level}")
+    if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
+        raise InputError(f"level must be between 0 and 1, not {level!r}")
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
@@ -525,10 +533,11 @@ def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws
     Multiplying every individual's influence with an own standard normal number and adding up gives a Gaussian vector
     with just this covariance over time: so the multiplier bootstrap need not visit the individuals again.
     """
-    se = np.sqrt(np.diag(covariance))
-    moving = np.isfinite(se) & (se > 0)
+    variance = np.nan_to_num(np.diag(covariance))
+    moving = variance > 1e-12 * variance.max(initial=0.0)  # what is less is rounding, as at time 0
     if not moving.any():
         return math.nan
+    se = np.sqrt(np.maximum(variance, 0.0))
     correlation = covariance[np.ix_(moving, moving)] / np.outer(se[moving], se[moving])
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

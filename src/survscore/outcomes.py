@@ -167,7 +167,8 @@ class Outcomes:
         event_date : array_like of dates, shape (n,)
             When the event happened; missing (``NaT``, ``None``) where none did.
         cutoff : date, or array_like of dates
-            When the data end. An event on this date counts as observed.
+            When the data end, as an instant: a date without time of day is its midnight. An event at this very
+            instant counts as observed.
         unit : {"D", "W", "h", "min", "s"}, default "D"
             The unit of the times that result.
         last_seen : array_like of dates, shape (n,), optional
@@ -212,6 +213,8 @@ class Outcomes:
         several = list(parts)
         if not several:
             raise InputError("parts is empty")
+        if not all(isinstance(part, Outcomes) for part in several):
+            raise InputError("parts must be Outcomes")
         censored = [part.censoring_time for part in several if part.censoring_time is not None]
         if len(censored) not in (0, len(several)):
             raise InputError(
@@ -261,10 +264,9 @@ class Outcomes:
             key = key[0]
         if isinstance(key, (int, np.integer)):
             key = [range(len(self))[key]]  # a range raises IndexError beyond its ends
-        elif not isinstance(key, slice):
+        if not isinstance(key, slice):
             key = as_array(key, "index")
-            if key.size == 0 and key.dtype.kind == "f":  # an empty list
-                key = key.astype(np.intp)
+            key = key.astype(np.intp) if key.size == 0 else key  # an empty list has no type
         censoring_time = None if self.censoring_time is None else self.censoring_time[key]
         if self.time[key].ndim != 1:
             raise IndexError("outcomes are one-dimensional")

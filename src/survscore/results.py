@@ -62,6 +62,7 @@ class ScoreCurve:
     undefined: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     _influence: Influence | None = None
+    _covariance: NDArray[np.float64] | None = None  # over time, where the data were left behind
 
     @cached_property
     def se(self) -> NDArray[np.float64]:
@@ -84,9 +85,9 @@ class ScoreCurve:
         return self.scores + normal_quantile(self.level) * self.se
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is stored or sent takes its standard errors along, not the data they come from.
-        _ = self.se
-        return {**self.__dict__, "_influence": None}
+        # What is stored or sent takes along what its standard errors need, not the data they come from.
+        covariance = self._covariance if self._influence is None else self._influence.over_time(np.ones(1))
+        return {**self.__dict__, "se": self.se, "_influence": None, "_covariance": covariance}
 
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: loss, weighting, time, score, se, lower, upper, n_effective.
@@ -145,12 +146,15 @@ class ScoreCurve:
         IntegratedScore(0.085, se 0.06, brier, administrative, mean over [2, 3], lower is better)
         """
         weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
-        used = weights > 0
-        value = float(weights[used] @ self.scores[used])
+        counted = weights > 0
+        value = float(weights[counted] @ self.scores[counted])
         se = math.nan
         if self._influence is not None:
             scored = weights[: self._influence.index.times.size, None]
             se = math.sqrt(max(float(self._influence.of_averages(scored)[0, 0, 0]), 0.0))
+        elif self._covariance is not None:
+            used = np.flatnonzero(weights)
+            se = math.sqrt(max(float(weights[used] @ self._covariance[np.ix_(used, used)] @ weights[used]), 0.0))
         return IntegratedScore(value, se, (lower, upper), self.loss, self.weighting, self.level, dict(self.settings))
 
     def plot(self, ax: Any = None, *, band: bool = True, **line: Any) -> ScoreCurveDisplay:
@@ -274,6 +278,8 @@ def averaging_weights(
     first, last = float(times[0]), float(times[-1])
     lower = first if lower is None else float(lower)
     upper = last if upper is None else float(upper)
+    if times.size == 1:
+        raise InputError(f"one time, {first:g}, spans no range to integrate over; score several `times`")
     if not first <= lower < upper <= last:
         raise InputError(
             f"lower and upper must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_times
+from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import SurvivalCurves
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.scores import score_all
-from survscore.weighting import Weighting, as_weighting
+from survscore.weighting import WEIGHTINGS, Weighting
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,11 @@ class CurveScorer:
         """Return minus the mean score over the times, or minus the score at the only one."""
         curves = curves_of(estimator, X)
         (score,) = score_all(y, curves, losses=[self.loss], weightings=[self.weighting], times=self.times)
-        return -(score.integrated().value if self.times.size > 1 else float(score.scores[0]))
+        if self.times.size > 1:
+            return -score.integrated().value
+        if np.isnan(score.scores[0]):
+            raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")
+        return -float(score.scores[0])
 
 
 def make_scorer(loss: str | Loss = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
@@ -58,7 +62,7 @@ def make_scorer(loss: str | Loss = "brier", *, weighting: str | Weighting, times
     CurveScorer(loss=Brier(), weighting='administrative', times=array([10., 20., 30.]))
     """
     if not isinstance(weighting, Weighting):
-        as_weighting(weighting, Outcomes([1.0], [False]))  # refuse an unknown name now, not in the first fold
+        check_choice("weighting", weighting, tuple(WEIGHTINGS))  # refuse an unknown name now, not in the first fold
     return CurveScorer(as_loss(loss), weighting, as_times(times))
 
 

@@ -228,8 +228,8 @@ def default_times(y: Outcomes, several: Iterable[SurvivalCurves]) -> NDArray[np.
     A score further out rests on few individuals; whoever wants it names the times.
     """
     follow_up = y.time if y.censoring_time is None else y.censoring_time
-    finite = follow_up[np.isfinite(follow_up)]
-    last = float(np.quantile(finite, DEFAULT_QUANTILE)) if finite.size else float(y.time.max())
+    last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
+    last = last if np.isfinite(last) else float(y.time.max())
     last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
 
@@ -241,6 +241,8 @@ def check_inputs(y: Outcomes, curves: SurvivalCurves, name: str = "curves") -> N
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"{name} must be SurvivalCurves, not {type(curves).__name__}")
     check_length(name, len(curves), "y", len(y))
+    if len(y) == 0:
+        raise InputError("y is empty: there is nobody to score")
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +301,8 @@ def _one_score(
     chosen = as_weighting(weighting, y)
     if reduce:
         return _score(y, curves, [loss], [chosen], times, groups, level, stacklevel=5)[0]
+    if groups is not None:
+        raise InputError("groups matter for standard errors, which individual terms (reduce=False) do not have")
     return _terms(y, curves, loss, chosen, times)
 
 
@@ -362,6 +366,7 @@ def _settings(loss: Loss, weighting: Weighting, curves: SurvivalCurves) -> dict[
         "weighting": str(weighting),
         "max_weight": getattr(weighting, "max_weight", None),
         "normalize": weighting.normalize,
+        "variance": getattr(weighting, "variance", None),
         "between": curves.between,
         "beyond": curves.beyond,
     }

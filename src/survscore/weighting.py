@@ -224,15 +224,22 @@ class IPCW(Weighting):
     def __post_init__(self) -> None:
         check_choice("normalize", self.normalize, ("weights", "n"))
         check_choice("variance", self.variance, ("exact", "martingale"))
-        if self.max_weight is not None and not self.max_weight >= 1:
-            raise InputError(f"max_weight must be at least 1 (no weight is smaller), not {self.max_weight}")
-        if self.censoring != "kaplan-meier":  # that one waits for the outcomes to be scored
+        cap = self.max_weight
+        if cap is not None and not (isinstance(cap, (int, float, np.number)) and cap >= 1):
+            raise InputError(f"max_weight must be a number, at least 1 (no weight is smaller), not {cap!r}")
+        if not self.estimated:  # Kaplan-Meier waits for the outcomes to be scored
             object.__setattr__(self, "censoring", as_censoring(self.censoring))
+            if self.variance != "exact":
+                raise InputError("variance matters only where G is the Kaplan-Meier estimate of the scored outcomes")
+
+    @property
+    def estimated(self) -> bool:
+        """Whether G is estimated from the scored outcomes themselves."""
+        return isinstance(self.censoring, str) and self.censoring == "kaplan-meier"
 
     def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
         outcomes, cap = index.outcomes, np.inf if self.max_weight is None else float(self.max_weight)
-        estimated = self.censoring == "kaplan-meier"
-        censoring = KaplanMeierCensoring(outcomes) if estimated else self.censoring
+        censoring = KaplanMeierCensoring(outcomes) if self.estimated else self.censoring
         if isinstance(censoring, KnownCensoring):
             check_administrative(outcomes, "'known' censoring", "IPCW(max_weight=1) gives the same weights")
         before = censoring.before(outcomes)
@@ -246,17 +253,18 @@ class IPCW(Weighting):
             free_weight=free_weight,
             censoring=censoring.curves,
             max_weight=cap,
-            estimated=estimated,
+            estimated=self.estimated,
             martingale=self.variance == "martingale",
         )
 
     def __str__(self) -> str:
-        scored = self.censoring == "kaplan-meier"
-        settings = ["Kaplan-Meier of the scored outcomes" if scored else str(self.censoring)]
+        settings = ["Kaplan-Meier of the scored outcomes" if self.estimated else str(self.censoring)]
         if self.max_weight is not None:
             settings.append(f"max_weight={self.max_weight:g}")
         if self.normalize == "n":
             settings.append("divided by n")
+        if self.variance != "exact":
+            settings.append(f"{self.variance} variance")
         return f"ipcw ({', '.join(settings)})"
 
 
@@ -307,8 +315,8 @@ def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64]
     return np.minimum(weights, max_weight, out=weights)
 
 
-def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> None:
-    """Raise unless everybody's censoring time is known and everybody was followed up to it."""
+def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> NDArray[np.float64]:
+    """Return the censoring times; raise unless all are known and everybody was followed up to the own."""
     if outcomes.censoring_time is None:
         raise InputError(
             f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date); "
@@ -327,3 +335,4 @@ def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> 
             f"{first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}){hint}; "
             "IPCW() weights for drop-out"
         )
+    return outcomes.censoring_time
