@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -304,13 +305,31 @@ def row_blocks(n_rows: int, n_columns: int, *, compiled: bool) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> Iterator[Result]:
-    """Yield the results of `work` for each part, in order; `work` must release the lock to gain from threads."""
+def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> list[Result]:
+    """Return the results of `work` for each part, in order; `work` must release the lock to gain from threads."""
     n_threads = min(n_cores(), len(parts))
     if not threads or n_threads < 2:
-        yield from map(work, parts)
-        return
-    yield from _pool(n_cores()).map(work, parts)
+        return [work(part) for part in parts]
+    waiting = iter(enumerate(parts))
+    one_at_a_time = Lock()
+    results: dict[int, Result] = {}
+
+    def take_turns() -> None:
+        while True:
+            with one_at_a_time:
+                position, part = next(waiting, (None, None))
+            if position is None:
+                return
+            results[position] = work(cast("Part", part))
+
+    # This thread works too: one that only waited would leave it to chance whether the others get a core each.
+    others = [_pool(n_cores()).submit(take_turns) for _ in range(n_threads - 1)]
+    try:
+        take_turns()
+    finally:
+        for other in others:
+            other.result()
+    return [results[position] for position in range(len(parts))]
 
 
 @cache

@@ -107,7 +107,8 @@ def _fingerprint(curves: SurvivalCurves) -> float:
     if np.gcd(stride, curves.probabilities.shape[1]) > 1:  # do not stay in a few columns
         stride += 1
     some = cells[::stride].astype(np.float64)
-    return float(some @ np.cos(np.arange(some.size)))
+    # not a dot product: BLAS would start threads of its own, which wait busily and take a core from ours
+    return float(np.sum(some * np.cos(np.arange(some.size))))
 
 
 class Influence:
@@ -329,10 +330,10 @@ class Influence:
         if self.groups is not None or not self.compiled:
             width = max(1, min(COLUMNS_PER_TASK, (1 << 20) // (n * len(self.models))))
         else:
-            width = COLUMNS_PER_TASK
+            width = max(COLUMNS_PER_TASK, -(-m // 2))  # few parts, since each makes numbers for all individuals
         return [(first, min(first + width, m)) for first in range(0, m, width)]
 
-    def _each(self, work: Any, chunks: Sequence[tuple[int, int]]) -> Iterator[NDArray[np.float64]]:
+    def _each(self, work: Any, chunks: Sequence[tuple[int, int]]) -> list[NDArray[np.float64]]:
         return _loops.each(work, chunks, threads=self.compiled)
 
     def _blocks(self, first: int, last: int) -> Iterator[tuple[Any, NDArray[np.float64]]]:
