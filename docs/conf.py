@@ -16,5 +16,6 @@ exclude_patterns = ["_build"]
 html_theme = "pydata_sphinx_theme"
 html_title = "survscore"
 html_show_sourcelink = False
+html_sidebars = {"**": []}
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
 templates_path = ["_templates"]

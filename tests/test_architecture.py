@@ -17,6 +17,7 @@ PACKAGE = Path(survscore.__file__).parent
 ROOMS = [
     ["_version", "_validation", "_files", "_isotonic"],
     ["_kernels"],
+    ["_influence_kernels"],
     ["_loops"],
     ["_dates"],
     ["outcomes"],
@@ -25,6 +26,7 @@ ROOMS = [
     ["censoring"],
     ["weighting"],
     ["inference"],
+    ["influence"],
     ["results"],
     ["scores"],
     ["comparison", "horizon", "scorers"],

@@ -12,7 +12,8 @@ import oracle
 import survscore as ss
 from registry import CASES, Case, random_problem
 from survscore import _loops
-from survscore.inference import Groups, Influence, simultaneous_quantile
+from survscore.inference import Groups, simultaneous_quantile
+from survscore.influence import Influence
 from survscore.losses import as_loss
 from survscore.scores import sum_up
 from survscore.weighting import TimeIndex, as_weighting

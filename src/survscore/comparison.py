@@ -12,15 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from survscore import _loops
 from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
-from survscore.inference import (
-    Groups,
-    Influence,
-    ScoredModel,
-    normal_quantile,
-    shared_curve,
-    simultaneous_quantile,
-    two_sided_p,
-)
+from survscore.inference import Groups, normal_quantile, shared_curve, simultaneous_quantile, two_sided_p
+from survscore.influence import Influence, ScoredModel
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.results import averaging_weights

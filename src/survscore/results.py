@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice, plural
-from survscore.inference import Influence, normal_quantile
+from survscore.inference import normal_quantile
+from survscore.influence import Influence
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,8 @@ from survscore import _loops
 from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, plural
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves
-from survscore.inference import Groups, Influence, ScoredModel, normal_quantile
+from survscore.inference import Groups, normal_quantile
+from survscore.influence import Influence, ScoredModel
 from survscore.losses import DEFAULT_EPSILON, Brier, Log, Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.results import ScoreCurve, ScoreTerms
@@ -321,41 +322,39 @@ def _score(
     grouping = None if groups is None else Groups.of(groups, len(y))
     wanted = default_times(y, [curves]) if times is None else as_times(times)
     scored = wanted[curves.reaches(wanted)]  # from the first time on
-    results = []
-    if scored.size:
-        index = TimeIndex(y, scored)
-        found = sum_up(curves, index, losses, weightings)
     missing = wanted.size - scored.size
     far = {f"the predictions end at {curves.times[-1]:g}": missing} if missing else {}
+    index = TimeIndex(y, scored)
+    found = sum_up(curves, index, losses, weightings) if scored.size else []
 
-    def padded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.concatenate((values, np.full(missing, np.nan)))
+    def curve(loss: Loss, weighting: Weighting, values: Sequence[NDArray[np.float64]], **others: Any) -> ScoreCurve:
+        scores, n_effective, weight_sums = (np.concatenate((v, np.full(missing, np.nan))) for v in values)
+        return ScoreCurve(
+            times=wanted,
+            scores=scores,
+            n_effective=n_effective,
+            weight_sums=weight_sums,
+            n=len(y),
+            loss=loss.name,
+            weighting=str(weighting),
+            default_times=times is None,
+            level=level,
+            settings=_settings(loss, weighting, curves),
+            **others,
+        )
 
+    results = []
     for k, loss in enumerate(losses):
-        for q, weighting in enumerate(weightings):
-            empty = np.zeros(0)
-            model, influence, under = None, None, None
-            if scored.size:
-                under = found[q]
-                model = under.scored_model(curves, loss, under.sums[:, k], len(y))
-                influence = Influence(index, under.weights, [model], grouping)
-            results.append(
-                ScoreCurve(
-                    times=wanted,
-                    scores=padded(empty if model is None else model.scores),
-                    n_effective=padded(empty if under is None else under.n_effective),
-                    weight_sums=padded(empty if under is None else under.weight_sums.sum(axis=0)),
-                    n=len(y),
-                    loss=loss.name,
-                    weighting=str(weighting),
-                    default_times=times is None,
-                    level=level,
-                    undefined={**({} if under is None else under.undefined), **far},
-                    settings=_settings(loss, weighting, curves),
-                    _influence=influence,
-                )
-            )
-    warn_undefined({curve.weighting: curve.undefined for curve in results}, stacklevel)
+        for under in found:
+            model = under.scored_model(curves, loss, under.sums[:, k], len(y))
+            values = (model.scores, under.n_effective, under.weight_sums.sum(axis=0))
+            influence = Influence(index, under.weights, [model], grouping)
+            undefined = {**under.undefined, **far}
+            results.append(curve(loss, under.weighting, values, undefined=undefined, _influence=influence))
+    if not found:
+        nothing = (np.zeros(0),) * 3
+        results = [curve(loss, weighting, nothing, undefined=far) for loss in losses for weighting in weightings]
+    warn_undefined({result.weighting: result.undefined for result in results}, stacklevel)
     return results
 
 
