@@ -121,12 +121,13 @@ def influence_block(
                     drift[j] += pending[j]
                 for j in range(np.uint64(free), np.uint64(last)):
                     pending[j] = step * ahead[j]
-            elif step > 0.0:
-                for j in range(np.uint64(free), np.uint64(last)):
-                    drift[j] += step * ahead[j]
-        if event_stop[b] == 0:  # censored: no deviation of its own any more
+        else:
+            step = 0.0
+        if event_stop[b] == 0:  # censored: no deviation of its own any more; they come first, and so take the step
             mine = 1.0 / at_risk[b]
+            step = step if inclusive else 0.0
             for j in range(np.uint64(free), np.uint64(last)):
+                drift[j] += step * ahead[j]
                 out[b, j - np.uint64(first)] = mine * ahead[j] + drift[j]
         else:
             for j in range(np.uint64(free), np.uint64(last)):
@@ -183,6 +184,10 @@ def add_products(blocks, ranges, first, with_totals, totals, products):
             if with_totals:
                 for j in range(start, stop):
                     totals[a, j] += blocks[a, b, j]
-            for c in range(a + 1):
+                    products[a, a, j] += blocks[a, b, j] * blocks[a, b, j]
+            else:
+                for j in range(start, stop):
+                    products[a, a, j] += blocks[a, b, j] * blocks[a, b, j]
+            for c in range(a):
                 for j in range(start, stop):
                     products[a, c, j] += blocks[a, b, j] * blocks[c, b, j]
