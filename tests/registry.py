@@ -53,8 +53,6 @@ class Case:
     weighting: Callable[[Problem], Any]
     expected: Callable[[str, Problem], Callable[[float], float]]
     data: str = "any"  # or "administrative", "uncensored": what the weighting accepts
-    # A weight that comes from the sample itself changes when individuals are repeated or left out.
-    weights_from_sample: bool = False
 
 
 def _ipcw(name, p, G, G_before, **settings):
@@ -94,18 +92,16 @@ CASES = [
         lambda name, p: oracle.administrative(name, p.y.time, p.y.event, p.y.censoring_time, p.pi),
         data="administrative",
     ),
-    Case("ipcw", lambda p: "ipcw", _kaplan_meier(lambda p: p.y), weights_from_sample=True),
+    Case("ipcw", lambda p: "ipcw", _kaplan_meier(lambda p: p.y)),
     Case(
         "ipcw / n",
         lambda p: ss.IPCW(normalize="n"),
         _kaplan_meier(lambda p: p.y, normalize="n"),
-        weights_from_sample=True,
     ),
     Case(
         "ipcw capped",
         lambda p: ss.IPCW(max_weight=1.5),
         _kaplan_meier(lambda p: p.y, max_weight=1.5),
-        weights_from_sample=True,
     ),
     Case("ipcw training", lambda p: ss.IPCW(p.training), _kaplan_meier(lambda p: p.training)),
     Case(

@@ -179,6 +179,15 @@ def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, monkeyp
         np.testing.assert_allclose(a.n_effective, b.n_effective, rtol=1e-9, err_msg=a.weighting)
 
 
+def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
+    from survscore import _kernels
+
+    values = np.concatenate([np.logspace(-16, 0, 20_001)[:-1], 1 - np.logspace(-15, -1, 5_001), [0.5, np.sqrt(0.5)]])
+    out = np.empty(values.size)
+    _kernels.row_losses(_kernels.LOG, 2.0**-53, values, 0, values.size, values.size, out)
+    np.testing.assert_allclose(out, -np.log(np.clip(values, 2.0**-53, 1 - 2.0**-53)), rtol=1e-15)
+
+
 def test_one_pass_gives_the_same_as_many():
     problem = random_problem(500, 20)
     weightings = [case.weighting(problem) for case in CASES if case.data != "uncensored"]

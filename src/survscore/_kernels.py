@@ -8,6 +8,7 @@ after a fork and from several threads at once, where numba's own thread pools ar
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 from llvmlite import ir
@@ -49,7 +50,7 @@ def _float_of(context, value):
 _ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
 # ln 2 in two parts; the first has so many trailing zeros that its product with an exponent is exact
 _LN2_HIGH = float((np.float64(math.log(2.0)).view(np.int64) & ~np.int64(0xFFFFFFFF)).view(np.float64))
-_LN2_LOW = 1.1730463525082348e-07 + (0.6931470632553101 - _LN2_HIGH)
+_LN2_LOW = float(Decimal("0.693147180559945309417232121458") - Decimal(_LN2_HIGH))
 
 
 @inlined

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore import _loops
 from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
-from survscore.inference import Groups, normal_quantile, shared_curve, simultaneous_quantile, two_sided_p
+from survscore.inference import Groups, limits, normal_quantile, shared_curve, simultaneous_quantile, two_sided_p
 from survscore.influence import Influence, ScoredModel
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
@@ -228,7 +228,7 @@ class Comparison:
         worst = np.full(self.times.size, np.nan)
         worst[: self._n_scored] = np.sum([one.scores.sum(axis=0) for one in self._under], axis=0)
         reasons = dict.fromkeys(reason for one in self._under for reason in one.undefined)
-        weights, limits = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+        weights, used_range = averaging_weights(self.times, worst, lower, upper, nan, reasons)
         used = weights[: self._n_scored] > 0
         for one in self._under:
             values = one.scores[:, used] @ weights[: self._n_scored][used]
@@ -246,7 +246,7 @@ class Comparison:
                     tables["skill"].append(pd.DataFrame({**row, **table}))
         frames = {key: pd.concat(some, ignore_index=True) if some else None for key, some in tables.items()}
         return IntegratedComparison(
-            limits, self.loss, self.level, frames["scores"], frames["contrasts"], frames["skill"]
+            used_range, self.loss, self.level, frames["scores"], frames["contrasts"], frames["skill"]
         )
 
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
@@ -426,8 +426,8 @@ def _with_interval(
     name: str, value: NDArray[np.float64], variance: NDArray[np.float64], level: float
 ) -> dict[str, NDArray[np.float64]]:
     se = np.where(np.isnan(value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
-    z = normal_quantile(level)
-    return {name: value, "se": se, "lower": value - z * se, "upper": value + z * se}
+    lower, upper = limits(value, se, level)
+    return {name: value, "se": se, "lower": lower, "upper": upper}
 
 
 def _contrast(

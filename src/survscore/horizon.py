@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._isotonic import isotonic_fit
 from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
-from survscore.inference import Groups, normal_quantile
+from survscore.inference import Groups, limits, normal_quantile
 from survscore.outcomes import Outcomes
 from survscore.scores import check_inputs, default_times, warn_undefined
 from survscore.weighting import check_administrative
@@ -94,12 +94,12 @@ class AUCCurve:
     @property
     def lower(self) -> NDArray[np.float64]:
         """Lower limits of the confidence intervals."""
-        return self.auc - normal_quantile(self.level) * self.se
+        return limits(self.auc, self.se, self.level)[0]
 
     @property
     def upper(self) -> NDArray[np.float64]:
         """Upper limits."""
-        return self.auc + normal_quantile(self.level) * self.se
+        return limits(self.auc, self.se, self.level)[1]
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table: time, auc, se, lower, upper, n_events, n_event_free."""
@@ -343,8 +343,8 @@ def calibration(
     shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
     rng = np.random.default_rng(seed)
     fits = [isotonic_fit(rng.binomial(counts, predicted) / weights, weights)[shown] for _ in range(n_draws)]
-    limits = np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-    lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in limits)
+    quantiles = np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in quantiles)
 
     def brier(prediction: NDArray[np.float64] | float) -> float:
         return float(np.mean((status - prediction) ** 2))

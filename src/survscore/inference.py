@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import FloatArray, InputError, as_array, check_length
 from survscore.curves import SurvivalCurves
+
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,12 @@ def normal_quantile(level: float) -> float:
     if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
         raise InputError(f"level must be between 0 and 1, not {level!r}")
     return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
+    """Return the limits of the normal confidence interval: the estimate -/+ a quantile times se."""
+    half = normal_quantile(level) * se
+    return estimate - half, estimate + half
 
 
 def two_sided_p(difference: NDArray[np.float64], se: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-r"""How sure a score is: influence functions and what follows from them.
+r"""How much each individual moves a score: influence functions and their moments.
 
 A score is a smooth function of the sample, so to first order it is the truth plus a sum over individuals of their
 influence. Its variance, its covariance with another model's score, and those of any average over time, are sums of
@@ -102,8 +102,8 @@ class Influence:
     weight contains the factor at s; capped weights do not move and are left out of it. The derivative is exact, also at
     ties; ``IPCW(variance="martingale")`` asks for 1/Y and c/Y^2 with all at risk just before s, and for s <= T_i.
 
-    Influences sum to zero, so a constant can be added and taken out with the mean: going from the latest time to the
-    earliest, the sum over :math:`s < T_i` becomes minus a running sum over :math:`s \ge T_i`.
+    Influences sum to zero, so a constant can be added and taken out with the mean. Adding the sum over all
+    :math:`s \le t` leaves a sum over :math:`T_i \le s \le t`, which runs along from the latest time to the earliest.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Influence:
                 part[:, rows] = block @ averages[slice(*columns)]
             return part
 
-        for part in self._each(chunk, self._chunks()):
+        for part in _loops.each(chunk, self._chunks(), threads=self.compiled):
             total += part
         per_unit = self._centred(total)
         return np.asarray(np.einsum("aur,bur->abr", per_unit, per_unit))
@@ -305,9 +305,6 @@ class Influence:
         else:
             width = max(COLUMNS_PER_TASK, -(-m // 2))  # few parts, since each makes numbers for all individuals
         return [(first, min(first + width, m)) for first in range(0, m, width)]
-
-    def _each(self, work: Any, chunks: Sequence[tuple[int, int]]) -> list[NDArray[np.float64]]:
-        return _loops.each(work, chunks, threads=self.compiled)
 
     def _blocks(self, first: int, last: int) -> Iterator[tuple[Any, NDArray[np.float64]]]:
         """Yield (positions of individuals, their influences) for times `first` to `last`: (models, rows, times)."""

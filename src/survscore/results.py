@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice, plural
-from survscore.inference import normal_quantile
+from survscore.inference import limits
 from survscore.influence import Influence
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ class ScoreCurve:
     @property
     def lower(self) -> NDArray[np.float64]:
         """Lower limits of the confidence intervals, at `level`, for each time by itself."""
-        return self.scores - normal_quantile(self.level) * self.se
+        return limits(self.scores, self.se, self.level)[0]
 
     @property
     def upper(self) -> NDArray[np.float64]:
         """Upper limits."""
-        return self.scores + normal_quantile(self.level) * self.se
+        return limits(self.scores, self.se, self.level)[1]
 
     def __getstate__(self) -> dict[str, Any]:
         # What is stored or sent takes along what its standard errors need, not the data they come from.
@@ -224,12 +224,12 @@ class IntegratedScore:
     @property
     def lower(self) -> float:
         """Lower limit of the confidence interval."""
-        return self.value - normal_quantile(self.level) * self.se
+        return limits(self.value, self.se, self.level)[0]
 
     @property
     def upper(self) -> float:
         """Upper limit."""
-        return self.value + normal_quantile(self.level) * self.se
+        return limits(self.value, self.se, self.level)[1]
 
     def __float__(self) -> float:
         return self.value
