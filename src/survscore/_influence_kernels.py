@@ -56,7 +56,6 @@ def influence_block(
     first,
     last,
     while_free,
-    afterwards,
     estimated,
     inclusive,
     at_risk,
@@ -71,23 +70,24 @@ def influence_block(
 ):
     """Fill ``out[b, j - first]`` with the influence of individual ``rows[b]`` on the score at time j.
 
-    The times are those in ``ranges[b]``, within `first` to `last`: while the individual is event-free, from then
-    on, or both, as asked for. See `influence.Influence` for the formula, whose running sums `ahead`, `drift` and
-    `pending` are carried from block to block; `rows` then go from the latest time to the earliest, at ties the
-    censored before the events.
+    The times are those in ``ranges[b]``, within `first` to `last`, and not before the individual's own time unless
+    `while_free`. If G is `estimated`, the formula's running sums `ahead`, `drift` and `pending` (see
+    `influence.Influence`) are carried from block to block; `rows` then go from the latest time to the earliest, at
+    ties the censored before the events.
     """
     survival = np.empty(lower.size)
     lost = np.empty(lower.size)
     inverse = np.empty(lower.size)
     line = 64 // probabilities.itemsize
+    scattered = estimated or not while_free
     for b in range(rows.size):
         i = rows[b]
-        if estimated and not shared_curve and b + 8 < rows.size and event_stop[b + 8] > 0:
+        if scattered and not shared_curve and b + 8 < rows.size and event_stop[b + 8] > 0:
             for j in range(min(first, probabilities.shape[1]), min(last, probabilities.shape[1]), line):
                 _prefetch(probabilities, rows[b + 8], j)
         free = min(max(free_stop[b], first), last)
         start = first if while_free else free
-        stop = max(free, min(event_stop[b], last)) if afterwards else free
+        stop = max(free, min(event_stop[b], last))
         row = 0 if shared_curve else i
         if direct:
             row_losses(loss, epsilon, probabilities[row, lower[0] :], start, free, stop, lost)
@@ -106,7 +106,7 @@ def influence_block(
                 out[b, j - np.uint64(first)] = free_weight[j] * scale[j] * (lost[j] - centre[j])
         w = event_weight[b]
         ranges[b, 0], ranges[b, 1] = start, stop
-        if not (estimated and afterwards):
+        if not estimated:
             for j in range(np.uint64(free), np.uint64(stop)):
                 out[b, j - np.uint64(first)] = w * scale[j] * (lost[j] - centre[j])
             continue
@@ -176,18 +176,65 @@ def clear_outside(blocks, ranges, first):
 
 
 @compiled
-def add_products(blocks, ranges, first, with_totals, totals, products):
-    """Add, over the rows of the influences (models, rows, times), the sums of their products, and their sums."""
+def add_products(blocks, ranges, first, products):
+    """Add the sums of products over the rows of the influences (models, rows, times); only the lower half is filled."""
     for b in range(blocks.shape[1]):
         start, stop = np.uint64(ranges[b, 0] - first), np.uint64(ranges[b, 1] - first)
         for a in range(blocks.shape[0]):
-            if with_totals:
-                for j in range(start, stop):
-                    totals[a, j] += blocks[a, b, j]
-                    products[a, a, j] += blocks[a, b, j] * blocks[a, b, j]
-            else:
-                for j in range(start, stop):
-                    products[a, a, j] += blocks[a, b, j] * blocks[a, b, j]
-            for c in range(a):
+            for c in range(a + 1):
                 for j in range(start, stop):
                     products[a, c, j] += blocks[a, b, j] * blocks[c, b, j]
+
+
+@compiled
+def greenwood(censored, events, keys, inclusive):
+    """Return the sum of c / (r (r - c)) over the censoring times before each key, or up to it; all inputs are sorted.
+
+    Of the r at risk after the events at a time, c are censored there. A step to zero adds nothing: nobody is left
+    after it, and no score is defined there.
+    """
+    sums = np.empty(keys.size)
+    total = 0.0
+    i, k = 0, 0
+    for j in range(keys.size):
+        while i < censored.size and (censored[i] < keys[j] or (inclusive and censored[i] == keys[j])):
+            first = i
+            while i < censored.size and censored[i] == censored[first]:
+                i += 1
+            while k < events.size and events[k] <= censored[first]:
+                k += 1
+            rest = np.float64(censored.size - i + events.size - k)
+            if rest > 0.0:
+                total += (i - first) / (rest * (rest + (i - first)))
+        sums[j] = total
+    return sums
+
+
+@compiled
+def add_estimation(blocks, ranges, first, steps, moves, capped, ahead, whole, products):
+    """Add the sums over the censoring times of what estimating G takes off the products (see `influence.Influence`).
+
+    The rows are events from the latest to the earliest, `steps` the Greenwood sums between each and the next.
+    """
+    for b in range(blocks.shape[1]):
+        start, stop = np.uint64(ranges[b, 0] - first), np.uint64(ranges[b, 1] - first)
+        step = steps[b]
+        for a in range(blocks.shape[0]):
+            if moves[b]:
+                for j in range(start, stop):
+                    ahead[a, j] += blocks[a, b, j]
+            if capped:
+                for j in range(start, stop):
+                    whole[a, j] += blocks[a, b, j]
+        if step == 0.0:
+            continue
+        for a in range(blocks.shape[0]):
+            for c in range(a + 1):
+                if capped:
+                    for j in range(start, stop):
+                        products[a, c, j] += step * (
+                            ahead[a, j] * whole[c, j] + whole[a, j] * ahead[c, j] - ahead[a, j] * ahead[c, j]
+                        )
+                else:
+                    for j in range(start, stop):
+                        products[a, c, j] += step * ahead[a, j] * ahead[c, j]

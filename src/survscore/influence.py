@@ -105,6 +105,16 @@ class Influence:
     Influences sum to zero, so a constant can be added and taken out with the mean. Adding the sum over all
     :math:`s \le t` leaves a sum over :math:`T_i \le s \le t`, which runs along from the latest time to the earliest.
 
+    Sums of products need less. What each s adds sums to zero over those at risk then, who until then all had the same;
+    so the terms of different s are orthogonal, and for models a and b
+
+    .. math::
+
+        \sum_i \phi_i^a \phi_i^b = \sum_i e_i^a e_i^b - \sum_{s \le t} \frac{c_s}{r_s (r_s - c_s)}
+            \left[M^a E^b + E^a M^b - M^a M^b\right](s; t), \qquad E(s; t) = \sum_{k: T_k > s} e_k(t)
+
+    where E is M when no weight is capped. Only events have to be visited in the order of time for it.
+
     Parameters
     ----------
     index : TimeIndex
@@ -191,61 +201,69 @@ class Influence:
         return np.asarray(np.einsum("auj,buj->abj", per_unit, per_unit))
 
     def _pointwise_individuals(self) -> NDArray[np.float64]:
-        """Return centred sums of products; the compiled way visits each cell where it is cheapest to reach.
-
-        While an individual is event-free, its influence is its deviation, and rows can be taken as they lie. What comes
-        from estimating G begins at the own time, and needs the rows in the order of time.
-        """
+        """Return centred sums of products, the compiled way from the identity in the description of the class."""
         n, m, k = len(self.index.outcomes), self.index.times.size, len(self.models)
         totals, products = np.zeros((k, m)), np.zeros((k, k, m))
-        if not self.compiled:
+        if not self.compiled or self.weights.martingale:
             for first, last in self._chunks():
                 for _, block in self._blocks(first, last):
                     totals[:, first:last] += block.sum(axis=1)
                     products[:, :, first:last] += np.einsum("anj,bnj->abj", block, block)
             return products - totals[:, None] * totals[None] / n
 
-        estimated = self._order is not None
-        in_place = _loops.row_blocks(n, m, compiled=True)
-        for part in _loops.each(lambda rows: self._sums(rows, 0, m, afterwards=not estimated), in_place, threads=True):
-            products += part[1]
+        for part in _loops.each(self._products, _loops.row_blocks(n, m, compiled=True), threads=True):
+            products += part
+        if self.weights.estimated:
+            events = _EventOrder.of(self.index, self.weights)
+            columns = self._columns_per_core(events)
+            parts = _loops.each(partial(self._estimation, events), columns, threads=True)
+            for (first, last), part in zip(columns, parts, strict=True):
+                products[:, :, first:last] -= part
         for a, model in enumerate(self.models):  # the sums of the deviations are known
-            totals[a] += model.free_deviation if estimated else np.nan_to_num(model.scores - model.centre)
-        if estimated:
-            columns = self._columns_per_core()
-            work = partial(self._sums, slice(0, n), while_free=False)
-            for (first, last), part in zip(
-                columns, _loops.each(lambda c: work(*c), columns, threads=True), strict=True
-            ):
-                totals[:, first:last] += part[0]
-                products[:, :, first:last] += part[1]
+            totals[a] = np.nan_to_num(model.scores - model.centre)
         upper = np.triu_indices(k, 1)  # only the lower half was filled
         products[upper] = products.transpose(1, 0, 2)[upper]
         undefined = ~np.isfinite(np.array([model.scores for model in self.models]))
-        totals[undefined] = 0.0
         products[undefined[:, None] | undefined[None]] = 0.0
         return products - totals[:, None] * totals[None] / n
 
-    def _columns_per_core(self) -> list[tuple[int, int]]:
-        """Share the times out so that each core gets about as many individuals who have passed their own."""
+    def _products(self, rows: slice) -> NDArray[np.float64]:
+        """Return the sums of products of the deviations of some individuals."""
+        from survscore import _influence_kernels
+
+        k, m = len(self.models), self.index.times.size
+        products = np.zeros((k, k, m))
+        for _, block, ranges in self._compiled_blocks(rows, 0, m):
+            _influence_kernels.add_products(block, ranges, 0, products)
+        return products
+
+    def _estimation(self, events: _EventOrder, columns: tuple[int, int]) -> NDArray[np.float64]:
+        """Return what estimating G takes off the sums of products, at some of the times."""
+        from survscore import _influence_kernels
+
+        first, last = columns
+        whole = np.array([model.free_deviation[first:last] for model in self.models])
+        ahead = np.array([self._ahead(model)[first:last] for model in self.models])
+        crossed = ahead[:, None] * whole[None]
+        crossed += crossed.transpose(1, 0, 2) - ahead[:, None] * ahead[None]
+        products: NDArray[np.float64] = events.first_step[first:last] * crossed
+        done = 0
+        for rows, block, ranges in self._compiled_blocks(events.rows, first, last, while_free=False):
+            here = slice(done, done + rows.size)
+            _influence_kernels.add_estimation(
+                block, ranges, first, events.steps[here], events.moves[here], events.capped, ahead, whole, products
+            )
+            done += rows.size
+        return products
+
+    def _columns_per_core(self, events: _EventOrder) -> list[tuple[int, int]]:
+        """Share the times out so that each core gets about as many events that have happened."""
         m = self.index.times.size
-        passed = np.cumsum(np.bincount(self.weights.free_stop, minlength=m)[:m]) + 1.0
+        passed = np.cumsum(np.bincount(self.weights.free_stop[events.rows], minlength=m)[:m]) + 1.0
         share = np.cumsum(passed) / passed.sum()
         n_parts = max(1, min(_loops.n_cores(), m // 16))
         ends = [*(int(np.searchsorted(share, part / n_parts)) + 1 for part in range(1, n_parts)), m]
         return [(first, last) for first, last in pairwise([0, *ends]) if first < last]
-
-    def _sums(
-        self, rows: slice, first: int, last: int, *, while_free: bool = True, afterwards: bool = True
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        from survscore import _influence_kernels
-
-        k = len(self.models)
-        # totals are needed, and filled, only where estimation makes them
-        totals, products = np.zeros((k, last - first)), np.zeros((k, k, last - first))
-        for _, block, ranges in self._compiled_blocks(rows, first, last, while_free=while_free, afterwards=afterwards):
-            _influence_kernels.add_products(block, ranges, first, not while_free, totals, products)
-        return totals, products
 
     def _centred(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return influences per unit, (models, units, columns), from those of individuals, with the mean taken out."""
@@ -351,23 +369,30 @@ class Influence:
     def _whole_blocks(self, first: int, last: int) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64]]]:
         from survscore import _influence_kernels
 
-        for rows, block, ranges in self._compiled_blocks(slice(0, len(self.index.outcomes)), first, last):
+        order = self._order
+        everybody = slice(0, len(self.index.outcomes)) if order is None else order.rows
+        for rows, block, ranges in self._compiled_blocks(everybody, first, last, order=order):
             _influence_kernels.clear_outside(block, ranges, first)
             yield rows, block
 
     def _compiled_blocks(
-        self, part: slice, first: int, last: int, *, while_free: bool = True, afterwards: bool = True
+        self,
+        chosen: slice | NDArray[np.int32],
+        first: int,
+        last: int,
+        *,
+        order: _Order | None = None,
+        while_free: bool = True,
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]]:
-        """Yield individuals, their influences within a range of times of their own, and these ranges.
+        """Yield individuals, their deviations within a range of times of their own, and these ranges.
 
-        Where G's estimation is part of it, the individuals must be all, and come in the order of time.
+        Given the order of all individuals by time, what comes from estimating G is part of it.
         """
         from survscore import _influence_kernels
 
         m, width = self.index.times.size, last - first
-        w, order = self.weights, self._order if afterwards else None
-        estimated = order is not None
-        everybody = np.arange(part.start, part.stop, dtype=np.int32) if order is None else order.rows
+        w = self.weights
+        everybody = np.arange(chosen.start, chosen.stop, dtype=np.int32) if isinstance(chosen, slice) else chosen
         none = np.zeros(0)
         at_risk = n_censored = np.zeros(0, dtype=np.int32)
         leads = moves = np.zeros(0, dtype=np.bool_)
@@ -378,7 +403,7 @@ class Influence:
             censoring = w.censoring.probabilities
             censoring_plain = _loops.plain(w.censoring.reading(self.index.times))
         free_weight = np.zeros(m) if w.free_weight is None else w.free_weight
-        running = [(self._ahead(model) if estimated else none, np.zeros(m), np.zeros(m)) for model in self.models]
+        running = [(none if order is None else self._ahead(model), np.zeros(m), np.zeros(m)) for model in self.models]
         # small beside the predictions, and within the processor's cache
         cells = min(CELLS_PER_BLOCK, max(1 << 14, len(self.index.outcomes) * m >> 8))
         size = max(64, cells // width)
@@ -387,7 +412,7 @@ class Influence:
         for start in range(0, everybody.size, size):
             rows = everybody[start : start + size]
             # in the order of the rows, so that the kernel does not search all over memory for each of them
-            picked = rows if estimated else slice(part.start + start, part.start + start + rows.size)
+            picked = slice(rows[0], rows[-1] + 1) if isinstance(chosen, slice) else rows
             free_stop, event_stop, event_weight = (a[picked] for a in (w.free_stop, w.event_stop, self._event_weight))
             if order is not None:
                 here = slice(start, start + size)
@@ -399,14 +424,52 @@ class Influence:
                     model.loss.kernel, model.loss.epsilon,
                     free_stop, event_stop, event_weight, free_weight, w.free_weight is None,
                     censoring, *censoring_plain, w.max_weight, model.centre, model.scale,
-                    first, last, while_free, afterwards,
-                    estimated, not w.martingale, at_risk, n_censored, leads, moves, *state, out, ranges,
+                    first, last, while_free,
+                    order is not None, not w.martingale, at_risk, n_censored, leads, moves, *state, out, ranges,
                 )  # fmt: skip
             yield rows, block[:, : rows.size], ranges[: rows.size]
 
     @cached_property
     def _event_weight(self) -> NDArray[np.float64]:
         return np.ascontiguousarray(self.weights.event_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _EventOrder:
+    """Events from the latest time to the earliest, and the Greenwood sums between them."""
+
+    rows: NDArray[np.int32]
+    #: Sum of c / (r (r - c)) over the censoring times before an event and not before the next in this order.
+    steps: NDArray[np.float64]
+    #: The same over those up to each evaluation time and not before the last event up to then.
+    first_step: NDArray[np.float64]
+    #: Whether the event's weight moves with G: not capped.
+    moves: NDArray[np.bool_]
+    capped: bool
+
+    @classmethod
+    def of(cls, index: TimeIndex, weights: RowWeights) -> _EventOrder:
+        from survscore import _influence_kernels
+
+        time, event = index.outcomes.time, index.outcomes.event
+
+        def of_censored() -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+            return np.zeros(0, dtype=np.int32), _loops.sort(time[~event], compiled=True)
+
+        def of_events() -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+            positions = np.flatnonzero(event).astype(np.int32)
+            positions = positions[np.argsort(time[positions])]
+            return positions, time[positions]
+
+        (_, censored), (rows, events) = _loops.each(lambda order: order(), [of_censored, of_events], threads=True)
+        before = _influence_kernels.greenwood(censored, events, events, False)
+        at_times = _influence_kernels.greenwood(censored, events, index.times, True)
+        last_event = np.searchsorted(events, index.times, side="right")
+        first_step = at_times - np.concatenate(([0.0], before))[last_event]
+        steps = np.diff(before, prepend=0.0)
+        moves = weights.event_weight[rows] < weights.max_weight
+        capped = not moves.all() or weights.max_weight < np.inf
+        return cls(rows[::-1].copy(), steps[::-1].copy(), first_step, moves[::-1].copy(), capped)
 
 
 @dataclass(frozen=True, eq=False)
