@@ -30,14 +30,20 @@ ROOMS = [
     ["results"],
     ["scores"],
     ["comparison", "horizon", "scorers"],
-    ["simulate"],
+    ["simulate", "models"],
     ["plots"],
     ["experiments"],
     ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 # Imported only inside a method, so that the core never loads matplotlib.
-ALLOWED_LAZILY = {("results", "plots"), ("comparison", "plots"), ("horizon", "plots"), ("_isotonic", "_kernels")}
+ALLOWED_LAZILY = {
+    ("results", "plots"),
+    ("comparison", "plots"),
+    ("horizon", "plots"),
+    ("_isotonic", "_kernels"),
+    ("models", "plots"),
+}
 
 
 def imports(path):

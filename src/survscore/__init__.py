@@ -7,6 +7,9 @@ Every score is a loss under a weighting::
 Outcomes and survival curves go in, score curves come out; see `brier_score`.
 """
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from survscore._validation import InputError, UndefinedScoreWarning
 from survscore._version import __version__
 from survscore.censoring import (
@@ -55,3 +58,12 @@ __all__ = [
     "make_scorer",
     "score_all",
 ]
+
+_ROOMS = ("models", "plots", "simulate")
+
+
+def __getattr__(name: str) -> _Any:
+    """Import a room with extras of its own when it is first asked for."""
+    if name in _ROOMS:
+        return _import_module(f"survscore.{name}")
+    raise AttributeError(f"module 'survscore' has no attribute {name!r}")

@@ -155,6 +155,35 @@ class CalibrationDisplay:
         return self
 
 
+@dataclass(eq=False)
+class TrainingDisplay:
+    """Drawn losses of a training; `history` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
+
+    history: pd.DataFrame
+    best_epoch: int | None = None
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw into `ax`, or a new figure: losses by epoch, the ends of cycles, and the epoch that was kept."""
+        ax = axes_or_new(ax)
+        shown = self.history
+        ax.plot(shown["epoch"], shown["train_loss"], label="training (with dropout)")
+        if shown["validation_loss"].notna().all():
+            ax.plot(shown["epoch"], shown["validation_loss"], label="validation")
+        cycle_ends = shown["epoch"][shown["cycle"].diff(-1) != 0]
+        if len(cycle_ends) < len(shown):  # not where every epoch is a cycle
+            for end in cycle_ends:
+                ax.axvline(end, color="0.85", linewidth=1, zorder=0)
+        if self.best_epoch is not None:
+            ax.axvline(self.best_epoch, color="0.4", linewidth=1, linestyle="--", label="kept")
+        ax.set(xlabel="epoch", ylabel="loss per individual")
+        ax.legend()
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
 def draw_comparison(curves: Mapping[str, Sequence[ScoreCurve]], *, title: str = "") -> Figure:
     """Draw the scores of several models, one panel per weighting, all on one scale.
 

@@ -1,0 +1,44 @@
+"""Models that make survival curves: the paper's two methods, classifiers per horizon, and a baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+try:
+    import safetensors as _safetensors  # noqa: F401
+    import sklearn as _sklearn  # noqa: F401
+    import torch as _torch  # noqa: F401
+except ImportError as _error:
+    raise ImportError(f"models need {_error.name}: pip install 'survscore[models]'") from None
+
+from survscore._validation import InputError
+from survscore.models import saving as _saving
+from survscore.models.horizon_classifiers import HorizonClassifiers
+from survscore.models.kaplan_meier import KaplanMeier
+from survscore.models.networks import BCESurvival, LogisticHazard
+from survscore.models.training import TrainingHistory
+
+__all__ = ["BCESurvival", "HorizonClassifiers", "KaplanMeier", "LogisticHazard", "TrainingHistory", "load"]
+
+_STORED = {model.__name__: model for model in (LogisticHazard, BCESurvival, KaplanMeier)}
+
+
+def load(path: str | Path, **options: Any) -> LogisticHazard | BCESurvival | KaplanMeier:
+    """Read whatever model a file holds that was made by a model's `save`.
+
+    Parameters
+    ----------
+    path : path
+        Of the file.
+    **options
+        For the model's own `load`: `net` and `device` of networks.
+
+    Returns
+    -------
+    The fitted model.
+    """
+    name = _saving.read(path).model
+    if name not in _STORED:
+        raise InputError(f"{path} holds a {name!r}, which this version does not know")
+    return _STORED[name].load(path, **options)

@@ -1,0 +1,107 @@
+"""What all models share: the target they take, and how they are scored."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from survscore._validation import FloatArray, InputError, as_times, check_length
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.scores import brier_score
+from survscore.weighting import Weighting
+
+
+def as_outcomes(y: Any) -> Outcomes:
+    """Return the target as `Outcomes`; scikit-survival's structured arrays are taken too."""
+    if isinstance(y, Outcomes):
+        return y
+    if getattr(getattr(y, "dtype", None), "names", None):
+        return Outcomes.from_structured(y)
+    if y is None:
+        raise InputError("requires y to be passed, but the target y is None: it holds Outcomes")
+    raise InputError(f"y must be Outcomes (or scikit-survival's structured array), not {type(y).__name__}")
+
+
+def as_training_data(X: Any, y: Any, n_rows: int, name: str = "y") -> Outcomes:
+    """Return the target of `X`, checked to have as many individuals."""
+    outcomes = as_outcomes(y)
+    check_length(name, len(outcomes), name.replace("y", "X"), n_rows)
+    return outcomes
+
+
+class SurvivalModel(BaseEstimator):  # type: ignore[misc]
+    """Base of all models: scikit-learn's conventions, with `Outcomes` as target."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> Any:
+        """Fit to covariates and outcomes."""
+
+    @abstractmethod
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return predicted survival."""
+
+    def predict_survival_function(self, X: Any, times: ArrayLike) -> FloatArray:
+        """Return predicted survival at `times` as an array.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+        times : array_like
+            Strictly increasing.
+
+        Returns
+        -------
+        ndarray of shape (n, len(times))
+        """
+        return self.predict_curves(X, as_times(times)).probabilities
+
+    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
+        """Return minus the integrated Brier score, so that higher is better.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+        y : Outcomes
+            What was observed.
+        weighting : str or Weighting, optional
+            As for `brier_score`. Without it the score is administrative if all censoring times are known,
+            uncensored if everybody had the event, and refused otherwise.
+
+        Returns
+        -------
+        float
+        """
+        outcomes = as_outcomes(y)
+        if weighting is None and outcomes.event.all():
+            weighting = "uncensored"
+        elif weighting is None and outcomes.censoring_time is not None and not outcomes.dropped_out.any():
+            weighting = "administrative"
+        return -brier_score(outcomes, self.predict_curves(X), weighting=weighting).integrated(nan="stop").value
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def check_within(times: NDArray[np.float64], grid: NDArray[np.float64]) -> None:
+    """Raise unless a model's grid reaches all the times asked for."""
+    if times[-1] > grid[-1]:
+        raise InputError(
+            f"times must lie within what the model learnt: they end at {times[-1]:g}, its grid at {grid[-1]:g}"
+        )
+
+
+def step_curves(
+    survival: NDArray[np.float64], jumps: NDArray[np.float64], times: NDArray[np.float64], n: int
+) -> SurvivalCurves:
+    """Return the same step function for n individuals, at `times`."""
+    values = np.concatenate(([1.0], survival))[np.searchsorted(jumps, times, side="right")]
+    return SurvivalCurves(np.tile(values, (n, 1)), times, "step", beyond="hold")

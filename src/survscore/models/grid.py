@@ -1,0 +1,105 @@
+"""Time grids, and which binary outcomes an individual's follow-up shows on them.
+
+Both methods of the paper are binary classifiers with one output per grid time. They differ in the question
+asked at each of them, and so in the labels: 1 for yes, -1 for no, 0 where the follow-up doesn't tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore import _loops
+from survscore._validation import InputError, as_times, check_choice, check_rule
+
+SPACINGS = ("equidistant", "quantiles")
+
+
+def time_grid(
+    time: NDArray[np.float64], event: NDArray[np.bool_], *, times: Any, n_times: int, spacing: str
+) -> NDArray[np.float64]:
+    """Return the times t_1 < ... < t_m at which a model learns; t_0 = 0 is understood.
+
+    Parameters
+    ----------
+    time, event : ndarray of shape (n,)
+        The training data.
+    times : array_like or None
+        The grid itself; a leading 0 is left out, since S(0) = 1 need not be learnt.
+    n_times : int
+        Without `times`: how many, the last of them at the last observed time.
+    spacing : {"equidistant", "quantiles"}
+        How those lie: at equal distances, or so that the Kaplan-Meier curve falls by about the same between them. Where
+        it falls in few steps, there are fewer than `n_times`.
+    """
+    check_choice("spacing", spacing, SPACINGS)
+    end = float(time.max())
+    if end <= 0:
+        raise InputError("y: all times are 0, so there is no follow-up to learn from")
+    if times is None:
+        if not isinstance(n_times, (int, np.integer)) or n_times < 1:
+            raise InputError(f"n_times must be a whole number of at least 1, not {n_times!r}")
+        equidistant = np.linspace(0.0, end, int(n_times) + 1)[1:]
+        return equidistant if spacing == "equidistant" else _quantiles(time, event, int(n_times))
+    grid = as_times(times)
+    grid = grid[1:] if grid[0] == 0 else grid
+    if grid.size == 0:
+        raise InputError("times must hold a time after 0")
+    starts = np.concatenate(([0.0], grid[:-1]))
+    # nobody is observed in an interval that starts when the last follow-up has ended
+    check_rule("times", f"within the follow-up, which ends at {end:g}", starts >= end, grid)
+    return grid
+
+
+def _quantiles(time: NDArray[np.float64], event: NDArray[np.bool_], n_times: int) -> NDArray[np.float64]:
+    jumps, survival = _loops.product_limit(time, event, others_leave_first=False)
+    levels = np.linspace(1.0, survival[-1], n_times + 1)[1:]
+    reached = np.searchsorted(-survival, -levels - 1e-12)  # the first jump at or below each level
+    grid = np.unique(jumps[np.minimum(reached, jumps.size - 1)])
+    grid[-1] = time.max()
+    return grid[grid > 0]
+
+
+def hazard_labels(
+    time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], *, events_first: bool = True
+) -> NDArray[np.int8]:
+    r"""Return whether the event came in each interval, for those at risk there: Logistic-Hazard's labels.
+
+    Interval j is :math:`(t_{j-1}, t_j]`, the first one with 0. An event moves up to the right end of its interval:
+    1 there, -1 before. Censoring moves down to the left end: an individual only counts as having survived an interval
+    that it was observed to survive whole.
+
+    Parameters
+    ----------
+    time, event : ndarray of shape (n,)
+        Follow-up.
+    grid : ndarray of shape (m,)
+        The right ends.
+    events_first : bool
+        Whether an event at the time of the censoring would have been seen, so that a censoring at :math:`t_j` shows
+        interval j survived. It would, but for the censoring distribution roles are turned round: an event at
+        :math:`t_j` only shows that censoring came at :math:`t_j` or later.
+
+    Returns
+    -------
+    ndarray of int8, shape (n, m)
+    """
+    columns = np.arange(grid.size)
+    containing = np.searchsorted(grid, time, side="left")
+    survived = np.where(event, containing, np.searchsorted(grid, time, side="right" if events_first else "left"))
+    labels = np.where(columns < survived[:, None], np.int8(-1), np.int8(0))
+    hit = np.flatnonzero(event & (containing < grid.size))  # an event after the grid is one more survivor of it
+    labels[hit, containing[hit]] = 1
+    return labels
+
+
+def survival_labels(time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64]) -> NDArray[np.int8]:
+    r"""Return whether an individual is event-free at each time: the BCE method's labels (eq:bce_loss_t).
+
+    1 where :math:`T_i > \tau_j`; -1 where :math:`T_i \le \tau_j` and :math:`D_i = 1`; 0 where the individual was
+    censored at or before :math:`\tau_j`, and is dropped.
+    """
+    free = time[:, None] > grid
+    return np.where(free, np.int8(1), np.where(event[:, None], np.int8(-1), np.int8(0)))

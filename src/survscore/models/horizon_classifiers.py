@@ -1,0 +1,150 @@
+"""One binary classifier per horizon: what most practitioners do, and the paper's warning."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from survscore._validation import FloatArray, InputError, as_times, check_choice
+from survscore.curves import SurvivalCurves
+from survscore.horizon import at_horizon
+from survscore.models.base import SurvivalModel, as_training_data, check_within
+from survscore.models.features import n_rows_of, take_rows
+from survscore.outcomes import Outcomes
+
+KEEPS = ("known", "administrative")
+
+
+class HorizonClassifiers(SurvivalModel):
+    r"""A scikit-learn classifier for each time, fitted to those whose status there is known.
+
+    At each time t a clone of `estimator` learns whether an individual is event-free at t. With ``keep="known"`` those
+    censored at or before t are dropped, and all others kept (eq:bce_loss_t). Events are then seen whenever they came
+    before the censoring, survivors only if their censoring comes after t: survival is estimated too low, and where the
+    covariates tell the censoring time :math:`C^*`, predictions approach :math:`S_i(t) 1\{C^*_i > t\}`
+    (eq:bce_optimal_pi), which IPCW scores reward. With ``keep="administrative"`` only those with
+    :math:`C^*_i \ge t` are kept, events among them or not, as in the administrative score. That drops more, and is
+    not biased.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        With ``predict_proba``. It is cloned.
+    times : array_like
+        The horizons.
+    keep : {"known", "administrative"}, default "known"
+        Who is kept at each horizon.
+    n_jobs : int, optional
+        How many classifiers to fit at once, as for scikit-learn.
+
+    Attributes
+    ----------
+    times_ : ndarray
+        The horizons.
+    estimators_ : list
+        The fitted classifiers; None at a horizon where all labels were equal.
+
+    Notes
+    -----
+    Classifiers of neighbouring times know nothing of each other, so the curves may rise. They are kept as they are.
+    There is no `save`: the classifiers are any scikit-learn objects, and those are stored by running code (pickle).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(500, 1))
+    >>> time = rng.exponential(np.exp(X[:, 0]))
+    >>> y = ss.Outcomes(np.minimum(time, 2.0), time <= 2.0, np.full(500, 2.0))
+    >>> model = ss.models.HorizonClassifiers(LogisticRegression(), times=[0.5, 1, 1.5]).fit(X, y)
+    >>> model.predict_curves([[-1.0], [1.0]]).probabilities.round(1)
+    array([[0.3, 0.1, 0. ],
+           [0.8, 0.7, 0.6]])
+    """
+
+    times_: NDArray[np.float64]
+    estimators_: list[Any]
+
+    def __init__(self, estimator: Any, times: ArrayLike, *, keep: str = "known", n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.times = times
+        self.keep = keep
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit one classifier per time.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates, whatever the classifier takes.
+        y : Outcomes
+            What was observed.
+
+        Returns
+        -------
+        HorizonClassifiers
+        """
+        from joblib import Parallel, delayed
+
+        check_choice("keep", self.keep, KEEPS)
+        if not hasattr(self.estimator, "predict_proba"):
+            raise InputError(f"estimator must have predict_proba, which {type(self.estimator).__name__} has not")
+        outcomes = as_training_data(X, y, n_rows_of(X))
+        times = as_times(self.times)
+        choices = [self._known(outcomes, t) for t in times]
+        jobs = [delayed(_fit_one)(self.estimator, X, *choice) for choice in choices]
+        found: list[Any] = Parallel(n_jobs=self.n_jobs)(jobs)
+        self.times_, self.estimators_ = times, [fitted for fitted, _ in found]
+        self._constants = np.array([share for _, share in found])
+        return self
+
+    def _known(self, y: Outcomes, t: float) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the rows to learn from at t, and whether each is event-free."""
+        if self.keep == "administrative":
+            rows, event = at_horizon(y, t)
+            return rows, ~event
+        free = y.time > t
+        rows = np.flatnonzero(free | y.event)
+        if rows.size == 0:
+            raise InputError(f"times: nobody's status is known at {t:g}")
+        return rows, free[rows]
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return each classifier's probability of being event-free.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+        times : array_like, optional
+            Where to read the curves, linear between the horizons and from S(0) = 1; by default at the horizons.
+
+        Returns
+        -------
+        SurvivalCurves
+        """
+        check_is_fitted(self)
+        columns: list[FloatArray] = [
+            np.full(n_rows_of(X), share) if fitted is None else fitted.predict_proba(X)[:, 1]
+            for fitted, share in zip(self.estimators_, self._constants, strict=True)
+        ]
+        curves = SurvivalCurves(np.stack(columns, axis=1), self.times_, monotone="keep")
+        if times is None:
+            return curves
+        grid = as_times(times)
+        check_within(grid, self.times_)
+        return SurvivalCurves(curves.at(grid), grid, monotone="keep")
+
+
+def _fit_one(estimator: Any, X: Any, rows: NDArray[np.intp], free: NDArray[np.bool_]) -> tuple[Any, float]:
+    """Return the fitted classifier, or None where there is nothing to tell apart, and the share of event-free."""
+    if free.all() or not free.any():
+        return None, float(free[0])
+    return clone(estimator).fit(take_rows(X, rows), free), float(free.mean())

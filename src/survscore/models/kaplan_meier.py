@@ -1,0 +1,105 @@
+"""The baseline: the same curve for everybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from survscore import _loops
+from survscore._validation import InputError, as_times
+from survscore.curves import SurvivalCurves
+from survscore.models import saving
+from survscore.models.base import SurvivalModel, as_training_data, step_curves
+from survscore.models.features import n_rows_of
+
+
+class KaplanMeier(SurvivalModel):
+    r"""The Kaplan-Meier curve of the training data, for everybody: what a model must beat.
+
+    .. math:: \hat S(t) = \prod_{s \le t} \left(1 - \frac{d_s}{Y_s}\right)
+
+    with :math:`d_s` events at s among :math:`Y_s` at risk just before.
+
+    Parameters
+    ----------
+    n_times : int, default 200
+        Predicted curves without `times` have at most this many grid points, at about equal steps of the curve; the
+        exact one stays in `times_` and `survival_`.
+
+    Attributes
+    ----------
+    times_, survival_ : ndarray
+        The jumps, and the curve from each on. It stays after the last.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 2, 3, 4], event=[1, 0, 1, 0])
+    >>> model = ss.models.KaplanMeier().fit(None, y)
+    >>> model.predict_survival_function(range(2), times=[1, 3])
+    array([[0.75 , 0.375],
+           [0.75 , 0.375]])
+    """
+
+    times_: NDArray[np.float64]
+    survival_: NDArray[np.float64]
+
+    def __init__(self, n_times: int = 200) -> None:
+        self.n_times = n_times
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to outcomes; `X` is not looked at, and may be None."""
+        outcomes = as_training_data(X, y, len(y) if X is None and y is not None else n_rows_of(X))
+        if self.n_times < 1:
+            raise InputError(f"n_times must be at least 1, not {self.n_times}")
+        if not outcomes.event.any():
+            raise InputError("y has no events: there is nothing to learn")
+        self.times_, self.survival_ = _loops.product_limit(outcomes.time, outcomes.event, others_leave_first=False)
+        return self
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return the curve once for every row of `X`, which is only counted.
+
+        Parameters
+        ----------
+        X : sized
+            Covariates, or anything with as many rows.
+        times : array_like, optional
+            The grid; by default at most `n_times` of the jumps.
+
+        Returns
+        -------
+        SurvivalCurves
+            Read as step functions.
+        """
+        check_is_fitted(self)
+        if times is not None:
+            grid = as_times(times)
+        elif self.times_.size <= self.n_times:
+            grid = self.times_
+        else:
+            levels = np.linspace(1.0, self.survival_[-1], self.n_times + 1)[1:]
+            places = np.searchsorted(-self.survival_, -levels - 1e-12)
+            grid = self.times_[np.unique(np.minimum(places, self.times_.size - 1))]
+        return step_curves(self.survival_, self.times_, grid, n_rows_of(X))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, whole or not at all."""
+        check_is_fitted(self)
+        saving.write(
+            path, type(self).__name__, self.get_params(), {}, {"times": self.times_, "survival": self.survival_}
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model from a file made by `save`; nothing in it is run."""
+        stored = saving.read(path, expected=cls.__name__)
+        with stored.refusing_damage():
+            model = cls(**stored.params)
+            model.times_, model.survival_ = as_times(stored.arrays["times"]), stored.arrays["survival"]
+            SurvivalCurves(model.survival_[None], model.times_)
+        return model

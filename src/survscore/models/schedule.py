@@ -1,0 +1,60 @@
+"""Learning rates over the epochs of a training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from survscore._validation import InputError, check_choice
+
+SCHEDULES = ("warm-restarts", "constant")
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch's learning rates, one per step, and whether a cycle ends with it."""
+
+    rates: list[float]
+    cycle: int
+    ends_cycle: bool
+
+
+@dataclass(frozen=True)
+class Schedule:
+    r"""Cosine annealing with warm restarts, or a constant rate.
+
+    Within a cycle of :math:`K` steps, step :math:`k` has the rate :math:`\eta [1 + \cos(\pi k / K)] / 2`. The first
+    cycle takes `cycle_epochs` epochs, each next one `cycle_growth` times as many, and starts from `cycle_decay` times
+    the rate. With a constant rate every epoch is a cycle of its own.
+    """
+
+    kind: str = "warm-restarts"
+    rate: float = 0.01
+    cycle_epochs: int = 1
+    cycle_growth: int = 2
+    cycle_decay: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.kind, SCHEDULES)
+        if not 0 < self.rate < math.inf:
+            raise InputError(f"learning_rate must be positive, not {self.rate}")
+        if self.cycle_epochs < 1 or self.cycle_growth < 1:
+            raise InputError("cycle_epochs and cycle_growth must be at least 1")
+        if not 0 < self.cycle_decay <= 1:
+            raise InputError(f"cycle_decay must be above 0 and at most 1, not {self.cycle_decay}")
+
+    def epochs(self, n_steps: int) -> Iterator[Epoch]:
+        """Yield epochs of `n_steps` steps each, for ever."""
+        cycle, length, top = 0, self.cycle_epochs, self.rate
+        while True:
+            if self.kind == "constant":
+                yield Epoch([self.rate] * n_steps, cycle, True)
+            else:
+                total = length * n_steps
+                for epoch in range(length):
+                    steps = range(epoch * n_steps, (epoch + 1) * n_steps)
+                    rates = [top * (1.0 + math.cos(math.pi * step / total)) / 2.0 for step in steps]
+                    yield Epoch(rates, cycle, epoch + 1 == length)
+                length, top = length * self.cycle_growth, top * self.cycle_decay
+            cycle += 1

@@ -1,0 +1,391 @@
+"""The training loop: resident tensors, one permutation per epoch, and on a GPU one captured graph per step."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from survscore._validation import InputError
+from survscore.models.losses import binary_log_likelihood_loss
+from survscore.models.schedule import Schedule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Rows in one evaluation of a net without gradients.
+ROWS_PER_EVALUATION = 8192
+#: Multiplications in one step below which a second thread costs more than it gives.
+SMALL_STEP = 4_000_000
+WARM_UP_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded individuals, on the device where a net is trained or used."""
+
+    numbers: Tensor
+    codes: Tensor
+    labels: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
+        labels: NDArray[np.int8],
+        device: torch.device,
+    ) -> Self:
+        """Put arrays on the device."""
+        numbers, codes = (torch.from_numpy(part).to(device) for part in encoded)
+        return cls(numbers, codes, torch.from_numpy(labels).to(device))
+
+    def __len__(self) -> int:
+        return self.numbers.shape[0]
+
+    def loss(self, net: nn.Module, rows: Tensor | slice) -> Tensor:
+        """Return the mean loss over some rows."""
+        if isinstance(rows, slice):
+            numbers, codes, labels = self.numbers[rows], self.codes[rows], self.labels[rows]
+        else:
+            numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
+        return binary_log_likelihood_loss(net(numbers, codes), labels)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train."""
+
+    schedule: Schedule
+    batch_size: int
+    epochs: int
+    patience: int
+    weight_decay: float
+    #: Whether the step may be captured as a CUDA graph: only nets without control flow of their own.
+    capture: bool = True
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "epochs", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+        if self.batch_size < 2:
+            raise InputError("batch_size must be at least 2: batch norm can't see one row alone")
+        if self.weight_decay < 0:
+            raise InputError(f"weight_decay must not be negative, not {self.weight_decay}")
+
+
+@dataclass
+class TrainingHistory:
+    """What happened in training.
+
+    Attributes
+    ----------
+    epochs : list of dict
+        For each epoch: epoch, cycle, learning_rate at its start, train_loss (with dropout, while weights move),
+        validation_loss (None without validation data), seconds.
+    best_epoch : int or None
+        The epoch whose weights were kept.
+    stopped : str
+        Why training ended.
+    """
+
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    best_epoch: int | None = None
+    stopped: str = ""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per epoch."""
+        import pandas as pd
+
+        return pd.DataFrame(self.epochs)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the losses; returns a `plots.TrainingDisplay`."""
+        from survscore.plots import TrainingDisplay
+
+        return TrainingDisplay(self.to_frame(), self.best_epoch).plot(ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, for JSON."""
+        return asdict(self)
+
+
+def train(
+    net: nn.Module, examples: Examples, validation: Examples | None, settings: Settings, *, seed: int
+) -> TrainingHistory:
+    """Train `net` in place and leave it with its best weights.
+
+    After every epoch the validation loss, a mean over individuals, says whether the weights are the best so far. At
+    the end of a cycle training stops if none of the last `patience` cycles brought better ones. Without validation
+    data it runs for all epochs, and the last weights stay. An interrupt (Ctrl-C) ends it with the best so far.
+    """
+    history = TrainingHistory()
+    device = examples.numbers.device
+    best = _Best(net)
+    with _own_random_numbers(seed, device), _suitable_threads(net, settings, device):
+        stepper = _Stepper(net, examples, settings)
+        shuffle = torch.Generator(device).manual_seed(seed)
+        with _progress_bar(settings) as show:
+            try:
+                history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, show)
+            except KeyboardInterrupt:
+                if history.best_epoch is None:
+                    raise
+                history.stopped = "interrupted"
+                warnings.warn(
+                    f"training was interrupted; the weights of epoch {history.best_epoch} are kept", stacklevel=4
+                )
+        best.restore()
+    return history
+
+
+def _epochs(
+    stepper: _Stepper,
+    validation: Examples | None,
+    settings: Settings,
+    shuffle: torch.Generator,
+    best: _Best,
+    history: TrainingHistory,
+    show: Any,
+) -> str:
+    """Run epochs, and return why they ended."""
+    cycles_without_gain, improved = 0, False
+    schedule = settings.schedule.epochs(len(stepper.batches))
+    for number, epoch in zip(range(1, settings.epochs + 1), schedule, strict=False):
+        begun = time.perf_counter()
+        train_loss = stepper.epoch(epoch.rates, shuffle)
+        loss = train_loss if validation is None else evaluate(stepper.net, validation)
+        if not np.isfinite(loss):
+            if history.best_epoch is None:
+                raise InputError("training diverged in the first epoch: lower learning_rate, or look at X for outliers")
+            warnings.warn(
+                f"training diverged in epoch {number}; the weights of epoch {history.best_epoch} are kept", stacklevel=6
+            )
+            return "diverged"
+        if validation is None or best.is_better(loss):
+            best.keep(loss)
+            history.best_epoch, improved = number, True
+        history.epochs.append(
+            {
+                "epoch": number,
+                "cycle": epoch.cycle + 1,
+                "learning_rate": epoch.rates[0],
+                "train_loss": train_loss,
+                "validation_loss": None if validation is None else loss,
+                "seconds": time.perf_counter() - begun,
+            }
+        )
+        show(history)
+        if epoch.ends_cycle:
+            cycles_without_gain, improved = 0 if improved else cycles_without_gain + 1, False
+            if cycles_without_gain >= settings.patience:
+                return "no gain"
+    return "all epochs"
+
+
+@torch.inference_mode()
+def evaluate(net: nn.Module, examples: Examples) -> float:
+    """Return the mean loss over all individuals, whatever the batches; dropout is off."""
+    net.eval()
+    total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
+    for start in range(0, len(examples), ROWS_PER_EVALUATION):
+        rows = slice(start, min(start + ROWS_PER_EVALUATION, len(examples)))
+        total += examples.loss(net, rows).double() * (rows.stop - rows.start)
+    return float(total) / len(examples)
+
+
+class _Stepper:
+    """Makes the steps of an epoch."""
+
+    def __init__(self, net: nn.Module, examples: Examples, settings: Settings) -> None:
+        self.net = net
+        self.examples = examples
+        self.batches = _batches(len(examples), settings.batch_size)
+        self.weights = _flatten(net)
+        on_gpu = examples.numbers.device.type == "cuda"
+        rate = (
+            torch.tensor(settings.schedule.rate, device=examples.numbers.device) if on_gpu else settings.schedule.rate
+        )
+        self.optimiser = torch.optim.AdamW(
+            self.weights, lr=rate, betas=(0.9, 0.99), weight_decay=settings.weight_decay, fused=True, capturable=on_gpu
+        )
+        self.total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
+        self.step = self._captured_step if on_gpu and settings.capture else self._step
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+
+    def epoch(self, rates: list[float], shuffle: torch.Generator) -> float:
+        """Make one step per rate over all examples in a new order, and return the mean loss on the way."""
+        self.net.train()
+        order = torch.randperm(len(self.examples), generator=shuffle, device=self.examples.numbers.device)
+        self.total.zero_()
+        group = self.optimiser.param_groups[0]
+        for (start, stop), rate in zip(self.batches, rates, strict=True):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+            self.step(order[start:stop])
+        return float(self.total) / len(self.examples)
+
+    def _step(self, rows: Tensor) -> None:
+        loss = self.examples.loss(self.net, rows)
+        for weights in self.weights:
+            if weights.grad is not None:
+                weights.grad.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.total += loss.detach() * rows.shape[0]
+
+    def _captured_step(self, rows: Tensor) -> None:
+        """Replay the step as one graph: without it, most of the time goes into launching small kernels."""
+        if rows.shape[0] not in self.graphs:
+            self.graphs[rows.shape[0]] = self._capture(rows)
+        graph, buffer = self.graphs[rows.shape[0]]
+        buffer.copy_(rows)
+        graph.replay()
+
+    def _capture(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        state = _State([*self.weights, *self.net.buffers(), self.total], self.optimiser)
+        buffer = rows.clone()
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(WARM_UP_STEPS):  # lazy set-up of kernels and of the optimiser must not be captured
+                self._step(buffer)
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step(buffer)
+        state.restore()
+        return graph, buffer
+
+
+class _State:
+    """Everything that warm-up steps change, to be put back."""
+
+    def __init__(self, tensors: list[Tensor], optimiser: torch.optim.Optimizer) -> None:
+        self.tensors = tensors
+        self.copies = [tensor.detach().clone() for tensor in tensors]
+        self.optimiser = optimiser
+        self.moments = [{k: v.clone() for k, v in state.items()} for state in optimiser.state.values()]
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        for tensor, copy in zip(self.tensors, self.copies, strict=True):
+            tensor.copy_(copy)
+        for i, state in enumerate(self.optimiser.state.values()):
+            for name, tensor in state.items():
+                tensor.copy_(self.moments[i][name]) if self.moments else tensor.zero_()
+
+
+class _Best:
+    """The best weights so far."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self.net = net
+        self.loss = float("inf")
+        self.state: dict[str, Tensor] = {}
+
+    def is_better(self, loss: float) -> bool:
+        return loss < self.loss
+
+    def keep(self, loss: float) -> None:
+        self.loss = loss
+        self.state = {name: tensor.detach().clone() for name, tensor in self.net.state_dict().items()}
+
+    def restore(self) -> None:
+        self.net.load_state_dict(self.state)
+        self.net.eval()
+
+
+def _batches(n: int, size: int) -> list[tuple[int, int]]:
+    """Cut n rows into batches; a single last row joins the batch before, since batch norm can't see it alone."""
+    starts = list(range(0, n, size))
+    if n - starts[-1] == 1 and len(starts) > 1:
+        starts.pop()
+    return list(zip(starts, [*starts[1:], n], strict=True))
+
+
+def _flatten(net: nn.Module) -> list[nn.Parameter]:
+    """Let all weights of a type, and their gradients, share one vector each, and return these vectors.
+
+    The optimiser then has one tensor to update, and there is one to clear, where a small net has dozens.
+    """
+    vectors = []
+    by_type: dict[torch.dtype, list[nn.Parameter]] = {}
+    for weights in net.parameters():
+        if weights.requires_grad:
+            by_type.setdefault(weights.dtype, []).append(weights)
+    for several in by_type.values():
+        vector = torch.cat([weights.detach().reshape(-1) for weights in several])
+        gradient = torch.zeros_like(vector)
+        start = 0
+        for weights in several:
+            here = slice(start, start + weights.numel())
+            weights.data = vector[here].view_as(weights)
+            weights.grad = gradient[here].view_as(weights)
+            start = here.stop
+        shared = nn.Parameter(vector)
+        shared.grad = gradient
+        vectors.append(shared)
+    if not vectors:
+        raise InputError("net has no weights to train")
+    return vectors
+
+
+@contextmanager
+def _own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's random numbers, and give the user's back afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _suitable_threads(net: nn.Module, settings: Settings, device: torch.device) -> Iterator[None]:
+    """Use one thread where steps are so small that sharing them out costs more than it gives."""
+    before = torch.get_num_threads()
+    multiplications = settings.batch_size * sum(weights.numel() for weights in net.parameters())
+    if device.type == "cpu" and multiplications < SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _progress_bar(settings: Settings) -> Iterator[Any]:
+    """Give a function that shows the history so far, where a bar is wanted: by default on a terminal."""
+    wanted = sys.stderr.isatty() if settings.progress is None else settings.progress
+    if not wanted:
+        yield lambda history: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("epoch {task.completed}"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+    )  # fmt: skip
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=console.is_terminal) as bar:
+        task = bar.add_task("", total=settings.epochs)
+
+        def show(history: TrainingHistory) -> None:
+            last = history.epochs[-1]
+            losses = f"train {last['train_loss']:.4f}"
+            if last["validation_loss"] is not None:
+                losses += f"  validation {last['validation_loss']:.4f}  best at {history.best_epoch}"
+            bar.update(task, completed=last["epoch"], description=losses)
+
+        yield show

@@ -1,0 +1,120 @@
+"""Kaplan-Meier for everybody, and classifiers per horizon."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from lifelines import KaplanMeierFitter
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+
+import survscore as ss
+from survscore.models import HorizonClassifiers, KaplanMeier
+
+
+def censored(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    time, end = rng.exponential(np.exp(X[:, 0])), rng.uniform(0, 3, n)
+    return X, ss.Outcomes(np.minimum(time, end).round(2), time.round(2) <= end.round(2), end.round(2))
+
+
+# Kaplan-Meier
+
+
+def test_kaplan_meier_agrees_with_lifelines():
+    _, y = censored(300)
+    model = KaplanMeier().fit(None, y)
+    reference = KaplanMeierFitter().fit(y.time, y.event)
+    times = np.linspace(0, 3, 50)
+    curves = model.predict_curves(range(4), times)
+    assert len(curves) == 4
+    np.testing.assert_allclose(curves.probabilities[2], reference.predict(times), rtol=1e-12)
+
+
+def test_kaplan_meier_thins_its_grid_but_not_its_values():
+    _, y = censored(5000)
+    model = KaplanMeier(n_times=20).fit(None, y)
+    curves = model.predict_curves(y)
+    assert curves.times.size == 20
+    np.testing.assert_array_equal(curves.probabilities[0], model.survival_[np.searchsorted(model.times_, curves.times)])
+    assert curves.probabilities[0, -1] == model.survival_[-1]
+    assert np.abs(np.diff(curves.probabilities[0])).max() < 1.5 / 20
+    few = KaplanMeier().fit(None, y[:30])
+    np.testing.assert_array_equal(few.predict_curves(y).times, few.times_)
+
+
+def test_kaplan_meier_score_and_errors():
+    X, y = censored(200)
+    assert KaplanMeier().fit(X, y).score(X, y) < 0
+    with pytest.raises(ss.InputError, match="no events"):
+        KaplanMeier().fit(None, ss.Outcomes([1, 2], [0, 0]))
+    with pytest.raises(ss.InputError, match="y has length 200, but X has length 199"):
+        KaplanMeier().fit(X[:199], y)
+    with pytest.raises(ss.InputError, match="n_times"):
+        KaplanMeier(0).fit(X, y)
+
+
+# Classifiers per horizon
+
+
+@pytest.mark.parametrize("frame", [np.asarray, lambda X: pd.DataFrame(X, columns=["a", "b"]), pl.DataFrame])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+def test_each_horizon_has_a_classifier_of_those_whose_status_is_known(frame):
+    X, y = censored(500)
+    model = HorizonClassifiers(LogisticRegression(), [0.5, 1.0, 2.0]).fit(frame(X), y)
+    curves = model.predict_curves(frame(X))
+    for j, t in enumerate([0.5, 1.0, 2.0]):
+        known = (y.time > t) | y.event  # the censored at or before t are dropped
+        expected = LogisticRegression().fit(X[known], y.time[known] > t).predict_proba(X)[:, 1]
+        np.testing.assert_allclose(curves.probabilities[:, j], expected, rtol=1e-6)
+
+
+def test_administrative_rows_are_those_with_later_censoring():
+    X, y = censored(500)
+    model = HorizonClassifiers(LogisticRegression(), [1.0], keep="administrative").fit(X, y)
+    kept = y.censoring_time >= 1.0
+    expected = LogisticRegression().fit(X[kept], ~(y.event & (y.time <= 1.0))[kept]).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(model.predict_curves(X).probabilities[:, 0], expected, rtol=1e-6)
+
+
+def test_several_at_once_give_the_same():
+    X, y = censored(300)
+    one = HorizonClassifiers(HistGradientBoostingClassifier(max_iter=5), [0.2, 0.4, 0.8]).fit(X, y)
+    two = clone(one).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(one.predict_curves(X).probabilities, two.predict_curves(X).probabilities)
+
+
+def test_other_times_are_read_between_the_horizons():
+    X, y = censored(300)
+    model = HorizonClassifiers(LogisticRegression(), [0.5, 1.0]).fit(X, y)
+    own = model.predict_curves(X)
+    np.testing.assert_allclose(model.predict_survival_function(X, [0.25, 0.75]), own.at([0.25, 0.75]))
+    with pytest.raises(ss.InputError, match="they end at 2, its grid at 1"):
+        model.predict_curves(X, [2.0])
+
+
+def test_equal_labels_give_a_constant():
+    X = np.arange(6.0)[:, None]
+    y = ss.Outcomes([3, 3, 3, 4, 4, 4], np.ones(6))
+    model = HorizonClassifiers(LogisticRegression(), [1.0, 3.5, 9.0]).fit(X, y)
+    np.testing.assert_array_equal(model.predict_curves(X).probabilities[:, [0, 2]], [[1.0, 0.0]] * 6)
+    assert [fitted is None for fitted in model.estimators_] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("settings", "y", "message"),
+    [
+        ({"keep": "all"}, None, "keep must be one of"),
+        ({"estimator": Perceptron()}, None, "estimator must have predict_proba, which Perceptron has not"),
+        ({"times": [2, 1]}, None, "strictly increasing"),
+        ({}, ss.Outcomes([0.1, 0.2], [0, 0]), "nobody's status is known at 1"),
+        ({}, ss.Outcomes([1.0], [1]), "y has length 1, but X has length 2"),
+        ({"keep": "administrative"}, None, "censoring"),
+    ],
+)
+def test_bad_input_is_refused(settings, y, message):
+    model = HorizonClassifiers(**{"estimator": LogisticRegression(), "times": [1]} | settings)
+    with pytest.raises(ss.InputError, match=message):
+        model.fit(np.zeros((2, 1)), ss.Outcomes([1.0, 2.0], [1, 0]) if y is None else y)

@@ -1,0 +1,126 @@
+"""Columns of arrays and data frames, and what a net gets from them."""
+
+import datetime as dt
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import survscore as ss
+from survscore.models.features import Categories, Features, Numbers, take_rows
+
+FRAME = pd.DataFrame(
+    {
+        "age": [20.0, 30.0, 40.0, 50.0],
+        "auto": [True, False, True, True],
+        "city": ["a", "b", "a", "c"],
+        "method": pd.Categorical([3, 1, 3, 3]),
+    }
+)
+
+
+def test_numbers_are_standardised_and_categories_coded():
+    features = Features.learn(FRAME, missing="error")
+    numbers, codes = features.encode(FRAME)
+    assert (numbers.dtype, codes.dtype) == (np.float32, np.int64)
+    np.testing.assert_allclose(numbers.mean(axis=0), 0, atol=1e-7)
+    np.testing.assert_allclose(numbers.std(axis=0), 1, rtol=1e-6)
+    np.testing.assert_array_equal(codes, [[1, 2], [2, 1], [1, 2], [3, 2]])
+    assert features.n_categories == [3, 2]
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pl.DataFrame, lambda f: pl.from_pandas(f).to_arrow()])
+def test_other_libraries_give_the_same(make):
+    frame = FRAME.assign(method=FRAME["method"].astype(str))
+    features = Features.learn(frame, missing="error")
+    for got, expected in zip(features.encode(make(frame)), features.encode(frame), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_unseen_and_missing_categories_are_unknown():
+    features = Features.learn(FRAME, missing="error")
+    new = FRAME.assign(city=["z", None, "a", "c"])
+    np.testing.assert_array_equal(features.encode(new)[1][:, 0], [0, 0, 1, 3])
+
+
+def test_columns_are_found_by_name():
+    features = Features.learn(FRAME, missing="error")
+    np.testing.assert_array_equal(features.encode(FRAME[FRAME.columns[::-1]])[0], features.encode(FRAME)[0])
+
+
+def test_constant_columns_become_zero():
+    X = np.column_stack([np.full(5, 7.0), np.full(5, 1e9 + 0.1), np.arange(5.0)])
+    numbers, _ = Features.learn(X, missing="error").encode(X)
+    np.testing.assert_array_equal(numbers[:, :2], 0)
+
+
+def test_missing_numbers_get_an_indicator():
+    X = np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0]])
+    features = Features.learn(X, missing="indicator")
+    numbers, _ = features.encode(X)
+    assert features.n_numbers == numbers.shape[1] == 3
+    np.testing.assert_allclose(numbers[:, :2], [[-1, 0], [0, 1], [1, 0]])
+    with pytest.raises(ss.InputError, match="column 1 holds missing values"):  # none were seen there in training
+        features.encode(X[:, ::-1])
+
+
+def test_missing_integers_of_a_frame_count_as_missing():
+    frame = pl.DataFrame({"n": [1, None, 3]})
+    with pytest.raises(ss.InputError, match=r"column 'n' holds missing values \(NaN\): 1 of 3, the first at row 1"):
+        Features.learn(frame, missing="error")
+    assert Features.learn(frame, missing="indicator").columns == [Numbers(2.0, 1.0, indicator=True)]
+
+
+def test_plain_data_and_back():
+    features = Features.learn(FRAME, missing="error")
+    assert Features.from_dict(json.loads(json.dumps(features.to_dict()))) == features
+    assert features.columns[2] == Categories(["a", "b", "c"])
+
+
+def test_rows_of_anything():
+    rows = np.array([2, 0])
+    assert take_rows(FRAME, rows)["age"].tolist() == [40.0, 20.0]
+    assert take_rows(pl.from_pandas(FRAME[["age"]]), rows)["age"].to_list() == [40.0, 20.0]
+    np.testing.assert_array_equal(take_rows([[1], [2], [3]], rows), [[3], [1]])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.array([[1.0], [np.inf]]), r"column 0 holds infinity \(inf\): 1 of 2, the first at row 1"),
+        (np.array([[1.0], [np.nan]]), r"column 0 holds missing values \(NaN\): 1 of 2, the first at row 1"),
+        (FRAME.assign(age=[1, 2, np.nan, 3]), "column 'age' holds missing values"),
+        (pd.DataFrame({"d": [dt.datetime(2020, 1, 1)]}), "column 'd' must hold numbers, booleans, text or categories"),
+        (pd.DataFrame({"a": []}), "0 rows and 1 columns"),
+        (pd.DataFrame({"a": [np.nan, np.nan]}), "missing values"),
+        (np.arange(3.0), "Expected 2D array"),
+        (np.array([[1e300], [-1e308], [1e308]]) * 1.7, "too large"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_bad_columns_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        Features.learn(X, missing="error")
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (FRAME.drop(columns="age"), r"X lacks the columns \['age'\]"),
+        (FRAME.assign(more=1), r"X has the columns \['more'\], which were not there in training"),
+        (FRAME.rename(columns={"age": "Age"}), r"X lacks the columns \['age'\] and has the columns \['Age'\]"),
+        (FRAME.assign(age="old"), "column 'age' held numbers in training, and now text"),
+        (FRAME.assign(city=1), "column 'city' held text or categories in training, and now numbers"),
+        (np.zeros((4, 4)), "X must be a data frame with the columns"),
+    ],
+)
+def test_columns_other_than_in_training_are_refused(X, message):
+    with pytest.raises(ss.InputError, match=message):
+        Features.learn(FRAME, missing="error").encode(X)
+
+
+def test_another_number_of_columns_is_refused():
+    with pytest.raises(ValueError, match="X has 3 features, but training is expecting 2 features as input"):
+        Features.learn(np.eye(2), missing="error").encode(np.eye(3))

@@ -1,0 +1,106 @@
+"""Time grids and labels, against a literal reading of the rules."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import survscore as ss
+from survscore.models.grid import hazard_labels, survival_labels, time_grid
+
+EVENTS = np.array([True, False, True, True])
+TIMES = np.array([1.0, 4.0, 2.0, 8.0])
+follow_up = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=8)
+grids = st.lists(st.integers(1, 12), min_size=1, max_size=6, unique=True).map(sorted)
+
+
+def unpack(rows, grid):
+    time, event = zip(*rows, strict=True)
+    return np.array(time, dtype=float), np.array(event), np.array(grid, dtype=float)
+
+
+@given(follow_up, grids)
+def test_hazard_labels_read_interval_by_interval(rows, grid):
+    time, event, grid = unpack(rows, grid)
+    labels = hazard_labels(time, event, grid)
+    for i in range(time.size):
+        for j in range(grid.size):
+            left, right = (grid[j - 1] if j else -1.0), grid[j]
+            if event[i]:
+                expected = 1 if left < time[i] <= right else -1 if time[i] > right else 0
+            else:  # the event of a censored individual comes after its time, so it survived what ended by then
+                expected = -1 if time[i] >= right else 0
+            assert labels[i, j] == expected
+
+
+@given(follow_up, grids)
+def test_for_the_censoring_distribution_ties_are_turned_round(rows, grid):
+    time, event, grid = unpack(rows, grid)
+    labels = hazard_labels(time, ~event, grid, events_first=False)
+    for i in range(time.size):
+        for j in range(grid.size):
+            left, right = (grid[j - 1] if j else -1.0), grid[j]
+            if event[i]:  # censoring comes at the time of the event, or later
+                expected = -1 if time[i] > right else 0
+            else:
+                expected = 1 if left < time[i] <= right else -1 if time[i] > right else 0
+            assert labels[i, j] == expected
+
+
+@given(follow_up, grids)
+def test_survival_labels_read_time_by_time(rows, grid):
+    time, event, grid = unpack(rows, grid)
+    labels = survival_labels(time, event, grid)
+    for i in range(time.size):
+        for j in range(grid.size):
+            expected = 1 if time[i] > grid[j] else -1 if event[i] else 0
+            assert labels[i, j] == expected
+
+
+def make(times=None, n_times=4, spacing="equidistant", time=TIMES, event=EVENTS):
+    return time_grid(time, event, times=times, n_times=n_times, spacing=spacing)
+
+
+def test_equidistant_grid_ends_with_the_follow_up():
+    np.testing.assert_array_equal(make(), [2.0, 4.0, 6.0, 8.0])
+
+
+def test_explicit_grid_leaves_zero_out():
+    np.testing.assert_array_equal(make(times=[0, 3, 9]), [3.0, 9.0])
+
+
+def test_quantiles_fall_by_equal_steps():
+    rng = np.random.default_rng(0)
+    time = rng.exponential(1.0, 20_000)
+    grid = time_grid(time, np.ones(time.size, dtype=bool), times=None, n_times=10, spacing="quantiles")
+    assert grid.size == 10
+    np.testing.assert_allclose(np.exp(-grid[:9]), np.arange(9, 0, -1) / 10, atol=0.02)
+    assert grid[-1] == time.max()
+
+
+def test_quantiles_of_few_distinct_times_are_fewer():
+    np.testing.assert_array_equal(make(n_times=50, spacing="quantiles"), [1.0, 2.0, 8.0])
+
+
+def test_an_event_at_time_zero_is_in_the_first_interval():
+    labels = hazard_labels(np.array([0.0]), np.array([True]), np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(labels, [[1, 0]])
+    np.testing.assert_array_equal(survival_labels(np.array([0.0]), np.array([True]), np.array([1.0, 2.0])), [[-1, -1]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"times": [3, 9, 12]}, r"times must be within the follow-up, which ends at 8: 1 of 3 are not, the first at"),
+        ({"times": [0]}, "a time after 0"),
+        ({"times": [3, 2]}, "strictly increasing"),
+        ({"times": [-1, 2]}, "zero or larger"),
+        ({"n_times": 0}, "n_times must be a whole number"),
+        ({"n_times": 2.5}, "n_times must be a whole number"),
+        ({"spacing": "log"}, "spacing must be one of"),
+        ({"time": np.zeros(4)}, "all times are 0"),
+    ],
+)
+def test_bad_grids_are_refused(settings, message):
+    with pytest.raises(ss.InputError, match=message):
+        make(**settings)

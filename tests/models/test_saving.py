@@ -1,0 +1,197 @@
+"""Models in files: the same predictions afterwards, and nothing else than that."""
+
+import json
+import pickle
+import struct
+
+import numpy as np
+import pandas as pd
+import pytest
+from torch import nn
+
+import survscore as ss
+from survscore.models import BCESurvival, KaplanMeier, LogisticHazard, load
+
+QUICK = {"n_times": 6, "width": 4, "n_layers": 2, "epochs": 2, "random_state": 0, "device": "cpu"}
+SAMPLE = ss.simulate.SineConstantAcceleratingStudy("simple").sample(300, seed=1)
+X = SAMPLE.covariates.assign(city=np.where(SAMPLE.outcomes.time > 20, "late", "early"))
+Y = SAMPLE.outcomes
+
+
+def plain_net(n_inputs, n_outputs):
+    return nn.Linear(n_inputs, n_outputs)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model.safetensors"
+    LogisticHazard(**QUICK).fit(X, Y).save(path)
+    return path
+
+
+def rewrite(path, change):
+    """Change the JSON of a model file, keeping its weights."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    described = json.loads(header["__metadata__"]["survscore"])
+    change(described)
+    header["__metadata__"]["survscore"] = json.dumps(described)
+    raw = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(raw)) + raw + data[8 + size :])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticHazard(**QUICK),
+        LogisticHazard(**QUICK | {"n_times": 50, "spacing": "quantiles", "between": "constant-hazard"}),
+        LogisticHazard(**QUICK | {"times": [10, 50], "batch_norm": False, "dropout": 0.0}),
+        LogisticHazard(**QUICK | {"n_layers": 0, "random_state": np.random.RandomState(0)}),
+        BCESurvival(**QUICK),
+        KaplanMeier(n_times=10),
+    ],
+    ids=["plain", "quantiles", "explicit times", "linear", "bce", "kaplan-meier"],
+)
+@pytest.mark.parametrize("how", ["module", "class"])
+def test_predictions_are_the_same(tmp_path, model, how):
+    path = tmp_path / "a model.safetensors"
+    model.fit(X, Y).save(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    again = load(path) if how == "module" else type(model).load(path)
+    assert type(again) is type(model)
+    expected, got = model.predict_curves(X), again.predict_curves(X)
+    np.testing.assert_array_equal(got.probabilities, expected.probabilities)
+    np.testing.assert_array_equal(got.times, expected.times)
+    assert got.between == expected.between
+    if hasattr(model, "history_"):
+        pd.testing.assert_frame_equal(again.history_.to_frame(), model.history_.to_frame())
+        assert again.feature_names_in_.tolist() == X.columns.tolist()
+        again.fit(X, Y)  # all parameters came along
+
+
+def test_a_censoring_model_stays_one(tmp_path):
+    path = tmp_path / "g"
+    LogisticHazard(**QUICK).fit_censoring(X, Y).save(path)
+    with pytest.raises(ss.InputError, match="censoring distribution"):
+        load(path).score(X, Y)
+
+
+def test_own_net_needs_its_factory(tmp_path):
+    path = tmp_path / "own"
+    model = LogisticHazard(**QUICK, net=plain_net).fit(X, Y)
+    model.save(path)
+    with pytest.raises(ss.InputError, match="give its factory as net="):
+        load(path)
+    np.testing.assert_array_equal(
+        load(path, net=plain_net).predict_curves(X).probabilities, model.predict_curves(X).probabilities
+    )
+    with pytest.raises(ss.InputError, match="damaged: its contents do not fit together"):
+        load(path, net=lambda a, b: nn.Linear(a, b, bias=False))
+
+
+def test_settings_are_plain_json(saved):
+    data = saved.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    described = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["survscore"])
+    assert described["model"] == "LogisticHazard"
+    assert described["version"] == ss.__version__
+    assert described["params"]["width"] == 4
+
+
+# Files that are not what they should be
+
+
+class Boom:
+    def __reduce__(self):
+        return (pytest.fail, ("code in a file was run",))
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [b"", b"nonsense", pickle.dumps(Boom()), bytes(1000), b"\xff" * 100],
+    ids=["empty", "nonsense", "pickle", "zeros", "ones"],
+)
+def test_foreign_files_are_refused_and_not_run(tmp_path, contents):
+    path = tmp_path / "model"
+    path.write_bytes(contents)
+    with pytest.raises(ss.InputError, match="is no model file, or a damaged one"):
+        load(path)
+
+
+def test_other_safetensors_files_are_refused(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.zeros(3)}, tmp_path / "other")
+    with pytest.raises(ss.InputError, match="was not saved by survscore"):
+        load(tmp_path / "other")
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9, 0.999])
+def test_truncated_files_are_refused(saved, share):
+    data = saved.read_bytes()
+    saved.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(ss.InputError, match="is no model file, or a damaged one"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(model="Pickle"), "holds a 'Pickle', which this version does not know"),
+        (lambda d: d.pop("params"), "its settings can't be read"),
+        (lambda d: d.update(params=[1]), "its settings can't be read"),
+        (lambda d: d["params"].update(width=9), "do not fit together"),
+        (lambda d: d["params"].update(width=10**12), "do not fit together"),
+        (lambda d: d["params"].update(n_layers=10**9), "do not fit together"),
+        (lambda d: d["params"].update(width="wide"), "do not fit together"),
+        (lambda d: d["params"].update(extra=1), "do not fit together"),
+        (lambda d: d["learnt"].update(times=[3, 2, 1]), "do not fit together"),
+        (lambda d: d["learnt"].update(times=[1, 2]), "do not fit together"),
+        (lambda d: d["learnt"].update(target="all"), "do not fit together"),
+        (lambda d: d["learnt"].pop("features"), "do not fit together"),
+        (lambda d: d["learnt"]["features"].update(columns=[]), "do not fit together"),
+        (lambda d: d["learnt"].update(history={"a": 1}), "do not fit together"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(saved, change, message):
+    rewrite(saved, change)
+    with pytest.raises(ss.InputError, match=message):
+        load(saved)
+
+
+def test_weights_that_are_not_numbers_are_refused(tmp_path):
+    model = LogisticHazard(**QUICK).fit(X, Y)
+    model.net_.body[0].weight.data[0, 0] = np.nan
+    model.save(tmp_path / "model")
+    with pytest.raises(ss.InputError, match=r"body\.0\.weight holds numbers that are not finite"):
+        load(tmp_path / "model")
+
+
+def test_another_class_is_refused(saved):
+    with pytest.raises(ss.InputError, match="holds a LogisticHazard, not a BCESurvival"):
+        BCESurvival.load(saved)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load(saved.parent / "absent")
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+    model = load(saved)
+
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("safetensors.numpy.save_file", full)
+    with pytest.raises(OSError, match="no space"):
+        model.save(saved)
+    assert saved.read_bytes() == before
+    assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
+
+
+def test_only_a_fitted_model_is_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    for model in (LogisticHazard(), KaplanMeier()):
+        with pytest.raises(NotFittedError):
+            model.save(tmp_path / "model")

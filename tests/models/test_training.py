@@ -1,0 +1,323 @@
+"""The training loop: schedules, batches, stopping, and what it leaves behind."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import survscore as ss
+from survscore.models import training
+from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.schedule import Schedule
+from survscore.models.training import Examples, Settings, TrainingHistory, evaluate, train
+
+
+def examples(n=100, p=3, m=4, seed=0):
+    rng = np.random.default_rng(seed)
+    encoded = (rng.normal(size=(n, p)).astype(np.float32), np.zeros((n, 0), dtype=np.int64))
+    return Examples.of(encoded, rng.integers(-1, 2, (n, m)).astype(np.int8), torch.device("cpu"))
+
+
+def make_net(p=3, m=4, seed=0, **settings):
+    torch.manual_seed(seed)
+    chosen = {"n_layers": 2, "width": 8, "dropout": 0.1, "batch_norm": True} | settings
+    return TabularNet(p, [], m, lambda a, b: DenseNet(a, b, **chosen))
+
+
+def settings(**changes):
+    chosen = {
+        "schedule": Schedule(), "batch_size": 32, "epochs": 15, "patience": 1, "weight_decay": 0.0, "progress": False,
+    }  # fmt: skip
+    return Settings(**chosen | changes)
+
+
+# Schedules
+
+
+def test_warm_restarts():
+    epochs = list(itertools.islice(Schedule(rate=0.1, cycle_decay=0.5).epochs(10), 7))
+    assert [epoch.cycle for epoch in epochs] == [0, 1, 1, 2, 2, 2, 2]
+    assert [epoch.ends_cycle for epoch in epochs] == [True, False, True, False, False, False, True]
+    assert [epoch.rates[0] for epoch in epochs if epoch.cycle == 0] == [0.1]
+    second = epochs[1].rates + epochs[2].rates
+    for step, rate in enumerate(second):
+        assert rate == pytest.approx(0.05 * (1 + math.cos(math.pi * step / 20)) / 2)
+    assert epochs[3].rates[0] == pytest.approx(0.025)
+
+
+def test_constant_rate_has_a_cycle_per_epoch():
+    epochs = list(itertools.islice(Schedule("constant", 0.3).epochs(2), 3))
+    assert [(e.rates, e.cycle, e.ends_cycle) for e in epochs] == [([0.3, 0.3], cycle, True) for cycle in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Schedule("linear"), "schedule must be one of"),
+        (lambda: Schedule(rate=0), "learning_rate must be positive"),
+        (lambda: Schedule(rate=math.nan), "learning_rate must be positive"),
+        (lambda: Schedule(cycle_epochs=0), "cycle_epochs and cycle_growth"),
+        (lambda: Schedule(cycle_decay=1.5), "cycle_decay must be above 0"),
+        (lambda: settings(batch_size=1), "batch_size must be at least 2"),
+        (lambda: settings(epochs=0), "epochs must be a whole number"),
+        (lambda: settings(patience=0.5), "patience must be a whole number"),
+        (lambda: settings(weight_decay=-1), "weight_decay"),
+    ],
+)
+def test_bad_settings_are_refused(make, message):
+    with pytest.raises(ss.InputError, match=message):
+        make()
+
+
+# Batches
+
+
+@pytest.mark.parametrize("n", [2, 31, 32, 33, 34, 64, 65, 100])
+def test_batches_cover_all_rows_and_never_hold_one_alone(n):
+    batches = training._batches(n, 32)
+    assert [row for start, stop in batches for row in range(start, stop)] == list(range(n))
+    assert min(stop - start for start, stop in batches) >= 2
+    assert max(stop - start for start, stop in batches) <= 33
+
+
+@pytest.mark.parametrize("n", [2, 5, 33, 97])
+def test_any_number_of_rows_trains_with_batch_norm(n):
+    history = train(make_net(), examples(n), None, settings(epochs=2), seed=0)
+    assert len(history.epochs) == 2
+
+
+def test_every_row_is_seen_once_an_epoch():
+    seen = []
+
+    class Spy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(1, 1)
+
+        def forward(self, numbers, codes):
+            if self.training:
+                seen.extend(numbers[:, 0].tolist())
+            return self.layer(numbers)
+
+    n = 70
+    encoded = (np.arange(n, dtype=np.float32)[:, None] / n, np.zeros((n, 0), dtype=np.int64))
+    data = Examples.of(encoded, np.ones((n, 1), dtype=np.int8), torch.device("cpu"))
+    train(Spy(), data, None, settings(epochs=2), seed=0)
+    first, second = seen[:n], seen[n:]
+    assert sorted(first) == sorted(second) == encoded[0][:, 0].tolist()
+    assert first != second
+
+
+# Losses
+
+
+def test_validation_loss_is_a_mean_over_individuals(monkeypatch):
+    net, data = make_net(), examples(101)
+    whole = evaluate(net, data)
+    monkeypatch.setattr(training, "ROWS_PER_EVALUATION", 40)  # batches of 40, 40 and 21
+    assert evaluate(net, data) == pytest.approx(whole, rel=1e-6)
+
+
+def test_a_step_is_what_adam_does():
+    """The flat weights, and gradients cleared by hand, change nothing."""
+    data = examples(64)
+    ours = make_net(dropout=0.0)
+    train(ours, data, None, settings(schedule=Schedule("constant", 0.01), batch_size=64, epochs=3), seed=0)
+    plain = make_net(dropout=0.0)
+    optimiser = torch.optim.Adam(plain.parameters(), lr=0.01, betas=(0.9, 0.99))
+    for _ in range(3):
+        optimiser.zero_grad()
+        data.loss(plain.train(), slice(None)).backward()
+        optimiser.step()
+    for got, expected in zip(ours.state_dict().values(), plain.state_dict().values(), strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_training_loss_falls():
+    history = train(make_net(), examples(500), None, settings(epochs=15), seed=0).to_frame()
+    assert history["train_loss"].iloc[-1] < history["train_loss"].iloc[0]
+    assert history["validation_loss"].isna().all()
+
+
+# Stopping
+
+
+class Scripted:
+    """Validation losses as written down, one per epoch."""
+
+    def __init__(self, losses):
+        self.losses = iter(losses)
+
+    def __call__(self, net, data):
+        return next(self.losses)
+
+
+def weights_by_epoch(monkeypatch, losses, **changes):
+    """Train with scripted validation losses, and return the history, the net, and its weights after each epoch."""
+    net, weights = make_net(), []
+    scripted = Scripted(losses)
+
+    def evaluated(net, data):
+        weights.append({name: tensor.clone() for name, tensor in net.state_dict().items()})
+        return scripted(net, data)
+
+    monkeypatch.setattr(training, "evaluate", evaluated)
+    history = train(net, examples(), examples(seed=1), settings(**changes), seed=0)
+    return history, net, weights
+
+
+def test_stops_at_the_end_of_a_cycle_without_gain_and_restores_the_best(monkeypatch):
+    # cycles: 1 | 2 3 | 4 5 6 7 | 8 ...; the third brings nothing
+    history, net, weights = weights_by_epoch(monkeypatch, [5, 4, 6, 7, 7, 7, 7, 1])
+    assert (len(history.epochs), history.best_epoch, history.stopped) == (7, 2, "no gain")
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(tensor, weights[1][name], rtol=0, atol=0)
+    assert not net.training
+
+
+def test_a_gain_within_a_cycle_lets_training_go_on(monkeypatch):
+    history, *_ = weights_by_epoch(monkeypatch, [5, 6, 4, 7, 3, 7, 7] + [9] * 8)
+    assert (len(history.epochs), history.best_epoch) == (15, 5)
+
+
+def test_patience_counts_cycles(monkeypatch):
+    history, *_ = weights_by_epoch(
+        monkeypatch, [5, 4, 6, 6, 6, 3], schedule=Schedule("constant"), patience=3, epochs=100
+    )
+    assert (len(history.epochs), history.best_epoch) == (5, 2)
+
+
+def test_all_epochs(monkeypatch):
+    history, *_ = weights_by_epoch(monkeypatch, [5, 4, 3], epochs=3)
+    assert (history.best_epoch, history.stopped) == (3, "all epochs")
+
+
+def test_interrupt_keeps_the_best_so_far(monkeypatch):
+    def losses():
+        yield from [5, 4, 6]
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted; the weights of epoch 2 are kept"):
+        history, net, weights = weights_by_epoch(monkeypatch, losses())
+    assert (history.stopped, history.best_epoch, len(history.epochs)) == ("interrupted", 2, 3)
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(tensor, weights[1][name], rtol=0, atol=0)
+
+
+def test_interrupt_before_the_first_epoch_ends_is_passed_on(monkeypatch):
+    def losses():
+        raise KeyboardInterrupt
+        yield
+
+    with pytest.raises(KeyboardInterrupt):
+        weights_by_epoch(monkeypatch, losses())
+
+
+def test_divergence_at_once_is_an_error(monkeypatch):
+    with pytest.raises(ss.InputError, match="diverged in the first epoch: lower learning_rate"):
+        weights_by_epoch(monkeypatch, [math.nan])
+
+
+def test_later_divergence_keeps_the_best(monkeypatch):
+    with pytest.warns(UserWarning, match="diverged in epoch 3; the weights of epoch 1 are kept"):
+        history, *_ = weights_by_epoch(monkeypatch, [5, 6, math.inf])
+    assert history.stopped == "diverged"
+
+
+# What it leaves behind
+
+
+def test_same_seed_same_weights_and_the_users_random_numbers_stay():
+    torch.manual_seed(123)
+    expected = torch.rand(3)
+    results = []
+    for seed in (1, 1, 2):
+        net = make_net()
+        torch.manual_seed(123)
+        train(net, examples(), examples(seed=1), settings(epochs=3), seed=seed)
+        torch.testing.assert_close(torch.rand(3), expected, rtol=0, atol=0)
+        results.append(torch.cat([weights.detach().reshape(-1) for weights in net.parameters()]))
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+
+
+def test_small_steps_take_one_thread_and_give_it_back(monkeypatch):
+    used = []
+    monkeypatch.setattr(training, "evaluate", lambda net, data: used.append(torch.get_num_threads()) or 1.0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        train(make_net(), examples(), examples(), settings(epochs=1), seed=0)
+        monkeypatch.setattr(training, "SMALL_STEP", 0)
+        train(make_net(), examples(), examples(), settings(epochs=1), seed=0)
+        assert (used, torch.get_num_threads()) == ([1, 2], 2)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_progress_is_shown_when_asked_for(capfd):
+    train(make_net(), examples(), examples(), settings(epochs=3, progress=True), seed=0)
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "validation" in shown.err
+    train(make_net(), examples(), examples(), settings(epochs=3, progress=None), seed=0)  # not a terminal
+    assert capfd.readouterr().err == ""
+
+
+def test_frozen_weights_stay_and_a_net_without_weights_is_refused():
+    net = make_net()
+    net.body[0].weight.requires_grad_(False)
+    before = net.body[0].weight.clone()
+    train(net, examples(), None, settings(epochs=1), seed=0)
+    torch.testing.assert_close(net.body[0].weight, before, rtol=0, atol=0)
+    with pytest.raises(ss.InputError, match="no weights"):
+        train(nn.Identity(), examples(), None, settings(), seed=0)
+
+
+def test_history_as_frame_and_plot():
+    history = train(make_net(), examples(), examples(seed=1), settings(epochs=4), seed=0)
+    frame = history.to_frame()
+    assert frame.columns.tolist() == [
+        "epoch", "cycle", "learning_rate", "train_loss", "validation_loss", "seconds",
+    ]  # fmt: skip
+    assert frame["epoch"].tolist() == [1, 2, 3, 4]
+    display = history.plot()
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["training (with dropout)", "validation", "kept"]
+    np.testing.assert_array_equal(display.ax_.lines[1].get_ydata(), frame["validation_loss"])
+    assert TrainingHistory(**history.to_dict()) == history
+
+
+# Nets
+
+
+def test_dense_net_starts_at_the_shares_given():
+    shares = torch.tensor([0.1, 0.5, 0.9])
+    net = DenseNet(2, 3, n_layers=0, width=1, dropout=0.0, batch_norm=False)
+    net.start_at(shares)
+    torch.testing.assert_close(torch.sigmoid(net(torch.zeros(1, 2)))[0], shares)
+
+
+def test_blocks_are_linear_relu_batch_norm_dropout():
+    net = DenseNet(5, 3, n_layers=2, width=8, dropout=0.1, batch_norm=True)
+    kinds = [type(layer).__name__ for layer in net]
+    assert kinds == ["Linear", "ReLU", "BatchNorm1d", "Dropout"] * 2 + ["Linear"]
+
+
+def test_he_normal_weights():
+    torch.manual_seed(0)
+    net = DenseNet(200, 3, n_layers=1, width=400, dropout=0.0, batch_norm=False)
+    assert net[0].weight.std().item() == pytest.approx(math.sqrt(2 / 200), rel=0.02)
+    assert net[0].bias.abs().max() == 0
+
+
+def test_categories_are_embedded():
+    torch.manual_seed(0)
+    net = TabularNet(1, [9, 100], 2, nn.Linear)
+    assert net.body.in_features == 1 + 3 + 10
+    codes = torch.tensor([[0, 0], [9, 100]])
+    assert net(torch.zeros(2, 1), codes).shape == (2, 2)
+    assert net.embeddings[0].weight[0].abs().max() == 0
