@@ -99,6 +99,13 @@ def read_row(row, direct, geometric, lower, weight, start, stop, out):
             out[j] = left ** (1.0 - weight[j]) * right ** weight[j]
 
 
+@compiled
+def read_rows(rows, direct, geometric, lower, weight, out):
+    """Fill every row of `out` with the values of the row at all evaluation times."""
+    for i in range(rows.shape[0]):
+        read_row(rows[i], direct, geometric, lower, weight, 0, lower.size, out[i])
+
+
 @inlined
 def row_losses(loss, epsilon, survival, start, free_stop, stop, out):
     """Fill ``out[start:stop]``: loss of an event-free individual up to `free_stop`, of one with event after it."""

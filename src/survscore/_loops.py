@@ -197,6 +197,23 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
     )
 
 
+def read_into(
+    out: FloatArray, reading: Reading, probabilities: FloatArray, *, compiled: bool | None = None, size: int = 0
+) -> None:
+    """Fill `out` with what a reading makes of rows of probabilities; `size` is that of the whole, if these are few."""
+    if compiled is None:
+        compiled = worth_compiling(max(out.size, size))
+    if not compiled:
+        for rows in row_blocks(*out.shape, compiled=False):
+            out[rows] = reading(probabilities[rows])
+        return
+    from survscore import _kernels
+
+    how = plain(reading)
+    blocks = row_blocks(*out.shape, compiled=True)
+    each(lambda rows: _kernels.read_rows(probabilities[rows], *how, out[rows]), blocks, threads=True)
+
+
 def sort(values: NDArray[np.float64], *, compiled: bool | None = None) -> NDArray[np.float64]:
     """Return finite values in increasing order."""
     if not _compile_vector(values.size, compiled):

@@ -37,7 +37,7 @@ def test_without_covariates_logistic_hazard_is_the_discrete_kaplan_meier_estimat
 STUDY = SineConstantAcceleratingStudy("simple")
 
 
-# The reference run of the authors: (Logistic-Hazard, BCE); theirs had another beta, and trained on until nothing was gained
+# The reference run of the authors, (Logistic-Hazard, BCE): with another beta, and trained until nothing was gained
 REFERENCE = {
     ("brier", "uncensored"): (0.1184, 0.2087),
     ("brier", "kaplan-meier"): (0.1175, 0.1095),

@@ -289,35 +289,3 @@ def test_history_as_frame_and_plot():
     assert labels == ["training (with dropout)", "validation", "kept"]
     np.testing.assert_array_equal(display.ax_.lines[1].get_ydata(), frame["validation_loss"])
     assert TrainingHistory(**history.to_dict()) == history
-
-
-# Nets
-
-
-def test_dense_net_starts_at_the_shares_given():
-    shares = torch.tensor([0.1, 0.5, 0.9])
-    net = DenseNet(2, 3, n_layers=0, width=1, dropout=0.0, batch_norm=False)
-    net.start_at(shares)
-    torch.testing.assert_close(torch.sigmoid(net(torch.zeros(1, 2)))[0], shares)
-
-
-def test_blocks_are_linear_relu_batch_norm_dropout():
-    net = DenseNet(5, 3, n_layers=2, width=8, dropout=0.1, batch_norm=True)
-    kinds = [type(layer).__name__ for layer in net]
-    assert kinds == ["Linear", "ReLU", "BatchNorm1d", "Dropout"] * 2 + ["Linear"]
-
-
-def test_he_normal_weights():
-    torch.manual_seed(0)
-    net = DenseNet(200, 3, n_layers=1, width=400, dropout=0.0, batch_norm=False)
-    assert net[0].weight.std().item() == pytest.approx(math.sqrt(2 / 200), rel=0.02)
-    assert net[0].bias.abs().max() == 0
-
-
-def test_categories_are_embedded():
-    torch.manual_seed(0)
-    net = TabularNet(1, [9, 100], 2, nn.Linear)
-    assert net.body.in_features == 1 + 3 + 10
-    codes = torch.tensor([[0, 0], [9, 100]])
-    assert net(torch.zeros(2, 1), codes).shape == (2, 2)
-    assert net.embeddings[0].weight[0].abs().max() == 0

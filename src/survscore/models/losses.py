@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import softplus
 
 
 def binary_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -35,11 +35,11 @@ def binary_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return (softplus(-(labels * logits)) * (labels != 0)).sum() / logits.shape[0]
 
 
-def log_survival_from_hazards(logits: Tensor) -> Tensor:
-    r"""Return :math:`\log S(t_j) = \sum_{k \le j} \log(1 - h_k)` for hazards with these logits."""
-    return -torch.cumsum(softplus(logits), dim=1)
+def survival_from_hazards(logits: Tensor) -> Tensor:
+    r"""Return :math:`S(t_j) = \prod_{k \le j} (1 - h_k)` for hazards with these logits."""
+    return torch.cumprod(torch.sigmoid(-logits), dim=1)
 
 
-def log_survival_from_probabilities(logits: Tensor) -> Tensor:
-    r"""Return :math:`\log \pi(\tau_j)` for survival probabilities with these logits."""
-    return logsigmoid(logits)
+def survival_from_probabilities(logits: Tensor) -> Tensor:
+    r"""Return :math:`\pi(\tau_j)` for survival probabilities with these logits."""
+    return torch.sigmoid(logits)

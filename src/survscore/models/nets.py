@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,9 @@ NetFactory = Callable[[int, int], nn.Module]
 
 class DenseNet(nn.Sequential):
     """Blocks of linear layer, ReLU, batch norm and dropout, then a linear layer; He-normal weights.
+
+    Training on a processor takes the compiled way through blocks with batch norm (see `_dense_kernels`), which does the
+    same with other random numbers.
 
     Parameters
     ----------
@@ -36,14 +40,71 @@ class DenseNet(nn.Sequential):
             layers += [nn.BatchNorm1d(width)] if batch_norm else []
             layers += [nn.Dropout(dropout)] if dropout else []
         super().__init__(*layers, _he_normal(nn.Linear(width if n_layers else n_inputs, n_outputs)))
+        self._dropout = dropout
+        self._norms = [layer for layer in self if isinstance(layer, nn.BatchNorm1d)]
+        self._linear = [layer for layer in self if isinstance(layer, nn.Linear)]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs, (n, n_outputs)."""
+        compiled = self.training and self._norms and inputs.device.type == "cpu" and inputs.dtype == torch.float32
+        if not compiled:
+            outputs: Tensor = super().forward(inputs)  # type: ignore[no-untyped-call]
+            return outputs
+        weights: list[Tensor] = []
+        for linear, norm in zip(self._linear, self._norms, strict=False):
+            weights += [linear.weight, linear.bias, norm.weight, norm.bias]
+        hidden: Tensor = _CompiledBlocks.apply(inputs, self._dropout, self._norms, *weights)  # type: ignore[no-untyped-call]
+        last: Tensor = self._linear[-1](hidden)
+        return last
 
     @torch.no_grad()
     def start_at(self, shares: Tensor) -> None:
         """Let the outputs start at the logits of these probabilities, so that training need not find the level."""
-        last = self[-1]
-        if not isinstance(last, nn.Linear):
-            raise TypeError("the last layer is linear")
-        last.bias.copy_(torch.logit(shares))
+        self._linear[-1].bias.copy_(torch.logit(shares))
+
+
+class _CompiledBlocks(torch.autograd.Function):
+    """All blocks of a `DenseNet` as one operation, with the way back written out."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dropout: float, norms: list[nn.BatchNorm1d], *weights: Tensor) -> Tensor:
+        from survscore.models import _dense_kernels
+
+        seeds = torch.randint(0, 2**62, (len(norms),)).tolist()
+        threshold = round(dropout * _dense_kernels.DRAWS)
+        kept = []
+        for k, norm in enumerate(norms):
+            weight, bias, gamma, beta = weights[4 * k : 4 * k + 4]
+            h = torch.addmm(bias, x, weight.t())
+            out, keep, mean, inverse = (torch.empty_like(like) for like in (h, h, gamma, gamma))
+            _dense_kernels.forward(
+                h.numpy(), gamma.detach().numpy(), beta.detach().numpy(),
+                norm.running_mean.numpy(), norm.running_var.numpy(), norm.momentum, norm.eps,  # type: ignore[union-attr]
+                threshold, seeds[k], keep.numpy(), mean.numpy(), inverse.numpy(), out.numpy(),
+            )  # fmt: skip
+            kept.append((x, h, keep, mean, inverse))
+            x = out
+        ctx.kept, ctx.weights = kept, weights
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from survscore.models import _dense_kernels
+
+        gradients: list[Tensor] = []
+        gradient = gradient.clone()  # the kernel writes over it, and autograd may need it elsewhere
+        for k in reversed(range(len(ctx.kept))):
+            x, h, keep, mean, inverse = ctx.kept[k]
+            weight, _, gamma, _ = ctx.weights[4 * k : 4 * k + 4]
+            d_gamma, d_beta, d_bias = (torch.empty_like(mean) for _ in range(3))
+            _dense_kernels.backward(
+                gradient.numpy(), h.numpy(), gamma.detach().numpy(), keep.numpy(), mean.numpy(), inverse.numpy(),
+                d_gamma.numpy(), d_beta.numpy(), d_bias.numpy(),
+            )  # fmt: skip
+            gradients = [gradient.t().mm(x), d_bias, d_gamma, d_beta, *gradients]
+            if k or ctx.needs_input_grad[0]:
+                gradient = gradient.mm(weight)
+        return (gradient if ctx.needs_input_grad[0] else None, None, None, *gradients)
 
 
 class TabularNet(nn.Module):

@@ -13,13 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from survscore import _loops
 from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import BETWEEN, SurvivalCurves
 from survscore.models import saving
 from survscore.models.base import SurvivalModel, as_training_data, check_within
 from survscore.models.features import Features
 from survscore.models.grid import hazard_labels, survival_labels, time_grid
-from survscore.models.losses import log_survival_from_hazards, log_survival_from_probabilities
+from survscore.models.losses import survival_from_hazards, survival_from_probabilities
 from survscore.models.nets import DenseNet, NetFactory, TabularNet
 from survscore.models.schedule import Schedule
 from survscore.models.training import ROWS_PER_EVALUATION, Examples, Settings, TrainingHistory, train
@@ -40,6 +41,7 @@ class _NetworkModel(SurvivalModel):
     history_: TrainingHistory
     target_: str
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
 
     def __init__(
         self,
@@ -100,8 +102,8 @@ class _NetworkModel(SurvivalModel):
 
     @staticmethod
     @abstractmethod
-    def _log_survival(logits: Tensor) -> Tensor:
-        """Return log survival on the grid from the net's outputs."""
+    def _survival(logits: Tensor) -> Tensor:
+        """Return survival on the grid from the net's outputs."""
 
     # Fitting
 
@@ -232,48 +234,28 @@ class _NetworkModel(SurvivalModel):
         """
         check_is_fitted(self)
         encoded = self.features_.encode(X, model=type(self).__name__)
-        if times is None:
-            grid, reading = self.times_, None
-        else:
-            grid = as_times(times)
-            check_within(grid, self.times_)
-            reading = self._reading_matrix(grid)
+        grid = self.times_ if times is None else as_times(times)
+        check_within(grid, self.times_)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
-        self._predict_into(curves, encoded, reading)
+        self._predict_into(curves, grid, encoded)
         return SurvivalCurves(curves, grid, self.between, monotone=self._monotone)
 
     @torch.inference_mode()
     def _predict_into(
         self,
         curves: NDArray[np.float32],
+        grid: NDArray[np.float64],
         encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
-        reading: Tensor | None,
     ) -> None:
         """Fill the rows of `curves`, batch by batch; nothing larger than a batch is made besides."""
         self.net_.eval()
         device = next(iter(self.net_.state_dict().values())).device
+        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.between).reading(grid)
         for start in range(0, len(curves), ROWS_PER_EVALUATION):
             rows = slice(start, start + ROWS_PER_EVALUATION)
             numbers, codes = (torch.from_numpy(part[rows]).to(device) for part in encoded)
-            log_survival = self._log_survival(self.net_(numbers, codes))
-            out = torch.from_numpy(curves[rows])
-            if reading is None:
-                out.copy_(log_survival.exp_())
-            elif self.between == "constant-hazard":
-                out.copy_((log_survival @ reading[1:].to(device)).exp_())
-            else:
-                out.copy_(torch.addmm(reading[0].to(device), log_survival.exp_(), reading[1:].to(device)))
-
-    def _reading_matrix(self, grid: NDArray[np.float64]) -> Tensor:
-        """Return what reads a grid of curves at other times, as a matrix: rows are S(0) and the model's times."""
-        own = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.between)
-        reading = own.reading(grid)
-        columns = np.arange(grid.size)
-        matrix = np.zeros((self.times_.size + 1, grid.size), dtype=np.float32)
-        matrix[reading.lower + 1, columns] = 1.0 - reading.weight
-        right = reading.weight > 0
-        matrix[reading.lower[right] + 2, columns[right]] += reading.weight[right]
-        return torch.from_numpy(matrix)
+            survival = self._survival(self.net_(numbers, codes)).cpu().numpy()
+            _loops.read_into(curves[rows], reading, survival, size=curves.size)
 
     # Files
 
@@ -473,8 +455,8 @@ class LogisticHazard(_NetworkModel):
         return hazard_labels(time, event, self.times_, events_first=self.target_ == EVENT)
 
     @staticmethod
-    def _log_survival(logits: Tensor) -> Tensor:
-        return log_survival_from_hazards(logits)
+    def _survival(logits: Tensor) -> Tensor:
+        return survival_from_hazards(logits)
 
 
 @_with_parameters
@@ -509,8 +491,8 @@ class BCESurvival(_NetworkModel):
         return survival_labels(time, event, self.times_)
 
     @staticmethod
-    def _log_survival(logits: Tensor) -> Tensor:
-        return log_survival_from_probabilities(logits)
+    def _survival(logits: Tensor) -> Tensor:
+        return survival_from_probabilities(logits)
 
 
 def _as_device(name: Any) -> torch.device:

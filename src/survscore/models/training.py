@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Rows in one evaluation of a net without gradients.
-ROWS_PER_EVALUATION = 8192
+ROWS_PER_EVALUATION = 4096
 #: Multiplications in one step below which a second thread costs more than it gives.
 SMALL_STEP = 4_000_000
 WARM_UP_STEPS = 3
