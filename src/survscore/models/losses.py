@@ -32,7 +32,8 @@ def binary_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
     Tensor
         A scalar.
     """
-    return (softplus(-(labels * logits)) * (labels != 0)).sum() / logits.shape[0]
+    labels = labels.to(logits.dtype)
+    return (softplus(-(labels * logits)) * labels.abs()).sum() / logits.shape[0]
 
 
 def survival_from_hazards(logits: Tensor) -> Tensor:

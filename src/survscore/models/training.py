@@ -134,7 +134,7 @@ def train(
     best = _Best(net)
     with _own_random_numbers(seed, device), _suitable_threads(net, settings, device):
         stepper = _Stepper(net, examples, settings)
-        shuffle = torch.Generator(device).manual_seed(seed)
+        shuffle = torch.Generator().manual_seed(seed)  # not the device's: the same order everywhere
         with _progress_bar(settings) as show:
             try:
                 history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, show)
@@ -211,8 +211,12 @@ class _Stepper:
         self.net = net
         self.examples = examples
         self.batches = _batches(len(examples), settings.batch_size)
-        self.weights = _flatten(net)
         on_gpu = examples.numbers.device.type == "cuda"
+        trainable = [weights for weights in net.parameters() if weights.requires_grad]
+        if not trainable:
+            raise InputError("net has no weights to train")
+        # one long vector spares a processor dozens of short calls; in a graph it would add a kernel per gradient
+        self.weights = trainable if on_gpu else _flattened(trainable)
         rate = (
             torch.tensor(settings.schedule.rate, device=examples.numbers.device) if on_gpu else settings.schedule.rate
         )
@@ -226,7 +230,7 @@ class _Stepper:
     def epoch(self, rates: list[float], shuffle: torch.Generator) -> float:
         """Make one step per rate over all examples in a new order, and return the mean loss on the way."""
         self.net.train()
-        order = torch.randperm(len(self.examples), generator=shuffle, device=self.examples.numbers.device)
+        order = torch.randperm(len(self.examples), generator=shuffle).to(self.examples.numbers.device)
         self.total.zero_()
         group = self.optimiser.param_groups[0]
         for (start, stop), rate in zip(self.batches, rates, strict=True):
@@ -239,9 +243,7 @@ class _Stepper:
 
     def _step(self, rows: Tensor) -> None:
         loss = self.examples.loss(self.net, rows)
-        for weights in self.weights:
-            if weights.grad is not None:
-                weights.grad.zero_()
+        self.optimiser.zero_grad(set_to_none=rows.is_cuda)  # flattened gradients must stay where they are
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.total += loss.detach() * rows.shape[0]
@@ -316,16 +318,15 @@ def _batches(n: int, size: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], n], strict=True))
 
 
-def _flatten(net: nn.Module) -> list[nn.Parameter]:
+def _flattened(trainable: list[nn.Parameter]) -> list[nn.Parameter]:
     """Let all weights of a type, and their gradients, share one vector each, and return these vectors.
 
     The optimiser then has one tensor to update, and there is one to clear, where a small net has dozens.
     """
     vectors = []
     by_type: dict[torch.dtype, list[nn.Parameter]] = {}
-    for weights in net.parameters():
-        if weights.requires_grad:
-            by_type.setdefault(weights.dtype, []).append(weights)
+    for weights in trainable:
+        by_type.setdefault(weights.dtype, []).append(weights)
     for several in by_type.values():
         vector = torch.cat([weights.detach().reshape(-1) for weights in several])
         gradient = torch.zeros_like(vector)
@@ -338,8 +339,6 @@ def _flatten(net: nn.Module) -> list[nn.Parameter]:
         shared = nn.Parameter(vector)
         shared.grad = gradient
         vectors.append(shared)
-    if not vectors:
-        raise InputError("net has no weights to train")
     return vectors
 
 

@@ -1,0 +1,78 @@
+"""Training on a GPU: one captured graph per step beside ordinary calls; see README.md.
+
+Needs a CUDA device and survscore with its models: ``PYTHONPATH=src python benchmarks/gpu.py``.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from report import number, table
+from survscore import Outcomes
+from survscore.models import LogisticHazard
+from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.schedule import Schedule
+from survscore.models.training import Examples, Settings, train
+
+CASES = {
+    "10 000 x 36, 4 x 32, 50 outputs": (10_000, 36, 50, {"n_layers": 4, "width": 32}),
+    "100 000 x 40, 6 x 128, 150 outputs": (100_000, 40, 150, {"n_layers": 6, "width": 128}),
+}
+BATCH, EPOCHS = 256, 15
+TURNS = 5  # both in turn, so that the machine's moods meet both
+WANTED = 8  # times, for the small net
+
+
+def main() -> None:
+    """Measure, and check that a model trained there predicts as one trained here."""
+    if not torch.cuda.is_available():
+        raise SystemExit("there is no CUDA device")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
+    rows = []
+    for name, case in CASES.items():
+        turns = [[epoch_seconds(*case, capture=capture) for capture in (True, False)] for _ in range(TURNS)]
+        captured, ordinary = (statistics.median(values) for values in zip(*turns, strict=True))
+        rows.append([name, *(number(1e3 * value) for value in (captured, ordinary)), number(ordinary / captured)])
+    print(table([f"ms per epoch, batch {BATCH}, with validation", "captured", "ordinary", "times as fast"], rows))
+    print(f"\nwanted: {WANTED} times for the small net\n")
+    check_predictions()
+
+
+def epoch_seconds(n: int, p: int, m: int, net: dict[str, Any], *, capture: bool) -> float:
+    """Return the median time of an epoch, the first ones, which warm up, left out."""
+    rng = np.random.default_rng(0)
+    device = torch.device("cuda")
+
+    def draw(rows: int) -> Examples:
+        encoded = rng.normal(size=(rows, p)).astype(np.float32), np.zeros((rows, 0), dtype=np.int64)
+        return Examples.of(encoded, rng.integers(-1, 2, (rows, m)).astype(np.int8), device)
+
+    torch.manual_seed(0)
+    model = TabularNet(p, [], m, lambda a, b: DenseNet(a, b, **net, dropout=0.1, batch_norm=True)).to(device)
+    settings = Settings(Schedule(), BATCH, EPOCHS, EPOCHS, 0.0, progress=False)
+    history = train(model, draw(n), draw(n // 5), replace(settings, capture=capture), seed=0)
+    return statistics.median(epoch["seconds"] for epoch in history.epochs[2:])
+
+
+def check_predictions() -> None:
+    """Print how far models of both devices, and of both ways to step, lie apart; dropout is off."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4_000, 5))
+    y = Outcomes(rng.exponential(np.exp(0.5 * X[:, 0])).clip(0, 5), np.ones(4_000))
+    settings = {"n_times": 20, "dropout": 0.0, "epochs": 7, "random_state": 0}
+    curves = {
+        device: LogisticHazard(**settings, device=device).fit(X, y).predict_curves(X).probabilities
+        for device in ("cuda", "cpu")
+    }
+    again = LogisticHazard(**settings, device="cuda").fit(X, y).predict_curves(X).probabilities
+    print(f"largest difference of predicted survival, twice on the GPU: {np.abs(again - curves['cuda']).max():.1e}")
+    print(f"mean difference, GPU and processor: {np.abs(curves['cpu'] - curves['cuda']).mean():.1e}")
+
+
+if __name__ == "__main__":
+    main()

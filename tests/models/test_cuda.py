@@ -1,0 +1,40 @@
+"""Training on a GPU: the captured step does what ordinary calls do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.schedule import Schedule
+from survscore.models.training import Examples, Settings, train
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+
+def trained(device, *, capture=True, dropout=0.0, n=1000):
+    rng = np.random.default_rng(0)
+    encoded = rng.normal(size=(n, 3)).astype(np.float32), rng.integers(0, 4, (n, 1))
+    examples = Examples.of(encoded, rng.integers(-1, 2, (n, 4)).astype(np.int8), torch.device(device))
+    torch.manual_seed(0)
+    net = TabularNet(3, [3], 4, lambda a, b: DenseNet(a, b, n_layers=2, width=8, dropout=dropout, batch_norm=True))
+    settings = Settings(Schedule(rate=0.003), 64, 3, 1, 0.0, progress=False)
+    history = train(net.to(device), examples, examples, replace(settings, capture=capture), seed=1)
+    return history.to_frame(), torch.cat([weights.detach().cpu().reshape(-1) for weights in net.parameters()])
+
+
+@pytest.mark.parametrize("n", [1000, 1001, 64, 40])
+def test_captured_steps_are_ordinary_steps(n):
+    captured, ordinary = trained("cuda", n=n), trained("cuda", capture=False, n=n)
+    torch.testing.assert_close(captured[1], ordinary[1], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(captured[0]["train_loss"], ordinary[0]["train_loss"], rtol=1e-4)
+
+
+def test_devices_agree():
+    gpu, cpu = trained("cuda"), trained("cpu")
+    np.testing.assert_allclose(gpu[0]["validation_loss"], cpu[0]["validation_loss"], rtol=1e-2)
+
+
+def test_same_seed_same_result_with_dropout():
+    assert torch.equal(trained("cuda", dropout=0.3)[1], trained("cuda", dropout=0.3)[1])
