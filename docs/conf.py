@@ -19,3 +19,14 @@ html_show_sourcelink = False
 html_sidebars = {"**": []}
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
 templates_path = ["_templates"]
+
+
+def _leave_out_routing(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every estimator for routing metadata; its text refers to its own pages."""
+    routing = name.startswith("set_") and name.endswith("_request")
+    return True if routing or name == "get_metadata_routing" else None
+
+
+def setup(app):
+    """Connect the above."""
+    app.connect("autodoc-skip-member", _leave_out_routing)

@@ -198,3 +198,16 @@ def test_step_functions_that_are_none():
         ss.SurvivalCurves.from_step_functions([1, 2])
     with pytest.raises(ss.InputError, match="empty"):
         ss.SurvivalCurves.from_step_functions([])
+
+
+@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_reading_agrees_with_numpy(between, dtype):
+    rng = np.random.default_rng(0)
+    grid = np.sort(rng.uniform(1, 100, 20))
+    curves = ss.SurvivalCurves(np.cumprod(rng.random((300, 20)) ** 0.1, axis=1).astype(dtype), grid, between)
+    for times in (np.linspace(0, 100, 77), grid[3:9]):
+        plain, fast = np.empty((300, times.size), dtype), np.empty((300, times.size), dtype)
+        for out, compiled in ((plain, False), (fast, True)):
+            _loops.read_into(out, curves.reading(times), curves.probabilities, compiled=compiled)
+        np.testing.assert_allclose(fast, plain, rtol=1e-6 if dtype == np.float32 else 1e-13)

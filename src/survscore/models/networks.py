@@ -446,8 +446,8 @@ class LogisticHazard(_NetworkModel):
         >>> sample = ss.simulate.ConstantHazardStudy().sample(2000, seed=1)
         >>> censoring = ss.models.LogisticHazard(n_times=10, epochs=3, random_state=0)
         >>> censoring = censoring.fit_censoring(sample.covariates, sample.outcomes)
-        >>> ss.IPCW(censoring.predict_curves(sample.covariates), max_weight=100)
-        IPCW(individual censoring curves, max_weight=100)
+        >>> print(ss.IPCW(censoring.predict_curves(sample.covariates), max_weight=100))
+        ipcw (individual censoring curves, max_weight=100)
         """
         return self._fit(X, y, validation, CENSORING)
 
