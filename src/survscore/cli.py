@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +23,25 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
-              help="Folder for the figure, the scores and the settings.")  # fmt: skip
-@click.option("--n", type=click.IntRange(min=100), default=20_000, show_default=True, help="Individuals to simulate.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the simulation.")
-def demo(out: Path, n: int, seed: int) -> None:
-    """Show on simulated data which of two predictions each score prefers.
+              help="Folder for the figures, the scores and the settings.")  # fmt: skip
+@click.option("--size", type=click.Choice(["demo", "quick"]), default="demo", show_default=True,
+              help="How many individuals, and how long to train: half a minute, or a few seconds.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
+def demo(out: Path, size: str, seed: int) -> None:
+    """Show on simulated data which of two methods each score prefers.
 
-    One prediction is the true survival. The other leaks: it falls to zero around everybody's censoring time, as
-    classifiers do that drop the censored. The uncensored score, which needs data nobody has, says which is better.
+    Simulates the paper's study with simple censoring, fits a Logistic-Hazard net, a BCE net (classifiers that drop the
+    censored) and a model of the censoring, and scores both methods under every weighting. The uncensored score, which
+    needs data nobody has, says which is better.
     """
     from survscore.experiments import demo as study
+    from survscore.experiments.studies import DEMO_SIZE, SIZES
 
-    result = study.run(n=n, seed=seed)
+    check_folder(out)
+    with _progress(total=None) as show:
+        result = study.run(size={"demo": DEMO_SIZE, **SIZES}[size], seed=seed, report=lambda what: show(0, 0, what))
     paths = result.save(out)
-    summary = result.summary()
-    _print_demo(summary, n)
+    _print_demo(result.summary(), result.settings["size"]["test"])
     click.echo("\nWritten: " + ", ".join(str(path) for path in paths))
 
 
@@ -43,30 +50,125 @@ def _print_demo(summary: Any, n: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    hazard, bce = "Logistic-Hazard", "BCE"
     truth = dict(zip(*(summary.loc[summary.weighting == "uncensored", c] for c in ("loss", "prefers")), strict=True))
     console = Console()
+    fooled = []
     for loss, title in (("brier", "Integrated Brier score"), ("log", "Integrated logarithmic loss")):
-        rows = summary[summary.loss == loss]
         table = Table(title=f"{title} of {n} simulated individuals (lower is better)", title_justify="left")
         table.add_column("weighting")
-        for column in ("honest", "leaking", "prefers"):
-            table.add_column(column, justify="right" if column != "prefers" else "left")
-        for row in rows.itertuples():
-            verdict = "" if row.prefers == truth[loss] else "  [bold red]wrong[/]"
-            table.add_row(escape(row.weighting), f"{row.honest:.4f}", f"{row.leaking:.4f}", row.prefers + verdict)
+        for column in (hazard, bce, "difference [95 % interval]"):
+            table.add_column(column, justify="right")
+        table.add_column("prefers")
+        for row in summary[summary.loss == loss].to_dict("records"):
+            verdict = row["prefers"] or "neither"
+            if truth[loss] and verdict not in (truth[loss], "neither"):
+                verdict += "  [bold red]wrong[/]"
+                fooled.append(row["weighting"])
+            table.add_row(
+                escape(row["weighting"]),
+                *(f"{row[model]:.4f} ± {1.96 * row[f'{model} se']:.4f}" for model in (hazard, bce)),
+                escape(f"{row['difference']:+.4f} [{row['lower']:+.4f}, {row['upper']:+.4f}]"),
+                verdict,
+            )
         console.print(table)
-    fooled = sorted(set(summary.loc[summary.prefers != summary.loss.map(truth), "weighting"]))
     console.print(
-        f"The uncensored score, which real data do not allow, prefers the {truth['brier']} prediction. "
-        + (f"Fooled: {escape('; '.join(fooled))}." if fooled else "No score was fooled.")
+        f"The uncensored score, which real data do not allow, prefers {truth['brier'] or 'neither'}. "
+        + (f"Fooled: {escape('; '.join(dict.fromkeys(fooled)))}." if fooled else "No score was fooled.")
     )
+
+
+@cli.command()
+@click.argument("figure", type=click.Choice(["figure-2", "figure-3", "figure-4", "figure-5", "all"]))
+@click.option("--size", type=click.Choice(["paper", "quick"]), default="paper", show_default=True,
+              help="As many individuals as in the paper, or few, barely trained: to see that it works.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
+@click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True,
+              help="How often to repeat the study, with new data and nets.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), default=None,
+              help="Replicates to compute at once; by default as many as there are cores.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction", show_default=True,
+              help="Folder for figures, numbers and claims. Replicates that are there are kept.")  # fmt: skip
+def reproduce(figure: str, size: str, seed: int, replicates: int, jobs: int | None, out: Path) -> None:
+    """Reproduce a figure of the paper, and check what the paper says about it.
+
+    Each figure is written as PNG and SVG, with every plotted number, the settings, and a table of claims: what the
+    paper states, whether it holds in this run, and by how much. An interrupted run goes on where it stopped.
+    """
+    from survscore._loops import n_cores
+    from survscore.experiments.figures import FIGURES
+    from survscore.experiments.reproduce import Run, reproduce
+    from survscore.experiments.studies import SIZES
+
+    check_folder(out)
+    names = list(FIGURES) if figure == "all" else [figure]
+    run = Run(SIZES[size], seed, replicates, out, n_jobs=jobs or n_cores())
+    with _progress(total=replicates) as show:
+        results = reproduce(names, run, show)
+    for name, result in results.items():
+        _print_claims(name, result.claims, replicates)
+        click.echo(f"Written to {result.folder}\n")
+
+
+def _print_claims(name: str, claims: Any, replicates: int) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    losses = list(dict.fromkeys(claims.loss))
+    how = "holds" if replicates == 1 else f"held in, of {replicates} replicates"
+    table = Table(title=f"What the paper says about {name}: {how}, margin and 95 % interval", title_justify="left")
+    table.add_column("claim")
+    for loss in losses:
+        table.add_column({"brier": "Brier score", "log": "log loss"}.get(loss, ""))
+    for claim, rows in claims.groupby("claim", sort=False):
+        by_loss = rows.set_index("loss")
+        table.add_row(escape(claim), *(_answer(by_loss.loc[loss]) for loss in losses))
+    Console().print(table)
+
+
+def _answer(row: Any) -> str:
+    from rich.markup import escape
+
+    if not row["replicates"]:
+        return "[dim]not checked: needs figure-4 in the same folder[/]"
+    held = round(row["share"] * row["replicates"])
+    style = "green" if row["holds"] else "yellow" if held else "bold red"
+    answer = ("yes" if held else "no") if row["replicates"] == 1 else str(held)
+    interval = f" [{row['lower']:+.3f}, {row['upper']:+.3f}]" if row["lower"] == row["lower"] else ""
+    margin = escape(f"{row['margin']:+.3f}{interval}")
+    return f"[{style}]{answer}[/] {margin}"
+
+
+def check_folder(folder: Path) -> None:
+    """Find out now whether results can be written there, not when they are ready."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+@contextmanager
+def _progress(total: int | None) -> Iterator[Callable[[int, int, str], None]]:
+    """Give a function (done, total, what is being done) that shows a bar on a terminal, and does nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, what: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    if total is not None:
+        columns[1:1] = [BarColumn(), MofNCompleteColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done, total, what: bar.update(task, completed=done, total=total or None, description=what)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     try:
         cli.main(args=arguments, prog_name="survscore", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("survscore: interrupted", err=True)
         sys.exit(130)
     except click.exceptions.NoArgsIsHelpError as error:  # no command: the help is the answer

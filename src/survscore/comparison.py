@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore import _loops
-from survscore._validation import InputError, as_times
+from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import SurvivalCurves
 from survscore.inference import Groups, limits, normal_quantile, shared_curve, simultaneous_quantile, two_sided_p
 from survscore.influence import Influence, ScoredModel
@@ -184,6 +184,11 @@ class Comparison:
     loss: str
     level: float
     _under: tuple[Under, ...]
+
+    def against(self, reference: str) -> Comparison:
+        """Return the same comparison with another model as reference; nothing is computed anew."""
+        check_choice("reference", reference, self.models)
+        return replace(self, reference=reference)
 
     @property
     def weightings(self) -> list[str]:

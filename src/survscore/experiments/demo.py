@@ -1,118 +1,92 @@
-"""The point of the library in one small study: which of two predictions each score prefers."""
+"""The point of the library in one study: which of two methods each score prefers, and which of them is right."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from survscore._files import written_whole
 from survscore._version import __version__
-from survscore.curves import SurvivalCurves
-from survscore.results import ScoreCurve
-from survscore.scores import score_all
-from survscore.simulate import ConstantHazardStudy, Sample
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+from survscore.experiments import studies as s
+from survscore.experiments.figures import FIGURES
+from survscore.inference import limits
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HONEST, LEAKING = "honest", "leaking"
-LOSSES = ("brier", "log")
-TIMES = np.linspace(0.0, 95.0, 96)
-#: How well the leaking prediction knows the censoring times: standard deviation of its error, and how sharply it falls.
-LEAK_ERROR, LEAK_WIDTH = 3.0, 2.0
+FIGURE = FIGURES["figure-5"]
+LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """All score curves of the demonstration, by model."""
+    """One replicate of the study with simple censoring, and how it was made."""
 
-    curves: dict[str, list[ScoreCurve]]
+    table: pd.DataFrame
     settings: dict[str, Any]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return every number, long: model, loss, weighting, time, score, n_effective."""
-        import pandas as pd
-
-        return pd.concat(
-            [curve.to_frame().assign(model=model) for model, several in self.curves.items() for curve in several],
-            ignore_index=True,
-        )[["model", "loss", "weighting", "time", "score", "n_effective"]]
-
     def summary(self) -> pd.DataFrame:
-        """Return the integrated scores: one row per loss and weighting, one column per model, and the preferred one."""
+        """Return the integrated scores of both methods: one row per loss and weighting.
+
+        Columns: loss, weighting, one for each method and one for its standard error, their difference with limits, and
+        the preferred one; none, where the interval of the difference holds 0.
+        """
         import pandas as pd
 
         rows = []
-        for honest, leaking in zip(self.curves[HONEST], self.curves[LEAKING], strict=True):
-            scores = {HONEST: honest.integrated().value, LEAKING: leaking.integrated().value}
-            preferred = min(scores, key=lambda model: scores[model])
-            rows.append({"loss": honest.loss, "weighting": honest.weighting, **scores, "prefers": preferred})
+        for loss in s.LOSSES:
+            for weighting in FIGURE.panels:
+                part = self.table[(self.table.loss == loss) & (self.table.weighting == weighting)]
+                whole = part[part.kind == s.INTEGRATED].set_index("model")
+                chosen = (part.kind == s.DIFFERENCE) & (part.model == s.BCE) & (part.reference == s.HAZARD)
+                difference = part[chosen].iloc[0]
+                lower, upper = limits(difference.value, difference.se, LEVEL)
+                row = {"loss": loss, "weighting": weighting}
+                for model in (s.HAZARD, s.BCE):
+                    row |= {model: whole.value[model], f"{model} se": whole.se[model]}
+                preferred = s.HAZARD if lower > 0 else s.BCE if upper < 0 else ""
+                rows.append(
+                    row | {"difference": difference.value, "lower": lower, "upper": upper, "prefers": preferred}
+                )
         return pd.DataFrame(rows)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write the figure, every number and the settings into `folder`; each file whole or not at all."""
-        from survscore.plots import draw_comparison
+        """Write the figures, every number and the settings into `folder`; each file whole or not at all."""
+        from survscore.plots import pyplot
 
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / name for name in ("demo.png", "scores.csv", "settings.json")]
-        figure = draw_comparison(
-            {model: [c for c in curves if c.loss == "brier"] for model, curves in self.curves.items()},
-            title="Brier scores of an honest and a leaking prediction, by weighting",
-        )
-        with written_whole(paths[0]) as path:
-            figure.savefig(path, dpi=120)
-        with written_whole(paths[1]) as path:
-            self.to_frame().to_csv(path, index=False)
-        with written_whole(paths[2]) as path:
-            path.write_text(json.dumps(self.settings, indent=2) + "\n")
-        return paths
+        numbers = FIGURE.numbers([self.table])
+        figures = {loss: FIGURE.draw(numbers, loss) for loss in s.LOSSES}
+        writers: dict[str, Callable[[Path], Any]] = {
+            "demo.png": lambda path: figures["brier"].savefig(path, dpi=120),
+            "demo-log.png": lambda path: figures["log"].savefig(path, dpi=120),
+            "scores.csv": lambda path: numbers.to_csv(path, index=False),
+            "summary.csv": lambda path: self.summary().to_csv(path, index=False),
+            "settings.json": lambda path: path.write_text(json.dumps(self.settings, indent=2) + "\n"),
+        }
+        for name, write in writers.items():
+            with written_whole(folder / name) as path:
+                write(path)
+        for figure in figures.values():
+            pyplot().close(figure)
+        return [folder / name for name in writers]
 
 
-def run(*, n: int = 20_000, seed: int = 1) -> Demo:
-    """Simulate administratively censored data and score an honest and a leaking prediction under every weighting.
+def run(*, size: s.Size = s.DEMO_SIZE, seed: int = 1, report: s.Report = lambda what: None) -> Demo:
+    """Simulate administratively censored data, fit both methods of the paper and a censoring model, and score.
 
-    The honest prediction is the true survival. The leaking one is what a classifier learns that drops the censored
-    and can guess the censoring time from the covariates: the true survival up to about :math:`C^*`, then zero.
+    Parameters
+    ----------
+    size : Size
+        How many individuals, and how long to train.
+    seed : int
+        The same seed gives the same numbers.
+    report : callable
+        Is told what is being done.
     """
-    sample = ConstantHazardStudy().sample(n, seed)
-    predictions = {HONEST: sample.survival(TIMES), LEAKING: _leaking(sample, seed + 1)}
-    weightings: list[Weighting] = [
-        Administrative(),
-        IPCW(),
-        IPCW("known"),
-        IPCW(_smooth_censoring(sample, seed + 2), max_weight=100),
-    ]
-    curves = {
-        model: [
-            *score_all(sample.uncensored, prediction, losses=LOSSES[:1], weightings=[Uncensored()], times=TIMES),
-            *score_all(sample.outcomes, prediction, losses=LOSSES[:1], weightings=weightings, times=TIMES),
-            *score_all(sample.uncensored, prediction, losses=LOSSES[1:], weightings=[Uncensored()], times=TIMES),
-            *score_all(sample.outcomes, prediction, losses=LOSSES[1:], weightings=weightings, times=TIMES),
-        ]
-        for model, prediction in predictions.items()
-    }
-    settings = {"survscore": __version__, "study": "ConstantHazardStudy", "n": n, "seed": seed, "times": TIMES.tolist()}
-    return Demo(curves, settings)
-
-
-def _falls_at(sample: Sample, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return curves from 1 to 0 around a guess of each individual's censoring time."""
-    end = sample.outcomes.censoring_time
-    if end is None:
-        raise TypeError("a sample's outcomes carry censoring times")
-    guess = end + np.random.default_rng(seed).normal(0.0, LEAK_ERROR, end.size)
-    return np.asarray(0.5 - 0.5 * np.tanh((TIMES - guess[:, None]) / (2.0 * LEAK_WIDTH)))
-
-
-def _leaking(sample: Sample, seed: int) -> SurvivalCurves:
-    return SurvivalCurves(sample.survival(TIMES).probabilities * _falls_at(sample, seed), TIMES)
-
-
-def _smooth_censoring(sample: Sample, seed: int) -> SurvivalCurves:
-    """Return what a censoring model predicts that can tell C* from the covariates, nearly."""
-    return SurvivalCurves(_falls_at(sample, seed), TIMES)
+    table = s.simple(size, s.Seeds.of(seed, 0), report)
+    settings = {"survscore": __version__, "study": "simple", "size": asdict(size), "seed": seed}
+    return Demo(table, settings)

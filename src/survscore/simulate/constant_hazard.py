@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError
 from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,6 @@ class ConstantHazardStudy:
         -------
         Sample
         """
-        import pandas as pd
-
         if n < 1:
             raise InputError(f"n must be at least 1, not {n}")
         rng = np.random.default_rng(seed)
@@ -73,17 +75,28 @@ class ConstantHazardStudy:
         time = np.where(happened, self._grid_time(np.minimum(step, self.n_times)), self.end)
         censoring_time = self.end * (1.0 - rng.random(n))
         observed = happened & (time <= censoring_time)
-        centred = (censoring_time - self.end / 2) / (self.end / np.sqrt(12.0))
         return Sample(
-            covariates=pd.DataFrame({"tells_censoring_time": centred}),
+            covariates=self.covariates_of(censoring_time),
             outcomes=Outcomes(np.where(observed, time, censoring_time), observed, censoring_time),
             uncensored=Outcomes(time, happened, np.full(n, self.end)),
             true_survival=lambda times: np.tile(self.survival(times), (n, 1)),
         )
 
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """The times at which events happen."""
+        return self._grid_time(np.arange(1, self.n_times + 1))
+
+    def covariates_of(self, censoring_time: ArrayLike) -> pd.DataFrame:
+        """Return the covariate of individuals with these censoring times: standardised, increasing with them."""
+        import pandas as pd
+
+        centred = (np.asarray(censoring_time) - self.end / 2) / (self.end / np.sqrt(12.0))
+        return pd.DataFrame({"tells_censoring_time": centred})
+
     def survival(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the survival that all share."""
-        n_passed = np.searchsorted(self._grid_time(np.arange(1, self.n_times + 1)), times, side="right")
+        n_passed = np.searchsorted(self.grid, times, side="right")
         return np.asarray((1.0 - self.hazard) ** n_passed)
 
     def _grid_time(self, step: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,0 +1,170 @@
+"""What the paper says about a figure, as checks that the numbers of a run can fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from survscore.experiments import studies as s
+from survscore.inference import normal_quantile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Tables of one replicate, by study.
+Tables = Mapping[str, "pd.DataFrame"]
+
+
+@dataclass(frozen=True)
+class Margin:
+    """By how much a claim holds in one replicate; below zero it does not. `se` is NaN where unknown."""
+
+    value: float
+    se: float = math.nan
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, the loss it is about, and what decides it.
+
+    Attributes
+    ----------
+    text : str
+        The statement.
+    margin : callable
+        From the tables of a replicate.
+    loss : str
+        ``"brier"``; ``"log"`` for what the paper's discussion expects of the log-likelihood; empty if about neither.
+    studies : tuple of str
+        Whose tables it needs.
+    """
+
+    text: str
+    margin: Callable[[Tables], Margin]
+    studies: tuple[str, ...]
+    loss: str = ""
+
+
+def better(study: str, model: str, than: str, weighting: str, loss: str) -> Claim:
+    """Claim that a model has the lower integrated score; the margin is the difference."""
+
+    def margin(tables: Tables) -> Margin:
+        table = tables[study]
+        rows = table[(table.kind == s.DIFFERENCE) & (table.loss == loss) & (table.weighting == weighting)]
+        for first, second, sign in ((than, model, 1.0), (model, than, -1.0)):
+            found = rows[(rows.model == first) & (rows.reference == second)]
+            if len(found):
+                return Margin(sign * float(found.value.iloc[0]), float(found.se.iloc[0]))
+        raise KeyError(f"no difference between {model} and {than}")
+
+    return Claim(f"{weighting}: {model} is better than {than}", margin, (study,), loss)
+
+
+def closer(study: str, weighting: str, loss: str) -> Claim:
+    """Claim that the BCE method told C* comes closer to the truth's score than the one that is not."""
+
+    def margin(tables: Tables) -> Margin:
+        gaps = [better(study, s.TRUTH, other, weighting, loss).margin(tables) for other in (s.BCE, s.BCE_TOLD)]
+        return Margin(abs(gaps[0].value) - abs(gaps[1].value))
+
+    return Claim(f"{weighting}: {s.BCE_TOLD} is close to the {s.TRUTH}, closer than {s.BCE}", margin, (study,), loss)
+
+
+def worse_with_simple_censoring(loss: str) -> Claim:
+    """Claim that the BCE method is worse, uncensored, where censoring is simple."""
+
+    def margin(tables: Tables) -> Margin:
+        values = []
+        for study in ("simple", "complicated"):
+            table = tables[study]
+            chosen = (table.kind == s.INTEGRATED) & (table.loss == loss) & (table.weighting == s.UNCENSORED)
+            values.append(table[chosen & (table.model == s.BCE)].iloc[0])
+        return Margin(float(values[0].value - values[1].value), math.hypot(values[0].se, values[1].se))
+
+    text = f"{s.UNCENSORED}: {s.BCE} is worse than with complicated censoring"
+    return Claim(text, margin, ("simple", "complicated"), loss)
+
+
+def underestimates() -> Claim:
+    """Claim that the BCE method without knowledge of C* predicts less than the truth everywhere."""
+
+    def margin(tables: Tables) -> Margin:
+        truth, bce = (_survival(tables, model) for model in (s.TRUTH, s.BCE))
+        return Margin(
+            float(np.min(truth[0, :-10] - bce[0, :-10]))
+        )  # up to time 99: the last grid time has no survivors
+
+    return Claim(f"{s.BCE} always underestimates the survival", margin, ("constant-hazard",))
+
+
+def follows_then_falls(tolerance: float = 0.05, transition: float = 5.0) -> list[Claim]:
+    """Claim that the BCE method told C* follows the truth up to C*, and is then zero, `transition` away from it."""
+
+    def deviations(tables: Tables, *, after: bool) -> float:
+        truth, told = (_survival(tables, model) for model in (s.TRUTH, s.BCE_TOLD))
+        ends = np.array(s.SHOWN_CENSORING_TIMES)[:, None]
+        if after:
+            return float(told[ends + transition < s.FINE_TIMES].mean())
+        return float(np.abs(told - truth)[ends - transition > s.FINE_TIMES].mean())
+
+    return [
+        Claim(
+            f"{s.BCE_TOLD} follows the {s.TRUTH} up to C* (mean deviation below {tolerance:g})",
+            lambda tables: Margin(tolerance - deviations(tables, after=False)),
+            ("constant-hazard",),
+        ),
+        Claim(
+            f"{s.BCE_TOLD} falls to zero after C* (mean below {tolerance:g})",
+            lambda tables: Margin(tolerance - deviations(tables, after=True)),
+            ("constant-hazard",),
+        ),
+    ]
+
+
+def _survival(tables: Tables, model: str) -> np.ndarray:
+    table = tables["constant-hazard"]
+    rows = table[(table.kind == s.SURVIVAL) & (table.model == model)]
+    return rows.value.to_numpy().reshape(len(s.SHOWN_CENSORING_TIMES), -1)
+
+
+def check(claims: Sequence[Claim], replicates: Sequence[Tables], level: float = 0.95) -> pd.DataFrame:
+    """Return what became of each claim.
+
+    With one replicate the interval of the margin is about the sampling of test individuals, as far as it is
+    known; with several it is about the mean over replicates.
+
+    Returns
+    -------
+    pandas.DataFrame
+        claim, loss, holds (in every replicate), share, margin, lower, upper, replicates. `holds` is missing where
+        tables that the claim needs are.
+    """
+    import pandas as pd
+
+    rows = []
+    for claim in claims:
+        usable = [tables for tables in replicates if set(claim.studies) <= set(tables)]
+        margins = [claim.margin(tables) for tables in usable]
+        values = np.array([margin.value for margin in margins])
+        row = {"claim": claim.text, "loss": claim.loss, "replicates": len(values)}
+        if len(values) == 0:
+            rows.append(row | {"holds": None, "share": math.nan, "margin": math.nan})
+            continue
+        se = margins[0].se if len(values) == 1 else float(values.std(ddof=1) / math.sqrt(len(values)))
+        half = normal_quantile(level) * se
+        rows.append(
+            row
+            | {
+                "holds": bool((values > 0).all()),
+                "share": float((values > 0).mean()),
+                "margin": float(values.mean()),
+                "lower": float(values.mean() - half),
+                "upper": float(values.mean() + half),
+            }
+        )
+    columns = ["claim", "loss", "holds", "share", "margin", "lower", "upper", "replicates"]
+    return pd.DataFrame(rows).reindex(columns=columns)

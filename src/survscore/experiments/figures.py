@@ -1,0 +1,165 @@
+"""The figures of the paper: which study each shows, what is claimed about it, and how it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from survscore.experiments import claims as c
+from survscore.experiments import studies as s
+from survscore.plots import LOSS_LABELS, pyplot, shade
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+COLOURS = {s.TRUTH: "C0", s.HAZARD: "C2", s.BCE: "C1", s.BCE_TOLD: "C2"}
+#: Share of the replicates between the limits of a band.
+BAND = 0.9
+SCORES_3 = (s.UNCENSORED, s.IPCW_KM, s.IPCW_TRUE, s.ADMINISTRATIVE)
+SCORES_45 = (s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE, s.IPCW_100, s.IPCW_1000)
+ALL_IPCW = (s.IPCW_KM, s.IPCW_TRUE, s.IPCW_100, s.IPCW_1000)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure.
+
+    Attributes
+    ----------
+    name, title : str
+        What it is called.
+    study : str
+        Whose replicates it shows.
+    kind : str
+        Which rows of their tables.
+    panels : tuple
+        What distinguishes the panels, in reading order.
+    losses : tuple of str
+        One drawing for each.
+    claims : tuple of Claim
+        What the paper says about it.
+    """
+
+    name: str
+    title: str
+    study: str
+    kind: str
+    panels: tuple[Any, ...]
+    losses: tuple[str, ...]
+    claims: tuple[c.Claim, ...]
+
+    def numbers(self, replicates: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Return every number that is drawn: of each replicate, and over all of them."""
+        import pandas as pd
+
+        table = pd.concat(
+            [one[one.kind == self.kind].assign(replicate=k) for k, one in enumerate(replicates)], ignore_index=True
+        )
+        return table.drop(columns=[column for column in table if table[column].isna().all()])
+
+    def draw(self, numbers: pd.DataFrame, loss: str) -> Any:
+        """Return a matplotlib figure."""
+        n_columns = 2 if len(self.panels) == 4 else 3
+        n_rows = -(-len(self.panels) // n_columns)
+        figure, axes = pyplot().subplots(
+            n_rows, n_columns, sharex=True, sharey=True, squeeze=False, layout="constrained",
+            figsize=(4.2 * n_columns, 3.4 * n_rows),
+        )  # fmt: skip
+        by = "weighting" if self.kind == s.SCORE else "censoring_time"
+        shown = numbers[numbers.loss == loss] if self.kind == s.SCORE else numbers
+        lines: dict[str, Any] = {}
+        for ax, panel in zip(axes.flat, self.panels, strict=True):
+            for model in dict.fromkeys(shown.model):
+                rows = shown[(shown[by] == panel) & (shown.model == model)]
+                lines[model] = _line(ax, rows, COLOURS[model])
+            if self.kind == s.SCORE:
+                ax.set_title(str(panel), fontsize="medium")
+            else:
+                ax.axvline(panel, color="red", linestyle=":")
+                ax.set_title(f"C* = {panel:g}", fontsize="medium")
+            ax.set(xlabel="time", ylabel=LOSS_LABELS[loss] if self.kind == s.SCORE else "survival")
+            ax.label_outer()
+        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=len(lines))
+        n = numbers.replicate.nunique()
+        how = f", mean and {BAND:.0%} of {n} replicates" if n > 1 else ""
+        figure.suptitle(f"{self.title}{how}")
+        return figure
+
+
+def _line(ax: Axes, rows: pd.DataFrame, colour: str) -> Any:
+    """Draw one model: the mean over replicates with a band over them, or one replicate with confidence intervals."""
+    by_time = rows.groupby("time").value
+    mean = by_time.mean()
+    (line,) = ax.plot(mean.index, mean, color=colour)
+    if rows.replicate.nunique() > 1:
+        limits = by_time.quantile((1 - BAND) / 2), by_time.quantile((1 + BAND) / 2)
+        shade(ax, line, mean.index, *limits)
+    elif "se" in rows:
+        half = 1.96 * rows.se.to_numpy()
+        shade(ax, line, rows.time, rows.value - half, rows.value + half)
+    return line
+
+
+def _for_losses(make: Callable[[str], list[c.Claim]]) -> tuple[c.Claim, ...]:
+    return tuple(claim for loss in s.LOSSES for claim in make(loss))
+
+
+def _claims_3(loss: str) -> list[c.Claim]:
+    study = "constant-hazard"
+    return [
+        c.better(study, s.TRUTH, s.BCE, s.UNCENSORED, loss),
+        c.better(study, s.TRUTH, s.BCE_TOLD, s.UNCENSORED, loss),
+        c.better(study, s.BCE_TOLD, s.TRUTH, s.IPCW_KM, loss),
+        c.better(study, s.BCE_TOLD, s.BCE, s.IPCW_KM, loss),
+        c.better(study, s.BCE_TOLD, s.TRUTH, s.IPCW_TRUE, loss),
+        c.better(study, s.BCE_TOLD, s.BCE, s.IPCW_TRUE, loss),
+        c.better(study, s.BCE, s.TRUTH, s.IPCW_TRUE, loss),
+        c.better(study, s.TRUTH, s.BCE, s.ADMINISTRATIVE, loss),
+        c.better(study, s.TRUTH, s.BCE_TOLD, s.ADMINISTRATIVE, loss),
+        c.closer(study, s.ADMINISTRATIVE, loss),
+    ]
+
+
+def _claims_4(loss: str) -> list[c.Claim]:
+    study = "complicated"
+    others = [weighting for weighting in SCORES_45 if weighting != s.IPCW_TRUE]
+    return [
+        *(c.better(study, s.TRUTH, s.HAZARD, weighting, loss) for weighting in SCORES_45),
+        *(c.better(study, s.HAZARD, s.BCE, weighting, loss) for weighting in others),
+        c.better(study, s.BCE, s.HAZARD, s.IPCW_TRUE, loss),
+    ]
+
+
+def _claims_5(loss: str) -> list[c.Claim]:
+    study = "simple"
+    return [
+        c.worse_with_simple_censoring(loss),
+        c.better(study, s.HAZARD, s.BCE, s.UNCENSORED, loss),
+        *(c.better(study, s.BCE, s.HAZARD, weighting, loss) for weighting in ALL_IPCW),
+        c.better(study, s.HAZARD, s.BCE, s.ADMINISTRATIVE, loss),
+    ]
+
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "figure-2", "Survival estimates of the BCE method", "constant-hazard", s.SURVIVAL,
+            s.SHOWN_CENSORING_TIMES, ("",), (c.underestimates(), *c.follows_then_falls()),
+        ),
+        Figure(
+            "figure-3", "Constant hazard, uniform censoring", "constant-hazard", s.SCORE,
+            SCORES_3, s.LOSSES, _for_losses(_claims_3),
+        ),
+        Figure(
+            "figure-4", "Complicated administrative censoring", "complicated", s.SCORE,
+            SCORES_45, s.LOSSES, _for_losses(_claims_4),
+        ),
+        Figure(
+            "figure-5", "Simple administrative censoring", "simple", s.SCORE,
+            SCORES_45, s.LOSSES, _for_losses(_claims_5),
+        ),
+    )
+}  # fmt: skip

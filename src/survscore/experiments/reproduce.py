@@ -1,0 +1,215 @@
+"""Running the studies behind figures, in parallel and resumable, and writing what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from survscore._files import written_whole
+from survscore._validation import InputError
+from survscore._version import __version__
+from survscore.experiments.claims import check
+from survscore.experiments.figures import FIGURES, Figure
+from survscore.experiments.studies import COLUMNS, STUDIES, Seeds, Size
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Told how many replicates are done, of how many, and what is being done.
+Progress = Callable[[int, int, str], None]
+PACKAGES = ("numpy", "numba", "pandas", "torch", "scikit-learn", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What decides the numbers: the size, the seed, how many replicates; and where they go."""
+
+    size: Size
+    seed: int
+    n_replicates: int
+    folder: Path
+    n_jobs: int = 1
+
+    def path(self, study: str, replicate: int) -> Path:
+        """Return where a replicate is kept."""
+        return self.folder / "replicates" / f"{study}-{self.size.name}-seed-{self.seed}-{replicate}.parquet"
+
+    def settings(self, study: str, replicate: int) -> dict[str, Any]:
+        """Return what a kept replicate must agree with."""
+        return {
+            "survscore": __version__, "study": study, "size": asdict(self.size), "seed": self.seed,
+            "replicate": replicate,
+        }  # fmt: skip
+
+
+def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, Result]:
+    """Run the studies of some figures, as far as that was not done before, and write these figures.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of figures.
+    run : Run
+        How.
+    progress : callable
+        Is told how far it is.
+
+    Returns
+    -------
+    dict of str to Result
+    """
+    figures = [FIGURES[name] for name in names]
+    studies = list(dict.fromkeys(figure.study for figure in figures))
+    compute(studies, run, progress)
+    tables = {study: load_all(study, run) for study in STUDIES}  # others too, which claims may need
+    return {figure.name: _write(figure, tables, run) for figure in figures}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was written for a figure, and what became of its claims."""
+
+    claims: pd.DataFrame
+    folder: Path
+
+
+# Replicates
+
+
+def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
+    """Compute the replicates that are not there yet; each is kept as soon as it is done."""
+    wanted = [(study, k) for study in studies for k in range(run.n_replicates)]
+    missing = [job for job in wanted if not run.path(*job).exists()]
+    for study, k in wanted:
+        if (study, k) not in missing:
+            load(study, k, run)  # an unreadable leftover is better known now than after hours
+    total, done = len(wanted), len(wanted) - len(missing)
+    if run.n_jobs == 1 or len(missing) == 1:
+        for study, k in missing:
+            _compute_one(study, k, run, partial(_pass_on, progress, done, total, study))
+            done += 1
+        progress(done, total, "")
+        return
+    progress(done, total, "starting")
+    # fresh processes, since a fork of one with torch's and our threads may hang
+    with ProcessPoolExecutor(min(run.n_jobs, len(missing) or 1), get_context("spawn"), _few_threads) as pool:
+        futures = [pool.submit(_compute_one, study, k, run) for study, k in missing]
+        try:
+            for future in as_completed(futures):
+                future.result()
+                done += 1
+                progress(done, total, f"{run.n_jobs} at once")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list((pool._processes or {}).values()):  # those at work would finish their replicate
+                process.terminate()
+            raise
+
+
+def _pass_on(progress: Progress, done: int, total: int, study: str, what: str) -> None:
+    progress(done, total, f"{study}: {what}")
+
+
+def _few_threads() -> None:
+    """Leave the cores to the other processes."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _compute_one(study: str, replicate: int, run: Run, report: Callable[[str], None] = lambda what: None) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = STUDIES[study](run.size, Seeds.of(run.seed, replicate), report)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    described = json.dumps(run.settings(study, replicate))
+    path = run.path(study, replicate)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        pq.write_table(table.replace_schema_metadata({"survscore": described}), temporary)
+
+
+def load(study: str, replicate: int, run: Run) -> pd.DataFrame:
+    """Return a kept replicate, or say why it can't be used."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run.path(study, replicate)
+    remedy = "remove it to have it computed anew, or choose another --out"
+    try:
+        table = pq.read_table(path)
+        described = json.loads((table.schema.metadata or {})[b"survscore"])
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} can't be read ({str(error).splitlines()[0]}): {remedy}") from None
+    if described != run.settings(study, replicate) or table.column_names != COLUMNS:
+        raise InputError(f"{path} was made with other settings or another version: {remedy}")
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def load_all(study: str, run: Run) -> list[pd.DataFrame]:
+    """Return all kept replicates of a study that this run is about, in order; none, if one is missing."""
+    if not all(run.path(study, k).exists() for k in range(run.n_replicates)):
+        return []
+    return [load(study, k, run) for k in range(run.n_replicates)]
+
+
+# Results
+
+
+def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> Result:
+    folder = run.folder / figure.name
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = figure.numbers(tables[figure.study])
+    replicates = [{study: some[k] for study, some in tables.items() if some} for k in range(run.n_replicates)]
+    claims = check(figure.claims, replicates)
+    settings = {
+        "figure": figure.name, "study": figure.study, "size": asdict(run.size), "seed": run.seed,
+        "replicates": run.n_replicates, "versions": {"survscore": __version__, **_versions()},
+    }  # fmt: skip
+    writers: dict[str, Callable[[Path], Any]] = {
+        "numbers.parquet": lambda path: numbers.to_parquet(path, index=False),
+        "numbers.csv": lambda path: numbers.to_csv(path, index=False),
+        "claims.csv": lambda path: claims.to_csv(path, index=False),
+        "settings.json": lambda path: path.write_text(json.dumps(settings, indent=2) + "\n"),
+    }
+    for name, write in writers.items():
+        with written_whole(folder / name) as temporary:
+            write(temporary)
+    for loss in figure.losses:
+        drawn = figure.draw(numbers, loss)
+        for path in _picture_paths(folder, figure.name, loss):
+            with written_whole(path) as temporary:
+                drawn.savefig(temporary, dpi=120)
+        _close(drawn)
+    return Result(claims, folder)
+
+
+def _picture_paths(folder: Path, name: str, loss: str) -> Iterator[Path]:
+    suffix = "-log" if loss == "log" else ""
+    for kind in ("png", "svg"):
+        yield folder / f"{name}{suffix}.{kind}"
+
+
+def _close(drawn: Any) -> None:
+    from survscore.plots import pyplot
+
+    pyplot().close(drawn)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,220 @@
+"""The paper's simulation studies, one replicate at a time: simulate, fit, predict, score.
+
+A replicate is one long table; what figures show and claims check is computed from such tables alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import FloatArray
+from survscore.comparison import compare
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRUTH, HAZARD, BCE, BCE_TOLD = "true survival", "Logistic-Hazard", "BCE", "BCE told C*"
+UNCENSORED, ADMINISTRATIVE = "uncensored", "administrative"
+IPCW_KM, IPCW_TRUE = "IPCW, Kaplan-Meier", "IPCW, true censoring"
+IPCW_100, IPCW_1000 = "IPCW, Logistic-Hazard, weights up to 100", "IPCW, Logistic-Hazard, weights up to 1000"
+LOSSES = ("brier", "log")
+TIMES = np.arange(1.0, 100.0)
+FINE_TIMES = np.arange(1, 1001) / 10.0
+#: Censoring times whose predictions figure 2 shows.
+SHOWN_CENSORING_TIMES = (10.0, 25.0, 40.0, 55.0, 70.0, 90.0)
+
+#: What a table's rows are about.
+SURVIVAL, SCORE, INTEGRATED, DIFFERENCE = "survival", "score", "integrated", "difference"
+COLUMNS = ["kind", "loss", "weighting", "model", "reference", "censoring_time", "time", "value", "se"]
+
+#: Told what is being done; lets a user see that something is.
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a replicate is: individuals, grid times of the nets, epochs at most."""
+
+    name: str
+    training: int
+    validation: int
+    test: int
+    n_times: int = 50
+    epochs: int = 512
+
+
+SIZES = {
+    size.name: size
+    for size in (
+        Size("paper", 10_000, 4_000, 10_000),
+        Size("quick", 1_500, 500, 2_000, n_times=25, epochs=15),
+    )
+}
+DEMO_SIZE = Size("demo", 10_000, 4_000, 10_000, epochs=127)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of one replicate: of the study's coefficients, the three samples, and the nets."""
+
+    study: int
+    training: int
+    validation: int
+    test: int
+    nets: int
+
+    @classmethod
+    def of(cls, seed: int, replicate: int) -> Seeds:
+        """Derive them from the seed of all replicates and the number of this one."""
+        return cls(*(int(part) for part in np.random.SeedSequence((seed, replicate)).generate_state(5) >> 1))
+
+
+def constant_hazard(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
+    """Run the study with one hazard for all: the BCE method with and without a covariate that tells C*."""
+    import pandas as pd
+
+    from survscore.models import BCESurvival
+
+    study = ConstantHazardStudy()
+    report("simulating")
+    training, validation, test = _samples(study, size, seeds)
+    tables: list[pd.DataFrame] = []
+    curves = {TRUTH: test.survival(TIMES)}
+    ends = np.array(SHOWN_CENSORING_TIMES)
+    shown: dict[str, FloatArray] = {TRUTH: np.tile(study.survival(FINE_TIMES), (ends.size, 1))}
+    for name, covariates in ((BCE, _nothing), (BCE_TOLD, _everything)):
+        report(f"fitting {name}")
+        model = BCESurvival(**_net(size, seeds)).fit(
+            covariates(training.covariates), training.outcomes,
+            validation=(covariates(validation.covariates), validation.outcomes),
+        )  # fmt: skip
+        curves[name] = model.predict_curves(covariates(test.covariates), TIMES)
+        chosen = study.covariates_of(ends)
+        shown[name] = model.predict_survival_function(covariates(chosen), FINE_TIMES)
+    report("scoring")
+    for name, survival in shown.items():
+        for end, row in zip(ends, survival, strict=True):
+            tables.append(_rows(SURVIVAL, model=name, censoring_time=end, time=FINE_TIMES, value=row))
+    weightings = {IPCW_KM: IPCW(), IPCW_TRUE: IPCW("known"), ADMINISTRATIVE: Administrative()}
+    tables += _scores(test, curves, weightings, references=(TRUTH, BCE_TOLD))
+    return pd.concat(tables, ignore_index=True)[COLUMNS]
+
+
+def mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
+    """Run the study with hazards from a mixture: both methods and a censoring model, under six scores."""
+    import pandas as pd
+
+    from survscore.models import BCESurvival, LogisticHazard
+
+    study = SineConstantAcceleratingStudy(censoring, seed=seeds.study)
+    report("simulating")
+    training, validation, test = _samples(study, size, seeds)
+    held_out = (validation.covariates, validation.outcomes)
+    curves = {TRUTH: test.survival(TIMES)}
+    for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
+        report(f"fitting {name}")
+        model = kind(**_net(size, seeds)).fit(training.covariates, training.outcomes, validation=held_out)
+        curves[name] = model.predict_curves(test.covariates, TIMES)
+    report("fitting the censoring model")
+    model = LogisticHazard(**_net(size, seeds))
+    model.fit_censoring(training.covariates, training.outcomes, validation=held_out)
+    estimated = model.predict_curves(test.covariates)
+    report("scoring")
+    weightings = {
+        ADMINISTRATIVE: Administrative(),
+        IPCW_KM: IPCW(),
+        IPCW_TRUE: IPCW("known"),
+        IPCW_100: IPCW(estimated, max_weight=100),
+        IPCW_1000: IPCW(estimated, max_weight=1000),
+    }
+    return pd.concat(_scores(test, curves, weightings, references=(TRUTH, HAZARD)), ignore_index=True)[COLUMNS]
+
+
+def simple(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
+    """Run the study with simple censoring."""
+    return mixture("simple", size, seeds, report)
+
+
+def complicated(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
+    """Run the study with complicated censoring."""
+    return mixture("complicated", size, seeds, report)
+
+
+STUDIES: dict[str, Callable[[Size, Seeds, Report], Any]] = {
+    "constant-hazard": constant_hazard,
+    "complicated": complicated,
+    "simple": simple,
+}
+
+
+def _samples(
+    study: ConstantHazardStudy | SineConstantAcceleratingStudy, size: Size, seeds: Seeds
+) -> tuple[Sample, Sample, Sample]:
+    return (
+        study.sample(size.training, seed=seeds.training),
+        study.sample(size.validation, seed=seeds.validation),
+        study.sample(size.test, seed=seeds.test),
+    )
+
+
+def _net(size: Size, seeds: Seeds) -> dict[str, Any]:
+    """Return the settings of all nets: the paper's, which are also the models' defaults."""
+    grid = np.linspace(0.0, 100.0, size.n_times + 1)[1:]
+    return {"times": grid, "epochs": size.epochs, "random_state": seeds.nets, "device": "cpu", "progress": False}
+
+
+def _everything(covariates: pd.DataFrame) -> NDArray[np.float64]:
+    return covariates.to_numpy(dtype=np.float64)
+
+
+def _nothing(covariates: pd.DataFrame) -> NDArray[np.float64]:
+    return np.zeros((len(covariates), 1))
+
+
+def _scores(
+    test: Sample, curves: Mapping[str, SurvivalCurves], weightings: Mapping[str, Weighting], references: tuple[str, ...]
+) -> list[pd.DataFrame]:
+    """Return scores by time and integrated, and integrated differences to each reference, for both losses."""
+    tables = []
+    for loss in LOSSES:
+        tables += _compared(test.uncensored, curves, {UNCENSORED: Uncensored()}, loss, references)
+        tables += _compared(test.outcomes, curves, weightings, loss, references)
+    return tables
+
+
+def _compared(
+    y: Outcomes,
+    curves: Mapping[str, SurvivalCurves],
+    weightings: Mapping[str, Weighting],
+    loss: str,
+    references: tuple[str, ...],
+) -> list[pd.DataFrame]:
+    result = compare(y, curves, weighting=list(weightings.values()), loss=loss, times=TIMES, null=False)
+    labels = dict(zip(dict.fromkeys(result.scores["weighting"]), weightings, strict=True))
+
+    def named(frame: pd.DataFrame, kind: str, value: str) -> pd.DataFrame:
+        frame = frame.rename(columns={value: "value"})
+        return frame.assign(kind=kind, loss=loss, weighting=frame["weighting"].map(labels)).reindex(columns=COLUMNS)
+
+    tables = [named(result.scores, SCORE, "score")]
+    for reference in references:
+        whole = result.against(reference).integrated()
+        if reference == references[0]:
+            tables.append(named(whole.scores, INTEGRATED, "score"))
+        tables.append(named(whole.contrasts, DIFFERENCE, "difference"))
+    return tables
+
+
+def _rows(kind: str, **columns: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({"kind": kind, **columns}).reindex(columns=COLUMNS)

@@ -1,0 +1,176 @@
+"""What scores are expected to be where the truth is known: the paper's expectations, computed instead of sampled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_times, as_vector, check_length
+from survscore.censoring import CensoringDistribution, KnownCensoring
+from survscore.curves import SurvivalCurves
+from survscore.losses import Loss, as_loss
+from survscore.outcomes import Outcomes
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
+
+
+def expected_score(
+    truth: SurvivalCurves,
+    curves: SurvivalCurves,
+    censoring_time: ArrayLike,
+    *,
+    weighting: str | Weighting,
+    loss: str | Loss = "brier",
+    times: ArrayLike,
+) -> NDArray[np.float64]:
+    r"""Return the expectation of a score over event times, with censoring times and predictions fixed.
+
+    With the loss :math:`\ell_1` of those event-free and :math:`\ell_0` of the others,
+
+    - uncensored: the mean of :math:`\ell_0(\pi_i) [1 - S_i(t)] + \ell_1(\pi_i) S_i(t)`;
+    - administrative: the same over those with :math:`C^*_i \ge t`;
+    - IPCW with a G that is the same for all, or known: the mean of
+
+      .. math::
+
+          \ell_0(\pi_i) \int_0^{\min(t, C^*_i)} \frac{f_i(u)}{G(u-)}\,du
+              + \ell_1(\pi_i) \frac{S_i(t)}{G(t)} 1\{C^*_i > t\}
+
+      where :math:`G = 1` for known censoring times. Divided by the sum of the weights, as by default, it is the ratio
+      of two expectations, which a score approaches as individuals get many; divided by n it is exact.
+
+    Parameters
+    ----------
+    truth : SurvivalCurves
+        The true survival. For IPCW, steps on the grid of all possible event times.
+    curves : SurvivalCurves
+        What is predicted, for the same individuals.
+    censoring_time : array_like of shape (n,)
+        :math:`C^*`.
+    weighting : str or Weighting
+        ``"uncensored"``, ``"administrative"``, or `IPCW` with known censoring times, a function, or Kaplan-Meier of
+        given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
+    loss : {"brier", "log"} or Loss
+        What a prediction costs.
+    times : array_like of shape (m,)
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        NaN where nobody is counted.
+
+    Examples
+    --------
+    The true survival is best under the administrative score, but not under IPCW with known censoring times:
+
+    >>> import survscore as ss
+    >>> from survscore.simulate import ConstantHazardStudy, expected_score
+    >>> study = ConstantHazardStudy()
+    >>> sample = study.sample(1000, seed=1)
+    >>> truth, end = sample.survival(study.grid), sample.outcomes.censoring_time
+    >>> falling = ss.SurvivalCurves(truth.probabilities * (end[:, None] > study.grid), study.grid, "step")
+    >>> for weighting in ("administrative", ss.IPCW("known")):
+    ...     honest, leaking = (
+    ...         expected_score(truth, curves, end, weighting=weighting, times=[50])[0] for curves in (truth, falling)
+    ...     )
+    ...     print(f"{honest:.3f} {leaking:.3f}")
+    0.225 0.225
+    0.259 0.189
+    """
+    check_length("curves", len(curves), "truth", len(truth))
+    end = as_vector(censoring_time, "censoring_time", allow_infinite=True)
+    check_length("censoring_time", end.size, "truth", len(truth))
+    wanted, chosen_loss = as_times(times), as_loss(loss)
+    chosen = as_weighting(weighting, Outcomes([0.0], [0]))
+    predicted = np.asarray(curves.at(wanted), dtype=np.float64)
+    free, had_event = _expected_weights(truth, end, chosen, wanted)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lost = free * chosen_loss.of_event_free(predicted) + had_event * chosen_loss.of_event(predicted)
+        divide_by = (free + had_event).sum(axis=0) if chosen.normalize == "weights" else float(len(truth))
+        return np.asarray(lost.sum(axis=0) / divide_by)
+
+
+def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: ArrayLike) -> NDArray[np.float64]:
+    r"""Return :math:`\mathrm{MSE}(t) = \frac1n \sum_i [S_i(t) - \pi_i(t)]^2` (eq:mse).
+
+    The expected uncensored Brier score is this plus `irreducible_error`.
+
+    Parameters
+    ----------
+    truth, curves : SurvivalCurves
+        The true and the predicted survival of the same individuals.
+    times : array_like of shape (m,)
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> truth, guess = (ss.SurvivalCurves([row], [1, 2]) for row in ([0.9, 0.5], [0.8, 0.5]))
+    >>> ss.simulate.mean_squared_error(truth, guess, [1, 2]).round(4)
+    array([0.01, 0.  ])
+    """
+    check_length("curves", len(curves), "truth", len(truth))
+    wanted = as_times(times)
+    return np.asarray(np.mean(np.square(truth.at(wanted) - curves.at(wanted)), axis=0, dtype=np.float64))
+
+
+def irreducible_error(truth: SurvivalCurves, times: ArrayLike) -> NDArray[np.float64]:
+    r"""Return :math:`\frac1n \sum_i S_i(t) [1 - S_i(t)]`: the Brier score that even the truth has.
+
+    Parameters
+    ----------
+    truth : SurvivalCurves
+        The true survival.
+    times : array_like of shape (m,)
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+    """
+    survival = truth.at(as_times(times))
+    return np.asarray(np.mean(survival * (1.0 - survival), axis=0, dtype=np.float64))
+
+
+def _expected_weights(
+    truth: SurvivalCurves, end: NDArray[np.float64], weighting: Weighting, times: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the expected weights, (n, m), of individuals as event-free ones, and as ones who had the event."""
+    survival = np.asarray(truth.at(times), dtype=np.float64)
+    match weighting:
+        case Uncensored():
+            return survival, 1.0 - survival
+        case Administrative():
+            counted = end[:, None] >= times
+            return survival * counted, (1.0 - survival) * counted
+        case IPCW(estimated=False, censoring=CensoringDistribution() as censoring) if censoring.curves is None:
+            return _expected_ipcw(truth, survival, end, weighting, times)
+    raise InputError(
+        f"the expectation under {weighting} is not known: its weights depend on the scored outcomes or rows"
+    )
+
+
+def _expected_ipcw(
+    truth: SurvivalCurves,
+    survival: NDArray[np.float64],
+    end: NDArray[np.float64],
+    weighting: IPCW,
+    times: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if truth.between != "step":
+        raise InputError("truth must be step curves on the grid of the event times, for the expectation under IPCW")
+    grid, censoring = truth.times, weighting.censoring
+    cap = np.inf if weighting.max_weight is None else weighting.max_weight
+    if isinstance(censoring, KnownCensoring):
+        at_events, at_times = np.ones(grid.size), np.ones(times.size)
+    else:
+        at_events = np.minimum(1.0 / censoring.before(Outcomes(grid, np.ones(grid.size))), cap)
+        at_times = np.minimum(1.0 / censoring.at(times), cap)
+    happens = -np.diff(truth.probabilities, axis=1, prepend=1.0)
+    seen = np.concatenate((np.zeros((len(truth), 1)), np.cumsum(happens * at_events, axis=1)), axis=1)
+    last = np.minimum(np.searchsorted(grid, times, side="right"), np.searchsorted(grid, end, side="right")[:, None])
+    return survival * at_times * (end[:, None] > times), np.take_along_axis(seen, last, axis=1)
