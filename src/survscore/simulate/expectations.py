@@ -10,7 +10,7 @@ from survscore.censoring import CensoringDistribution, KnownCensoring
 from survscore.curves import SurvivalCurves
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting, inverse
 
 
 def expected_score(
@@ -168,9 +168,10 @@ def _expected_ipcw(
     if isinstance(censoring, KnownCensoring):
         at_events, at_times = np.ones(grid.size), np.ones(times.size)
     else:
-        at_events = np.minimum(1.0 / censoring.before(Outcomes(grid, np.ones(grid.size))), cap)
-        at_times = np.minimum(1.0 / censoring.at(times), cap)
-    happens = -np.diff(truth.probabilities, axis=1, prepend=1.0)
-    seen = np.concatenate((np.zeros((len(truth), 1)), np.cumsum(happens * at_events, axis=1)), axis=1)
+        at_events = inverse(censoring.before(Outcomes(grid, np.ones(grid.size))), cap)
+        at_times = inverse(censoring.at(times), cap)
+    happens = -np.diff(truth.probabilities.astype(np.float64), axis=1, prepend=1.0)
+    weighted = np.multiply(happens, at_events, out=np.zeros_like(happens), where=happens > 0)
+    seen = np.concatenate((np.zeros((len(truth), 1)), np.cumsum(weighted, axis=1)), axis=1)
     last = np.minimum(np.searchsorted(grid, times, side="right"), np.searchsorted(grid, end, side="right")[:, None])
     return survival * at_times * (end[:, None] > times), np.take_along_axis(seen, last, axis=1)

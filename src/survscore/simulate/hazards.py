@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-ROWS_PER_BLOCK = 2048
+from survscore import _loops
+
+ROWS_PER_BLOCK = 1024
 N_FREQUENCIES = 5
 
 
@@ -116,13 +118,23 @@ class Carrier:
         return np.asarray((covariates.reshape(-1, n_drivers, p) * self.coefficients).sum(axis=2))
 
 
-def survival_blocks(
-    hazard: LogitHazard, u: NDArray[np.float64], grid: NDArray[np.float64]
-) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    r"""Yield rows and their :math:`S(\tau_j) = \prod_{k \le j} [1 - h(\tau_k)]` on the whole grid, block by block."""
-    for start in range(0, len(u), ROWS_PER_BLOCK):
+def for_each_block(
+    hazard: LogitHazard,
+    u: NDArray[np.float64],
+    grid: NDArray[np.float64],
+    use: Callable[[slice, NDArray[np.float64]], None],
+) -> None:
+    r"""Call `use` with rows and their :math:`S(\tau_j) = \prod_{k \le j} [1 - h(\tau_k)]` on the whole grid, by blocks.
+
+    Blocks are shared out among the cores; memory is that of a few of them.
+    """
+
+    def one(start: int) -> None:
         rows = slice(start, min(start + ROWS_PER_BLOCK, len(u)))
-        yield rows, np.exp(-np.cumsum(np.logaddexp(0.0, hazard(u[rows], grid)), axis=1))
+        survives = 1.0 / (1.0 + np.exp(hazard(u[rows], grid)))
+        use(rows, np.cumprod(survives, axis=1, dtype=np.float64))
+
+    _loops.each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True)
 
 
 def first_at_or_below(
@@ -133,6 +145,9 @@ def first_at_or_below(
     That is the length of the grid where it stays above. With uniform levels these are draws of the event time.
     """
     positions = np.empty(len(u), dtype=np.intp)
-    for rows, survival in survival_blocks(hazard, u, grid):
+
+    def count(rows: slice, survival: NDArray[np.float64]) -> None:
         positions[rows] = np.count_nonzero(survival > levels[rows, None], axis=1)
+
+    for_each_block(hazard, u, grid, count)
     return positions

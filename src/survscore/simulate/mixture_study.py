@@ -18,7 +18,7 @@ from survscore.simulate.hazards import (
     LogitHazard,
     SineConstantAccelerating,
     first_at_or_below,
-    survival_blocks,
+    for_each_block,
 )
 
 CENSORINGS = ("simple", "complicated", "independent")
@@ -190,6 +190,9 @@ class SineConstantAcceleratingStudy:
         grid = self.grid[: int(columns.max())]
         survival = np.ones((len(u), times.size))
         after = columns > 0
-        for rows, block in survival_blocks(self.hazard, u, grid):
+
+        def pick(rows: slice, block: NDArray[np.float64]) -> None:
             survival[rows, after] = block[:, columns[after] - 1]
+
+        for_each_block(self.hazard, u, grid, pick)
         return survival

@@ -1,0 +1,152 @@
+"""Expected scores: equal to the mean of scores over many draws, and smallest where the paper says."""
+
+import numpy as np
+import pytest
+
+import survscore as ss
+from survscore.simulate import (
+    ConstantHazardStudy,
+    SineConstantAcceleratingStudy,
+    expected_score,
+    irreducible_error,
+    mean_squared_error,
+)
+
+TIMES = np.array([10.0, 40.0, 80.0])
+STUDY = SineConstantAcceleratingStudy("simple")
+
+
+def problem(n=300):
+    """Individuals with true survival, censoring times, and predictions that are off."""
+    sample = STUDY.sample(n, seed=3)
+    truth = sample.survival(STUDY.grid)
+    off = np.clip(0.05 + 0.9 * truth.probabilities**1.3, 0, 1)
+    return truth, ss.SurvivalCurves(off, STUDY.grid, "step"), sample.outcomes.censoring_time
+
+
+def draw(truth, end, rng):
+    """Draw event times from the truth, and what is observed of them."""
+    level = rng.random(len(truth))
+    position = np.count_nonzero(truth.probabilities > level[:, None], axis=1)
+    happened = position < truth.times.size
+    time = truth.times[np.minimum(position, truth.times.size - 1)]
+    seen = happened & (time <= end)
+    uncensored = ss.Outcomes(np.where(happened, time, 100.0), happened, np.full(len(truth), 100.0))
+    return uncensored, ss.Outcomes(np.where(seen, time, end), seen, end)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("loss", ["brier", "log"])
+@pytest.mark.parametrize(
+    ("weighting", "ratio"),
+    [
+        (ss.Uncensored(), False),
+        (ss.Administrative(), False),
+        (ss.IPCW("known", normalize="n"), False),
+        (ss.IPCW("known"), True),
+        (ss.IPCW(lambda t: 1 - t / 120, normalize="n"), False),
+        (ss.IPCW(lambda t: 1 - t / 120, max_weight=1.5, normalize="n"), False),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_expectation_is_the_mean_over_draws(weighting, ratio, loss):
+    truth, curves, end = problem()
+    rng = np.random.default_rng(1)
+    scores = []
+    for _ in range(400):
+        uncensored, observed = draw(truth, end, rng)
+        y = uncensored if isinstance(weighting, ss.Uncensored) else observed
+        scores.append(ss.score_all(y, curves, losses=[loss], weightings=[weighting], times=TIMES)[0].scores)
+    expected = expected_score(truth, curves, end, weighting=weighting, loss=loss, times=TIMES)
+    error = np.std(scores, axis=0, ddof=1) / 20
+    bias = 2e-3 if ratio else 0.0  # a ratio's mean is not the ratio of the means
+    assert (np.abs(np.mean(scores, axis=0) - expected) < 4 * error + bias).all()
+
+
+def test_uncensored_brier_score_is_mse_plus_what_is_irreducible():
+    truth, curves, end = problem()
+    expected = expected_score(truth, curves, end, weighting="uncensored", times=TIMES)
+    np.testing.assert_allclose(expected, mean_squared_error(truth, curves, TIMES) + irreducible_error(truth, TIMES))
+
+
+def test_known_censoring_agrees_with_the_two_groups_of_the_paper():
+    truth, curves, end = problem()
+    got = expected_score(truth, curves, end, weighting=ss.IPCW("known", normalize="n"), times=TIMES)
+    for j, t in enumerate(TIMES):
+        total = 0.0
+        for i in range(len(truth)):
+            s, pi = truth.at([t])[i, 0], curves.at([t])[i, 0]
+            if end[i] > t:
+                total += pi**2 * (1 - s) + (1 - pi) ** 2 * s
+            else:
+                total += pi**2 * (1 - truth.at([end[i]])[i, 0])
+        assert got[j] == pytest.approx(total / len(truth))
+
+
+@pytest.mark.parametrize("loss", ["brier", "log"])
+@pytest.mark.parametrize(
+    ("weighting", "best"),
+    [
+        ("uncensored", "truth"),
+        ("administrative", "truth"),
+        (ss.IPCW("known", normalize="n"), "falling"),
+        (ss.IPCW("known"), "falling"),
+        (ss.IPCW(max_weight=1, censoring=lambda t: 1 - t / 101), "falling"),
+    ],
+    ids=str,
+)
+def test_minimisers_are_those_of_the_paper(weighting, best, loss):
+    """S for the uncensored and the administrative score; S 1{C* > t} for IPCW with known censoring times."""
+    truth, _, end = problem()
+    s, after = truth.probabilities, end[:, None] <= STUDY.grid
+    candidates = {"truth": s, "falling": np.where(after, 0.0, s)}
+    rng = np.random.default_rng(2)
+    for k in range(6):
+        noise = rng.normal(0, 0.1, s.shape)
+        candidates[f"truth, moved {k}"] = np.clip(s + np.where(after & (k % 2 == 0), 0.0, noise), 0, 1)
+        candidates[f"falling, moved {k}"] = np.clip(
+            np.where(after, 0.0, s) + np.abs(noise) * (k % 2) + noise * 0.1, 0, 1
+        )
+    found = {
+        name: expected_score(
+            truth, ss.SurvivalCurves(values, STUDY.grid, "step", monotone="keep"), end,
+            weighting=weighting, loss=loss, times=TIMES,
+        )
+        for name, values in candidates.items()
+    }  # fmt: skip
+    for name, values in found.items():
+        assert (found[best] <= values + 1e-12).all(), name
+    other = {"truth": "falling", "falling": "truth"}[best]
+    if weighting != "administrative":  # which can't see what is predicted after C*
+        assert (found[best] < found[other] - 1e-3).all()
+
+
+def test_independent_censoring_with_the_right_g_is_unbiased_on_average():
+    """Over draws of C* as well, IPCW with the true G expects what the uncensored score does."""
+    study = ConstantHazardStudy()
+    sample = study.sample(40_000, seed=1)
+    truth = ss.SurvivalCurves(np.tile(study.survival(study.grid), (40_000, 1)).astype(np.float32), study.grid, "step")
+    weighting = ss.IPCW(lambda t: 1 - t / 100, normalize="n")
+    got = expected_score(truth, truth, sample.outcomes.censoring_time, weighting=weighting, times=TIMES[:2])
+    expected = expected_score(truth, truth, sample.outcomes.censoring_time, weighting="uncensored", times=TIMES[:2])
+    np.testing.assert_allclose(got, expected, rtol=0.02)
+
+
+def test_bad_input_is_refused():
+    truth, curves, end = problem(20)
+    good = {"weighting": "administrative", "times": TIMES}
+    with pytest.raises(ss.InputError, match="curves has length 5, but truth has length 20"):
+        expected_score(truth, curves[:5], end, **good)
+    with pytest.raises(ss.InputError, match="censoring_time has length 5"):
+        expected_score(truth, curves, end[:5], **good)
+    for weighting in (ss.IPCW(), ss.IPCW(curves)):
+        with pytest.raises(ss.InputError, match=r"expectation under ipcw .* is not known"):
+            expected_score(truth, curves, end, weighting=weighting, times=TIMES)
+    smooth = ss.SurvivalCurves(truth.probabilities, truth.times)
+    with pytest.raises(ss.InputError, match="truth must be step curves"):
+        expected_score(smooth, curves, end, weighting=ss.IPCW("known"), times=TIMES)
+    with pytest.raises(ss.InputError, match="weighting must be one of"):
+        expected_score(truth, curves, end, weighting="all", times=TIMES)
+    with pytest.raises(ss.InputError, match="curves has length 5"):
+        mean_squared_error(truth, curves[:5], TIMES)
