@@ -22,33 +22,69 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
-def test_demo_shows_which_scores_are_fooled(capsys, tmp_path):
-    code, out, err = run(capsys, "demo", "--n", "4000", "--seed", "5", "--out", str(tmp_path / "new" / "folder"))
-    assert (code, err) == (0, "")
+def test_demo_writes_what_it_shows(capsys, tmp_path):
     folder = tmp_path / "new" / "folder"
-    assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "scores.csv", "settings.json"]
+    code, out, err = run(capsys, "demo", "--size", "quick", "--seed", "5", "--out", str(folder))
+    assert (code, err) == (0, "")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "demo-log.png", "demo.png", "scores.csv", "settings.json", "summary.csv",
+    ]  # fmt: skip
     assert (folder / "demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     settings = json.loads((folder / "settings.json").read_text())
-    assert (settings["n"], settings["seed"]) == (4000, 5)
-    frame = pd.read_csv(folder / "scores.csv")
-    assert set(frame["model"]) == {"honest", "leaking"}
-    mean = frame.groupby(["loss", "weighting", "model"])["score"].mean().unstack()
-    prefers_leaking = mean["leaking"] < mean["honest"]
-    for (_, weighting), fooled in prefers_leaking.items():
-        assert fooled == weighting.startswith("ipcw"), weighting
-    assert out.count("wrong") == prefers_leaking.sum()
+    assert (settings["size"]["name"], settings["seed"]) == ("quick", 5)
+    summary = pd.read_csv(folder / "summary.csv", keep_default_na=False)
+    assert len(summary) == 2 * 6
+    truth = summary[summary.weighting == "uncensored"].set_index("loss").prefers
+    wrong = [
+        row.prefers not in ("", truth[row.loss]) and truth[row.loss] != "" for row in summary.itertuples()
+    ]  # fmt: skip
+    assert out.count("wrong") == sum(wrong)
+    # the preferred method is the one with the lower score, and only where the interval leaves no doubt
+    for row in summary.to_dict("records"):
+        sure = row["lower"] > 0 or row["upper"] < 0
+        lower = "BCE" if row["BCE"] < row["Logistic-Hazard"] else "Logistic-Hazard"
+        assert row["prefers"] == (lower if sure else "")
+    again = tmp_path / "again"
+    assert run(capsys, "demo", "--size", "quick", "--seed", "5", "--out", str(again))[0] == 0
+    assert (folder / "scores.csv").read_bytes() == (again / "scores.csv").read_bytes()
 
 
-def test_demo_is_reproducible(capsys, tmp_path):
-    for name in ("a", "b"):
-        assert run(capsys, "demo", "--n", "500", "--out", str(tmp_path / name))[0] == 0
-    assert (tmp_path / "a" / "scores.csv").read_bytes() == (tmp_path / "b" / "scores.csv").read_bytes()
+def test_reproduce_writes_figures_and_prints_claims(capsys, tmp_path):
+    code, out, err = run(capsys, "reproduce", "all", "--size", "quick", "--jobs", "1", "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    for figure in (2, 3, 4, 5):
+        assert (tmp_path / f"figure-{figure}" / f"figure-{figure}.svg").exists()
+        assert f"What the paper says about figure-{figure}" in out
+    assert "not checked" not in out
+    # alone, and resumed: nothing is computed again, and the claim that needs figure 4 finds it
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "replicates").iterdir()}
+    code, out, err = run(capsys, "reproduce", "figure-5", "--size", "quick", "--out", str(tmp_path))
+    assert code == 0
+    assert "not checked" not in out
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "replicates").iterdir()}
+    (tmp_path / "replicates" / "complicated-quick-seed-1-0.parquet").unlink()
+    assert "not checked" in run(capsys, "reproduce", "figure-5", "--size", "quick", "--out", str(tmp_path))[1]
+
+
+def test_a_corrupt_leftover_is_one_line(capsys, tmp_path):
+    path = tmp_path / "replicates" / "simple-quick-seed-1-0.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"PAR1 half of a file")
+    code, out, err = run(capsys, "reproduce", "figure-5", "--size", "quick", "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "simple-quick-seed-1-0.parquet can't be read" in err
+    assert path.read_bytes() == b"PAR1 half of a file"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", "--n", "5"], "5 is not in the range"),
+        (["demo", "--size", "huge"], "'huge' is not one of"),
+        (["reproduce", "figure-9"], "'figure-9' is not one of"),
+        (["reproduce"], "Missing argument"),
+        (["reproduce", "figure-2", "--size", "tiny"], "'tiny' is not one of"),
+        (["reproduce", "figure-2", "--replicates", "0"], "0 is not in the range"),
         (["demo", "--seed", "x"], "'x' is not a valid integer"),
         (["nonsense"], "No such command 'nonsense'"),
         (["demo", "--unknown"], "No such option"),
@@ -64,7 +100,7 @@ def test_a_mistake_is_one_line_and_code_2(capsys, arguments, message):
 
 def test_a_folder_that_can_not_be_made(capsys, tmp_path):
     (tmp_path / "file").write_text("mine")
-    code, _, err = run(capsys, "demo", "--n", "100", "--out", str(tmp_path / "file" / "below"))
+    code, _, err = run(capsys, "demo", "--out", str(tmp_path / "file" / "below"))
     assert code == 2
     assert err.count("\n") == 1
     assert (tmp_path / "file").read_text() == "mine"
@@ -78,7 +114,7 @@ def test_nothing_half_written(capsys, tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", full_disk)
-    code, _, err = run(capsys, "demo", "--n", "100", "--out", str(tmp_path))
+    code, _, err = run(capsys, "demo", "--size", "quick", "--out", str(tmp_path))
     assert code == 2
     assert "No space left" in err
     assert (tmp_path / "scores.csv").read_text() == "the old one"

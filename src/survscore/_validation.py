@@ -6,6 +6,7 @@ the rule, how many values break it, and the first offender.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -119,6 +120,25 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
         raise InputError(f"{name} must be one of {allowed}, not {value!r}")
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise unless `value` is a whole number, and at least that."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def check_number(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> None:
+    """Raise unless `value` is a finite number that is allowed; `rule` says what is."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or not allowed(value):
+        raise InputError(f"{name} must be {rule}, not {value!r}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless `value` is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False, not {value!r}")
 
 
 def plural(count: int, noun: str) -> str:

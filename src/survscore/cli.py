@@ -175,7 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(f"survscore: {error.format_message()}", err=True)
+        click.echo(f"survscore: {' '.join(error.format_message().split())}", err=True)
         sys.exit(2)
     except (InputError, OSError, ImportError) as error:
         click.echo(f"survscore: {error}", err=True)

@@ -109,7 +109,7 @@ def test_equal_labels_give_a_constant():
         ({"keep": "all"}, None, "keep must be one of"),
         ({"estimator": Perceptron()}, None, "estimator must have predict_proba, which Perceptron has not"),
         ({"times": [2, 1]}, None, "strictly increasing"),
-        ({}, ss.Outcomes([0.1, 0.2], [0, 0]), "nobody's status is known at 1"),
+        ({}, ss.Outcomes([0.1, 0.2], [0, 0]), "times must be before the follow-up ends, at 0.2"),
         ({}, ss.Outcomes([1.0], [1]), "y has length 1, but X has length 2"),
         ({"keep": "administrative"}, None, "censoring"),
     ],

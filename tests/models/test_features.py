@@ -62,15 +62,15 @@ def test_missing_numbers_get_an_indicator():
     numbers, _ = features.encode(X)
     assert features.n_numbers == numbers.shape[1] == 3
     np.testing.assert_allclose(numbers[:, :2], [[-1, 0], [0, 1], [1, 0]])
-    with pytest.raises(ss.InputError, match="column 1 holds missing values"):  # none were seen there in training
-        features.encode(X[:, ::-1])
+    # where training had none, a missing number is put at the mean
+    np.testing.assert_allclose(features.encode(np.array([[2.0, np.nan]]))[0], [[0, 0, 0]])
 
 
 def test_missing_integers_of_a_frame_count_as_missing():
     frame = pl.DataFrame({"n": [1, None, 3]})
     with pytest.raises(ss.InputError, match=r"column 'n' holds missing values \(NaN\): 1 of 3, the first at row 1"):
         Features.learn(frame, missing="error")
-    assert Features.learn(frame, missing="indicator").columns == [Numbers(2.0, 1.0, indicator=True)]
+    assert Features.learn(frame, missing="indicator").columns == [Numbers(2.0, 1.0, missing=True, indicator=True)]
 
 
 def test_plain_data_and_back():
@@ -94,7 +94,10 @@ def test_rows_of_anything():
         (FRAME.assign(age=[1, 2, np.nan, 3]), "column 'age' holds missing values"),
         (pd.DataFrame({"d": [dt.datetime(2020, 1, 1)]}), "column 'd' must hold numbers, booleans, text or categories"),
         (pd.DataFrame({"a": []}), "0 rows and 1 columns"),
-        (pd.DataFrame({"a": [np.nan, np.nan]}), "missing values"),
+        (pd.DataFrame({"a": [np.nan, np.nan]}), "column 'a' holds nothing but missing values"),
+        (pd.DataFrame(np.eye(2), columns=["a", "a"]), r"several columns of the same name: \['a'\]"),
+        (pd.DataFrame(np.eye(2), columns=[1, "1"]), r"several columns of the same name: \['1'\]"),
+        (pd.DataFrame({"a": [1, "b"]}), "column 'a' must hold numbers, booleans, text or categories, not Object"),
         (np.arange(3.0), "Expected 2D array"),
         (np.array([[1e300], [-1e308], [1e308]]) * 1.7, "too large"),
     ],

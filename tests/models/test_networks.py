@@ -2,9 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -12,6 +14,7 @@ from torch import nn
 
 import survscore as ss
 from survscore.models import BCESurvival, LogisticHazard
+from survscore.models.examples import split
 
 BOTH = [LogisticHazard, BCESurvival]
 QUICK = {"n_times": 10, "width": 8, "n_layers": 2, "epochs": 3, "random_state": 0, "device": "cpu"}
@@ -84,7 +87,7 @@ def test_validation_data_decide_instead_of_a_share():
     history = model.history_.to_frame()
     model.net_.eval()
     kept = history["validation_loss"].min()
-    labels = model._labels(test.outcomes.time, test.outcomes.event)
+    labels = model._labels(test.outcomes.time, test.outcomes.event, model.times_, "event")
     encoded = model.features_.encode(test.covariates)
     with torch.inference_mode():
         logits = model.net_(*(torch.from_numpy(part) for part in encoded)).numpy().astype(np.float64)
@@ -93,12 +96,129 @@ def test_validation_data_decide_instead_of_a_share():
 
 
 def test_validation_share_takes_events_and_others_alike():
-    from survscore.models.networks import _split
-
     event = np.arange(1000) < 50
-    rows, held_out = _split(event, 0.2, np.random.RandomState(0))
+    rows, held_out = split(np.arange(1000.0), event, 0.2, np.random.RandomState(0))
     assert (rows.size, held_out.size, event[held_out].sum()) == (800, 200, 10)
     assert set(rows) | set(held_out) == set(range(1000))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_last_follow_up_and_an_event_stay_in_training(seed):
+    time = np.arange(10.0)
+    rows, _ = split(time, time == 3.0, 0.7, np.random.RandomState(seed))
+    assert {3, 9} <= set(rows)
+    model = LogisticHazard(**QUICK | {"random_state": seed}).fit(X, Y)
+    assert model.times_[-1] == Y.time.max()
+
+
+def test_only_what_is_trained_on_is_learnt():
+    """Categories, gaps and constants that training rows don't have must not reach weights that were never trained."""
+    n = 400
+    frame = X[:n].assign(person=[f"p{i}" for i in range(n)], gap=np.where(np.arange(n) == 7, np.nan, 1.0))
+    seeds = (s for s in range(100) if 7 in split(Y.time[:n], Y.event[:n], 0.2, _random(s))[1])
+    model = LogisticHazard(**QUICK | {"missing": "indicator", "random_state": next(seeds)}).fit(frame, Y[:n])
+    levels = model.features_.columns[-2].levels
+    assert len(levels) == n - 80
+    assert "p7" not in levels
+    assert not model.features_.columns[-1].indicator
+    known = model.predict_curves(frame[:1]).probabilities
+    for change in ({"gap": np.nan}, {"gap": 1e6}, {"gap": -3.0}):
+        np.testing.assert_array_equal(model.predict_curves(frame[:1].assign(**change)).probabilities, known)
+
+
+def _random(seed):
+    random = np.random.RandomState(seed)
+    random.randint(np.iinfo(np.int32).max)  # as fit does before it splits
+    return random
+
+
+def test_a_refused_fit_changes_nothing():
+    model = LogisticHazard(**QUICK).fit(X, Y)
+    before = model.predict_curves(X).probabilities
+    with pytest.raises(ss.InputError):
+        model.fit(X * 1000, Y, validation=(X[X.columns[:2]], Y))
+    with pytest.raises(ss.InputError):
+        model.fit_censoring(X, ss.Outcomes(Y.time, np.ones(len(Y))))
+    with pytest.raises(ss.InputError, match="diverged"):
+        model.set_params(learning_rate=1e30, dropout=0.0).fit(X * 7, Y)
+    np.testing.assert_array_equal(model.predict_curves(X).probabilities, before)
+    assert model.score(X, Y) < 0
+    new = LogisticHazard(**QUICK)
+    with pytest.raises(ss.InputError):
+        new.fit(X, Y, validation=(X, Y[:3]))
+    with pytest.raises(NotFittedError):
+        new.predict_curves(X)
+
+
+def test_trainings_in_threads_are_those_alone():
+    from concurrent.futures import ThreadPoolExecutor
+
+    alone = LogisticHazard(**QUICK).fit(X, Y).predict_curves(X).probabilities
+    torch.manual_seed(5)
+    expected = torch.rand(2)
+    torch.manual_seed(5)
+    with ThreadPoolExecutor(3) as pool:
+        fitted = list(pool.map(lambda _: LogisticHazard(**QUICK).fit(X, Y), range(3)))
+    assert torch.equal(torch.rand(2), expected)
+    for model in fitted:
+        np.testing.assert_array_equal(model.predict_curves(X).probabilities, alone)
+
+
+def test_pickles_are_small_and_the_same():
+    import pickle
+
+    model = LogisticHazard(**QUICK | {"width": 64, "n_layers": 4}).fit(X, Y)
+    weights = sum(tensor.nbytes for tensor in model.net_.state_dict().values())
+    stored = pickle.dumps(model.net_)
+    assert len(stored) < 2 * weights + 20_000
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_curves(X).probabilities, model.predict_curves(X).probabilities)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (lambda i, o: nn.Linear(i, 1), r"net must make \(2, 10\) torch.float32 of 2 rows of 23 inputs, not \(2, 1\)"),
+        (lambda i, o: nn.Linear(i, o).double(), "net fails on 2 rows"),
+        (lambda i, o: nn.Linear(i + 1, o), "net fails on 2 rows of 23 inputs"),
+        (lambda i, o: nn.Sequential(nn.Linear(i, o), nn.Flatten(0)), r"not \(20,\)"),
+        (lambda i, o: "net", "net must make a torch module, not str"),
+        ("dense", "net must be a function"),
+    ],
+)
+def test_nets_that_do_not_fit_are_refused(net, message):
+    with pytest.raises(ss.InputError, match=message):
+        LogisticHazard(**QUICK, net=net).fit(X, Y)
+
+
+def test_whole_categories_have_one_name():
+    """A file with one missing code turns integer categories into floats."""
+    city = pd.Categorical(np.where(np.arange(600) % 2, 1, 2))
+    model = LogisticHazard(**QUICK).fit(X.assign(city=city), Y)
+    floats = X[:3].assign(city=pd.Categorical([2.0, 1.0, np.nan]))
+    np.testing.assert_array_equal(model.features_.encode(floats)[1][:, 0], [2, 1, 0])
+
+
+def test_integer_column_names():
+    frame = pd.DataFrame(X.to_numpy())
+    model = LogisticHazard(**QUICK).fit(frame, Y, validation=(frame, Y))
+    assert model.feature_names_in_[:2].tolist() == ["0", "1"]
+    assert model.predict_curves(frame).shape == (600, 10)
+
+
+@pytest.mark.parametrize("gone", [[np.nan], [None]])
+def test_a_single_row_with_all_missing(gone):
+    frame = X.assign(city="a", income=np.where(np.arange(600) % 3, 1.5, np.nan))
+    frame.loc[:50, "city"] = "b"
+    model = LogisticHazard(**QUICK | {"missing": "indicator"}).fit(frame, Y)
+    row = frame[:1].assign(city=gone, income=gone)
+    assert model.predict_curves(row).shape == (1, 10)
+    assert model.predict_curves(pl.from_pandas(row)).shape == (1, 10)
+
+
+def test_lazy_frames():
+    lazy = pl.from_pandas(X).lazy()
+    assert LogisticHazard(**QUICK).fit(lazy, Y).predict_curves(lazy).shape == (600, 10)
 
 
 def test_without_validation_all_epochs_are_run():
@@ -214,6 +334,14 @@ GOOD = np.random.default_rng(0).normal(size=(20, 2))
         (np.where(GOOD == GOOD[5, 1], np.inf, GOOD), outcomes(), {}, "column 1 holds infinity .* at row 5"),
         (GOOD, outcomes(event=np.zeros(20)), {}, "y has no events"),
         (GOOD[:1], outcomes(1), {}, "X has 1 rows .* at least 3"),
+        (GOOD, outcomes(), {"times": [5, 100]}, "within the follow-up, which ends at 20"),
+        (GOOD, outcomes(), {"validation_share": "a"}, "validation_share must be at least 0"),
+        (GOOD, outcomes(), {"cycle_growth": 1.5}, "cycle_growth must be a whole number"),
+        (GOOD, outcomes(), {"dropout": None}, "dropout must be at least 0"),
+        (GOOD, outcomes(), {"batch_norm": "no"}, "batch_norm must be True or False"),
+        (GOOD, outcomes(), {"n_times": True}, "n_times must be a whole number"),
+        (GOOD, outcomes(), {"weight_decay": np.nan}, "weight_decay must be zero or larger"),
+        (GOOD, outcomes(), {"device": "meta"}, "device 'meta' can't be used here"),
         (GOOD[:1], outcomes(1), {"validation_share": 0}, "X has 1 rows .* at least 2"),
         (GOOD, outcomes(19), {}, "y has length 19, but X has length 20"),
         (GOOD, np.ones(20), {}, "y must be Outcomes"),
@@ -258,6 +386,10 @@ def test_bad_prediction_input_is_refused(fitted):
         fitted.predict_curves(X, [50, 120])
     with pytest.raises(ss.InputError, match="strictly increasing"):
         fitted.predict_curves(X, [50, 50])
+    with pytest.raises(
+        ss.InputError, match="'event_amplitude_1' holds 600 of 600 numbers far beyond those in training"
+    ):
+        fitted.predict_curves(X.assign(event_amplitude_1=1e300))
     with pytest.raises(ss.InputError, match="column 'event_amplitude_1' holds missing values"):
         fitted.predict_curves(X.assign(event_amplitude_1=np.nan))
 

@@ -152,6 +152,18 @@ def test_truncated_files_are_refused(saved, share):
         (lambda d: d["learnt"].pop("features"), "do not fit together"),
         (lambda d: d["learnt"]["features"].update(columns=[]), "do not fit together"),
         (lambda d: d["learnt"].update(history={"a": 1}), "do not fit together"),
+        (lambda d: d["learnt"].update(history={"epochs": "abc"}), "do not fit together"),
+        (lambda d: d["learnt"].update(times=[0, *d["learnt"]["times"][1:]]), "do not fit together"),
+        (lambda d: d["learnt"]["features"]["columns"][0].update(scale=-1), "do not fit together"),
+        (lambda d: d["learnt"]["features"]["columns"][0].update(scale="1"), "do not fit together"),
+        (lambda d: d["learnt"]["features"]["columns"][0].update(mean=None), "do not fit together"),
+        (lambda d: d["learnt"]["features"]["columns"][0].update(mean=float("inf")), "do not fit together"),
+        (lambda d: d["learnt"]["features"]["columns"][-1].update(levels=["a", "a"]), "do not fit together"),
+        (lambda d: d["learnt"]["features"]["columns"][-1].update(levels="ab"), "do not fit together"),
+        (lambda d: d["learnt"]["features"].update(names=None), "do not fit together"),
+        (lambda d: d["learnt"]["features"].update(names=d["learnt"]["features"]["names"][1:]), "do not fit together"),
+        (lambda d: d["params"].update(missing={}), "do not fit together"),
+        (lambda d: d.update(model=["LogisticHazard"]), "its settings can't be read"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(saved, change, message):
@@ -166,6 +178,47 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ss.InputError, match=r"body\.0\.weight holds numbers that are not finite"):
         load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32])
+def test_weights_of_another_type_are_refused(saved, dtype):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    with safe_open(saved, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = file.metadata()
+    arrays["body.0.weight"] = arrays["body.0.weight"].astype(dtype)
+    save_file(arrays, saved, metadata=header)
+    with pytest.raises(ss.InputError, match=r"body\.0\.weight is torch"):
+        load(saved)
+
+
+def test_deeply_nested_settings_are_refused(saved):
+    data = saved.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    header["__metadata__"]["survscore"] = "[" * 100_000
+    raw = json.dumps(header).encode()
+    saved.write_bytes(struct.pack("<Q", len(raw)) + raw + data[8 + size :])
+    with pytest.raises(ss.InputError, match="its settings can't be read"):
+        load(saved)
+
+
+@pytest.mark.parametrize("times", [range(10, 60, 10), [np.int64(10), 50], pd.Series([10.0, 50.0])])
+def test_grids_of_any_kind_are_saved(tmp_path, times):
+    model = LogisticHazard(**QUICK | {"times": times}).fit(X, Y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").times_, model.times_)
+
+
+def test_what_was_fitted_is_saved_whatever_was_set_since(tmp_path):
+    model = LogisticHazard(**QUICK).fit(X, Y)
+    expected = model.predict_curves(X).probabilities
+    model.set_params(width=99, n_layers=7).save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_curves(X).probabilities, expected)
+    assert again.width == 4
 
 
 def test_another_class_is_refused(saved):

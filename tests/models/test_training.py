@@ -10,9 +10,10 @@ from torch import nn
 
 import survscore as ss
 from survscore.models import training
+from survscore.models.examples import Examples
 from survscore.models.nets import DenseNet, TabularNet
 from survscore.models.schedule import Schedule
-from survscore.models.training import Examples, Settings, TrainingHistory, evaluate, train
+from survscore.models.training import Settings, TrainingHistory, evaluate, train
 
 
 def examples(n=100, p=3, m=4, seed=0):
@@ -59,9 +60,9 @@ def test_constant_rate_has_a_cycle_per_epoch():
         (lambda: Schedule("linear"), "schedule must be one of"),
         (lambda: Schedule(rate=0), "learning_rate must be positive"),
         (lambda: Schedule(rate=math.nan), "learning_rate must be positive"),
-        (lambda: Schedule(cycle_epochs=0), "cycle_epochs and cycle_growth"),
+        (lambda: Schedule(cycle_epochs=0), "cycle_epochs must be a whole number"),
         (lambda: Schedule(cycle_decay=1.5), "cycle_decay must be above 0"),
-        (lambda: settings(batch_size=1), "batch_size must be at least 2"),
+        (lambda: settings(batch_size=1), "batch_size must be a whole number of at least 2"),
         (lambda: settings(epochs=0), "epochs must be a whole number"),
         (lambda: settings(patience=0.5), "patience must be a whole number"),
         (lambda: settings(weight_decay=-1), "weight_decay"),

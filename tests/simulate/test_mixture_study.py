@@ -167,6 +167,14 @@ def test_seeds():
     )
 
 
+def test_samples_can_be_pickled():
+    import pickle
+
+    sample = STUDIES["simple"].sample(5, seed=1)
+    again = pickle.loads(pickle.dumps(sample))
+    np.testing.assert_array_equal(again.survival([50.0]).probabilities, sample.survival([50.0]).probabilities)
+
+
 def test_other_pieces_can_be_put_in():
     study = SineConstantAcceleratingStudy(ThresholdCensoring(Constant(), 3, threshold=0.5), hazard=Constant())
     sample = study.sample(2000, seed=1)
@@ -182,6 +190,8 @@ def test_other_pieces_can_be_put_in():
         (lambda: SineConstantAcceleratingStudy("none"), "censoring must be one of"),
         (lambda: SineConstantAcceleratingStudy(n_per_driver=0), "n_per_driver"),
         (lambda: STUDIES["simple"].sample(0, seed=1), "n must be at least 1"),
+        (lambda: SineConstantAcceleratingStudy(None), "censoring must be one of"),
+        (lambda: STUDIES["simple"].sample(2, seed=1).survival([100, 101]), "within the study, which ends at 100"),
     ],
 )
 def test_bad_input_is_refused(make, message):

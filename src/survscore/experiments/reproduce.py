@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -99,7 +100,7 @@ def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
         return
     progress(done, total, "starting")
     # fresh processes, since a fork of one with torch's and our threads may hang
-    with ProcessPoolExecutor(min(run.n_jobs, len(missing) or 1), get_context("spawn"), _few_threads) as pool:
+    with ProcessPoolExecutor(min(run.n_jobs, len(missing) or 1), get_context("spawn")) as pool:
         futures = [pool.submit(_compute_one, study, k, run) for study, k in missing]
         try:
             for future in as_completed(futures):
@@ -117,18 +118,25 @@ def _pass_on(progress: Progress, done: int, total: int, study: str, what: str) -
     progress(done, total, f"{study}: {what}")
 
 
-def _few_threads() -> None:
-    """Leave the cores to the other processes."""
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch use one thread: the last digit depends on their number, and the other cores have replicates."""
     import torch
 
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _compute_one(study: str, replicate: int, run: Run, report: Callable[[str], None] = lambda what: None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    frame = STUDIES[study](run.size, Seeds.of(run.seed, replicate), report)
+    with _one_thread():
+        frame = STUDIES[study](run.size, Seeds.of(run.seed, replicate), report)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     described = json.dumps(run.settings(study, replicate))
     path = run.path(study, replicate)

@@ -50,7 +50,7 @@ class Size:
     validation: int
     test: int
     n_times: int = 50
-    epochs: int = 512
+    epochs: int = 511
 
 
 SIZES = {

@@ -27,10 +27,10 @@ def as_outcomes(y: Any) -> Outcomes:
     raise InputError(f"y must be Outcomes (or scikit-survival's structured array), not {type(y).__name__}")
 
 
-def as_training_data(X: Any, y: Any, n_rows: int, name: str = "y") -> Outcomes:
-    """Return the target of `X`, checked to have as many individuals."""
+def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Outcomes:
+    """Return the target, checked to have as many individuals as the covariates have rows."""
     outcomes = as_outcomes(y)
-    check_length(name, len(outcomes), name.replace("y", "X"), n_rows)
+    check_length(name, len(outcomes), of, n_rows)
     return outcomes
 
 
@@ -63,6 +63,9 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
         """Return minus the integrated Brier score, so that higher is better.
+
+        The range is that of the model's own grid, so that models with other grids can't be compared by it. For that,
+        and in searches over grids, use `make_scorer`, which fixes the times.
 
         Parameters
         ----------

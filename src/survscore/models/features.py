@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray, InputError, check_choice
+from survscore._validation import FloatArray, InputError, check_choice, check_flag, check_number
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -20,11 +20,29 @@ MISSING = ("error", "indicator")
 
 @dataclass(frozen=True)
 class Numbers:
-    """A numeric column, and what standardises it; `indicator` says that a column of its own tells what is missing."""
+    """A numeric column.
+
+    Attributes
+    ----------
+    mean, scale : float
+        What standardises it. A scale of 0 says that it was constant in training: a net has learnt nothing about it, so
+        it is constant ever after.
+    missing : bool
+        Whether missing values are taken, and put at the mean.
+    indicator : bool
+        Whether a column of its own tells which were missing: where training had any.
+    """
 
     mean: float
     scale: float
+    missing: bool = False
     indicator: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("mean", self.mean, "finite", lambda mean: True)
+        check_number("scale", self.scale, "zero or larger", lambda scale: scale >= 0)
+        check_flag("missing", self.missing)
+        check_flag("indicator", self.indicator)
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,9 @@ class Categories:
     """A column of categories, by the text that stands for each."""
 
     levels: list[str]
+
+    def __post_init__(self) -> None:
+        _check_texts("levels", self.levels)
 
 
 Column = Numbers | Categories
@@ -52,18 +73,37 @@ class Features:
     names: list[str] | None
     columns: list[Column]
 
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InputError("there are no columns")
+        if self.names is None:
+            if not all(isinstance(column, Numbers) for column in self.columns):
+                raise InputError("an array has no categories")
+            return
+        _check_texts("names", self.names)
+        if len(self.names) != len(self.columns):
+            raise InputError(f"there are {len(self.names)} names, but {len(self.columns)} columns")
+
     @classmethod
-    def learn(cls, X: Any, *, missing: str) -> Self:
-        """Find out what the columns are, with their means, scales and categories."""
+    def learn(cls, X: Any, *, missing: str, rows: NDArray[np.intp] | None = None) -> Self:
+        """Find out what the columns are, with their means, scales and categories: those of some rows, if given.
+
+        What is wrong is refused in any row.
+        """
         check_choice("missing", missing, MISSING)
         names, values = _columns_of(X)
         columns: list[Column] = []
         for label, read in values.items():
             column = read()
             if column.dtype == object:
-                columns.append(Categories(sorted({value for value in column.tolist() if value is not None})))
+                if all(value is None for value in column):
+                    raise InputError(f"X: {label} holds nothing but missing values")
+                some = column if rows is None else column[rows]
+                columns.append(Categories(sorted({value for value in some.tolist() if value is not None})))
             else:
-                columns.append(_learn_numbers(column, label, indicator=missing == "indicator"))
+                _finite(column, label, missing_allowed=missing == "indicator")
+                some = column if rows is None else column[rows]
+                columns.append(_learn_numbers(some, label, missing=missing == "indicator"))
         return cls(names, columns)
 
     @property
@@ -89,15 +129,11 @@ class Features:
         codes: list[NDArray[np.int64]] = []
         n_rows = 0
         for (label, read), known in zip(values.items(), self.columns, strict=True):
-            column = read()
+            column = _as_kind(read(), known, label)
             n_rows = column.size
             if isinstance(known, Numbers):
-                if column.dtype == object:
-                    raise InputError(f"X: {label} held numbers in training, and now text or categories")
                 numbers += _encode_numbers(column, label, known)
             else:
-                if column.dtype != object:
-                    raise InputError(f"X: {label} held text or categories in training, and now numbers")
                 codes.append(_encode_categories(column, known))
         return (
             np.stack(numbers, axis=1) if numbers else np.zeros((n_rows, 0), dtype=np.float32),
@@ -111,15 +147,20 @@ class Features:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Take what `to_dict` gave."""
-        columns = [Categories(**c) if "levels" in c else Numbers(**c) for c in data["columns"]]
-        if not columns:
-            raise ValueError("no columns")
-        return cls(data["names"], columns)
+        return cls(data["names"], [Categories(**c) if "levels" in c else Numbers(**c) for c in data["columns"]])
 
 
 def n_rows_of(X: Any) -> int:
-    """Return the number of rows of an array or a data frame."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    """Return the number of rows of an array, a data frame, or anything with a length."""
+    frame = _as_frame(X)
+    if frame is not None:
+        return frame.shape[0]
+    if hasattr(X, "shape"):
+        return int(X.shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        raise InputError(f"X must be an array or a data frame, not {type(X).__name__}") from None
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
@@ -127,7 +168,20 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     frame = _as_frame(X)
     if frame is not None:
         return frame[rows].to_native()
+    if hasattr(X, "tocsr"):  # a sparse matrix, of which not every kind can be indexed
+        return X.tocsr()[rows]
     return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+
+
+def as_table(X: Any) -> Any:
+    """Return an array, checked as far as its form goes, or a data frame, collected if it is a lazy one."""
+    X = collected(X)
+    return _as_matrix(X) if _as_frame(X) is None else X
+
+
+def collected(X: Any) -> Any:
+    """Return a lazy frame's contents, and anything else as it is."""
+    return X.collect() if hasattr(X, "collect") and hasattr(X, "collect_schema") else X
 
 
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -136,8 +190,13 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
         return None
     import narwhals as nw
 
+    X = collected(X)
+    names = [str(name) for name in getattr(X, "columns", ())]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"X has several columns of the same name: {repeated}")
     frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
+    if isinstance(frame, nw.LazyFrame):  # of a library whose own frames are lazy, such as DuckDB
         frame = frame.collect()
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -155,15 +214,16 @@ def _columns_of(
         return None, {f"column {j}": partial(matrix.__getitem__, (slice(None), j)) for j in range(matrix.shape[1])}
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InputError(f"X has {frame.shape[0]} rows and {frame.shape[1]} columns; it needs at least one of each")
-    names = [str(name) for name in frame.columns]
-    if expected is not None and names != expected:
-        absent, new = [n for n in expected if n not in names], [n for n in names if n not in expected]
+    series = {str(name): column for name, column in zip(frame.columns, frame.iter_columns(), strict=True)}
+    names = list(series)
+    if expected is not None:
+        absent, new = [n for n in expected if n not in series], [n for n in names if n not in expected]
         if absent or new:
             lacks = f"lacks the columns {absent}" if absent else ""
             has = f"has the columns {new}, which were not there in training" if new else ""
             raise InputError("X " + " and ".join(part for part in (lacks, has) if part))
         names = expected
-    return names, {f"column {name!r}": partial(_values_of, frame[name], name) for name in names}
+    return names, {f"column {name!r}": partial(_values_of, series[name], name) for name in names}
 
 
 def _as_matrix(X: Any) -> FloatArray:
@@ -179,56 +239,96 @@ def _as_matrix(X: Any) -> FloatArray:
 def _values_of(series: nw.Series[Any], name: str) -> NDArray[Any]:
     import narwhals as nw
 
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        absent = series.is_null().to_numpy()
-        numbers = series.cast(nw.Float64) if not absent.any() else series.cast(nw.Float64).fill_null(np.nan)
-        return np.asarray(numbers.to_numpy(), dtype=np.float64)
-    if isinstance(series.dtype, (nw.String, nw.Categorical, nw.Enum)):
-        absent = series.is_null().to_numpy()
-        values = np.array([str(value) for value in series.to_list()], dtype=object)
-        values[absent] = None
-        return values
-    raise InputError(
-        f"X: column {name!r} must hold numbers, booleans, text or categories, not {series.dtype}; "
-        "turn dates into numbers first"
-    )
+    absent = series.is_null().to_numpy()
+    kind = series.dtype
+    if absent.all():  # whatever its type, nothing is there
+        return np.full(len(series), None, dtype=object)
+    if kind.is_numeric() or kind == nw.Boolean:
+        numbers = series.cast(nw.Float64)
+        return np.asarray((numbers.fill_null(np.nan) if absent.any() else numbers).to_numpy(), dtype=np.float64)
+    values = series.to_list()
+    if isinstance(kind, nw.Object):  # of pandas, where anything may be inside
+        there = [value for value, gone in zip(values, absent, strict=True) if not gone]
+        if all(isinstance(value, (bool, int, float)) for value in there):
+            return np.array([np.nan if gone else float(v) for v, gone in zip(values, absent, strict=True)])
+    if isinstance(kind, (nw.String, nw.Categorical, nw.Enum)) or (
+        isinstance(kind, nw.Object) and all(isinstance(value, str) for value in there)
+    ):
+        return np.array([None if gone else _text(v) for v, gone in zip(values, absent, strict=True)], dtype=object)
+    hint = "; turn dates into numbers first" if kind.is_temporal() else ""
+    raise InputError(f"X: column {name!r} must hold numbers, booleans, text or categories, not {kind}{hint}")
 
 
-def _learn_numbers(column: FloatArray, label: str, *, indicator: bool) -> Numbers:
-    seen = _finite(column, label, missing_allowed=indicator)
+def _text(value: Any) -> str:
+    """Return the name of a category; a whole number has one name, also where missing values made it a float."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _as_kind(column: NDArray[Any], known: Column, label: str) -> NDArray[Any]:
+    """Return a column of the kind it had in training; where all is missing, any kind will do."""
+    is_text, nothing = column.dtype == object, False
+    if is_text:
+        nothing = all(value is None for value in column)
+    if isinstance(known, Numbers) and is_text:
+        if not nothing:
+            raise InputError(f"X: {label} held numbers in training, and now text or categories")
+        return np.full(column.size, np.nan)
+    if isinstance(known, Categories) and not is_text:
+        raise InputError(f"X: {label} held text or categories in training, and now numbers")
+    return column
+
+
+def _learn_numbers(column: FloatArray, label: str, *, missing: bool) -> Numbers:
+    seen = column[~np.isnan(column)] if missing else column
     if seen.size == 0:
-        raise InputError(f"X: {label} holds no number at all")
-    mean, scale = float(seen.mean(dtype=np.float64)), float(seen.std(dtype=np.float64))
-    if scale <= 1e-12 * abs(mean):  # constant, up to rounding
-        scale = 1.0
+        raise InputError(f"X: {label} holds no number in the rows to train on")
+    with np.errstate(over="ignore"):
+        mean, scale = float(seen.mean(dtype=np.float64)), float(seen.std(dtype=np.float64))
     if not np.isfinite(mean) or not np.isfinite(scale):
         raise InputError(f"X: {label} holds numbers too large to be standardised")
-    return Numbers(mean, scale, indicator=seen.size < column.size)
+    if scale <= 1e-12 * abs(mean):  # constant, up to rounding
+        scale = 0.0
+    return Numbers(mean, scale, missing, indicator=seen.size < column.size)
 
 
 def _encode_numbers(column: FloatArray, label: str, known: Numbers) -> list[NDArray[np.float32]]:
-    _finite(column, label, missing_allowed=known.indicator)
-    standardised = ((column - known.mean) / known.scale).astype(np.float32)
-    if not known.indicator:
-        return [standardised]
-    missing = np.isnan(standardised)
-    return [np.where(missing, np.float32(0), standardised), missing.astype(np.float32)]
+    _finite(column, label, missing_allowed=known.missing)
+    missing = np.isnan(column)
+    if known.scale == 0.0:
+        standardised = np.zeros(column.size, dtype=np.float32)
+    else:
+        with np.errstate(over="ignore"):
+            standardised = np.where(missing, 0.0, (column - known.mean) / known.scale).astype(np.float32)
+        beyond = ~np.isfinite(standardised)
+        if beyond.any():
+            first = int(np.argmax(beyond))
+            raise InputError(
+                f"X: {label} holds {np.count_nonzero(beyond)} of {column.size} numbers far beyond those in training, "
+                f"the first at row {first} ({column[first]})"
+            )
+    return [standardised, missing.astype(np.float32)] if known.indicator else [standardised]
 
 
 def _encode_categories(column: NDArray[Any], known: Categories) -> NDArray[np.int64]:
     import pandas as pd
 
-    return np.asarray(pd.Categorical(column, categories=known.levels).codes, dtype=np.int64) + 1
+    return np.asarray(pd.Index(known.levels, dtype=object).get_indexer(pd.Index(column, dtype=object)) + 1, np.int64)
 
 
-def _finite(column: FloatArray, label: str, *, missing_allowed: bool) -> FloatArray:
-    """Return the numbers that are there; refuse infinity, and NaN unless it is allowed."""
+def _finite(column: FloatArray, label: str, *, missing_allowed: bool) -> None:
+    """Refuse infinity, and NaN unless it is allowed."""
     missing, infinite = np.isnan(column), np.isinf(column)
     for wrong, what in ((infinite, "infinity (inf)"), (missing, "missing values (NaN)")):
         if wrong.any() and not (missing_allowed and wrong is missing):
-            hint = "; missing='indicator' takes those in training" if wrong is missing else ""
+            hint = "; missing='indicator' takes them" if wrong is missing else ""
             raise InputError(
                 f"X: {label} holds {what}: {np.count_nonzero(wrong)} of {column.size}, "
                 f"the first at row {int(np.argmax(wrong))}{hint}"
             )
-    return column[~missing] if missing_allowed else column
+
+
+def _check_texts(name: str, values: Any) -> None:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InputError(f"{name} must be a list of text")
+    if len(set(values)) != len(values):
+        raise InputError(f"{name} must not repeat")

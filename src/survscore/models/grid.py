@@ -12,13 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _loops
-from survscore._validation import InputError, as_times, check_choice, check_rule
+from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
 
 SPACINGS = ("equidistant", "quantiles")
 
 
 def time_grid(
-    time: NDArray[np.float64], event: NDArray[np.bool_], *, times: Any, n_times: int, spacing: str
+    time: NDArray[np.float64],
+    event: NDArray[np.bool_],
+    *,
+    times: Any,
+    n_times: int,
+    spacing: str,
+    events_first: bool = True,
 ) -> NDArray[np.float64]:
     """Return the times t_1 < ... < t_m at which a model learns; t_0 = 0 is understood.
 
@@ -33,28 +39,32 @@ def time_grid(
     spacing : {"equidistant", "quantiles"}
         How those lie: at equal distances, or so that the Kaplan-Meier curve falls by about the same between them. Where
         it falls in few steps, there are fewer than `n_times`.
+    events_first : bool
+        As for `hazard_labels`.
     """
     check_choice("spacing", spacing, SPACINGS)
     end = float(time.max())
     if end <= 0:
         raise InputError("y: all times are 0, so there is no follow-up to learn from")
     if times is None:
-        if not isinstance(n_times, (int, np.integer)) or n_times < 1:
-            raise InputError(f"n_times must be a whole number of at least 1, not {n_times!r}")
+        check_whole("n_times", n_times, 1)
         equidistant = np.linspace(0.0, end, int(n_times) + 1)[1:]
-        return equidistant if spacing == "equidistant" else _quantiles(time, event, int(n_times))
+        return equidistant if spacing == "equidistant" else _quantiles(time, event, int(n_times), events_first)
     grid = as_times(times)
     grid = grid[1:] if grid[0] == 0 else grid
     if grid.size == 0:
         raise InputError("times must hold a time after 0")
-    starts = np.concatenate(([0.0], grid[:-1]))
-    # nobody is observed in an interval that starts when the last follow-up has ended
-    check_rule("times", f"within the follow-up, which ends at {end:g}", starts >= end, grid)
+    # nobody can be seen to survive an interval that ends later, and then its hazard would be learnt as one; some slack,
+    # for a round number just after the last follow-up
+    middles = (np.concatenate(([0.0], grid[:-1])) + grid) / 2.0
+    check_rule("times", f"within the follow-up, which ends at {end:g}", middles > end, grid)
     return grid
 
 
-def _quantiles(time: NDArray[np.float64], event: NDArray[np.bool_], n_times: int) -> NDArray[np.float64]:
-    jumps, survival = _loops.product_limit(time, event, others_leave_first=False)
+def _quantiles(
+    time: NDArray[np.float64], event: NDArray[np.bool_], n_times: int, events_first: bool
+) -> NDArray[np.float64]:
+    jumps, survival = _loops.product_limit(time, event, others_leave_first=not events_first)
     levels = np.linspace(1.0, survival[-1], n_times + 1)[1:]
     reached = np.searchsorted(-survival, -levels - 1e-12)  # the first jump at or below each level
     grid = np.unique(jumps[np.minimum(reached, jumps.size - 1)])

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from survscore._validation import FloatArray, InputError, as_times, check_choice
+from survscore._validation import FloatArray, InputError, as_times, check_choice, check_rule
 from survscore.curves import SurvivalCurves
 from survscore.horizon import at_horizon
 from survscore.models.base import SurvivalModel, as_training_data, check_within
-from survscore.models.features import n_rows_of, take_rows
+from survscore.models.features import collected, n_rows_of, take_rows
 from survscore.outcomes import Outcomes
 
 KEEPS = ("known", "administrative")
@@ -96,8 +96,12 @@ class HorizonClassifiers(SurvivalModel):
         check_choice("keep", self.keep, KEEPS)
         if not hasattr(self.estimator, "predict_proba"):
             raise InputError(f"estimator must have predict_proba, which {type(self.estimator).__name__} has not")
-        outcomes = as_training_data(X, y, n_rows_of(X))
+        X = collected(X)
+        outcomes = as_training_data(y, n_rows_of(X))
         times = as_times(self.times)
+        last = outcomes.time.max()
+        if not outcomes.event.all():  # else everybody's status is known for ever
+            check_rule("times", f"before the follow-up ends, at {last:g}", times >= last, times)
         choices = [self._known(outcomes, t) for t in times]
         jobs = [delayed(_fit_one)(self.estimator, X, *choice) for choice in choices]
         found: list[Any] = Parallel(n_jobs=self.n_jobs)(jobs)
@@ -131,6 +135,7 @@ class HorizonClassifiers(SurvivalModel):
         SurvivalCurves
         """
         check_is_fitted(self)
+        X = collected(X)
         columns: list[FloatArray] = [
             np.full(n_rows_of(X), share) if fitted is None else fitted.predict_proba(X)[:, 1]
             for fitted, share in zip(self.estimators_, self._constants, strict=True)

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from survscore import _loops
-from survscore._validation import InputError, as_times
+from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.models import saving
-from survscore.models.base import SurvivalModel, as_training_data, step_curves
+from survscore.models.base import SurvivalModel, as_outcomes, as_training_data, step_curves
 from survscore.models.features import n_rows_of
 
 
@@ -53,9 +53,8 @@ class KaplanMeier(SurvivalModel):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to outcomes; `X` is not looked at, and may be None."""
-        outcomes = as_training_data(X, y, len(y) if X is None and y is not None else n_rows_of(X))
-        if self.n_times < 1:
-            raise InputError(f"n_times must be at least 1, not {self.n_times}")
+        check_whole("n_times", self.n_times, 1)
+        outcomes = as_outcomes(y) if X is None else as_training_data(y, n_rows_of(X))
         if not outcomes.event.any():
             raise InputError("y has no events: there is nothing to learn")
         self.times_, self.survival_ = _loops.product_limit(outcomes.time, outcomes.event, others_leave_first=False)
@@ -100,6 +99,10 @@ class KaplanMeier(SurvivalModel):
         stored = saving.read(path, expected=cls.__name__)
         with stored.refusing_damage():
             model = cls(**stored.params)
-            model.times_, model.survival_ = as_times(stored.arrays["times"]), stored.arrays["survival"]
-            SurvivalCurves(model.survival_[None], model.times_)
+            check_whole("n_times", model.n_times, 1)
+            times, survival = as_times(stored.arrays["times"]), stored.arrays["survival"]
+            if survival.dtype != np.float64:
+                raise ValueError(f"survival is {survival.dtype}")
+            SurvivalCurves(survival[None], times)
+            model.times_, model.survival_ = times, survival
         return model

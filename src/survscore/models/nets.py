@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from survscore._validation import InputError
+
 #: Makes a net from its numbers of inputs and outputs.
 NetFactory = Callable[[int, int], nn.Module]
 
@@ -71,7 +73,7 @@ class _CompiledBlocks(torch.autograd.Function):
         from survscore.models import _dense_kernels
 
         seeds = torch.randint(0, 2**62, (len(norms),)).tolist()
-        threshold = round(dropout * _dense_kernels.DRAWS)
+        threshold = min(round(dropout * _dense_kernels.DRAWS), _dense_kernels.DRAWS - 1)
         kept = []
         for k, norm in enumerate(norms):
             weight, bias, gamma, beta = weights[4 * k : 4 * k + 4]
@@ -125,7 +127,10 @@ class TabularNet(nn.Module):
     def __init__(self, n_numbers: int, n_categories: Sequence[int], n_outputs: int, body: NetFactory) -> None:
         super().__init__()
         self.embeddings = nn.ModuleList(_embedding(n) for n in n_categories)
-        self.body = body(n_numbers + sum(embedding_size(n) for n in n_categories), n_outputs)
+        n_inputs = n_numbers + sum(embedding_size(n) for n in n_categories)
+        self.body = body(n_inputs, n_outputs)
+        if not isinstance(self.body, DenseNet):
+            _check_body(self.body, n_inputs, n_outputs)
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """Return (n, outputs) from numbers (n, n_numbers) and codes of categories (n, categorical inputs)."""
@@ -134,6 +139,34 @@ class TabularNet(nn.Module):
             numbers = torch.cat([numbers, *vectors], dim=1)
         outputs: Tensor = self.body(numbers)
         return outputs
+
+
+def fill(net: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Give a net without memory these tensors, which must be of the names, shapes and types it expects."""
+    for name, expected in net.state_dict().items():
+        if name in tensors and tensors[name].dtype != expected.dtype:
+            raise ValueError(f"{name} is {tensors[name].dtype}, not {expected.dtype}")
+        if name.endswith("running_var") and name in tensors and (tensors[name] < 0).any():
+            raise ValueError(f"{name} holds negative variances")
+    net.load_state_dict(tensors, assign=True)
+
+
+def _check_body(body: Any, n_inputs: int, n_outputs: int) -> None:
+    """Raise unless a user's net is one, and makes of two rows what is wanted of it."""
+    if not isinstance(body, nn.Module):
+        raise InputError(f"net must make a torch module, not {type(body).__name__}")
+    meta = next((weights.device.type == "meta" for weights in body.parameters()), False)
+    was_training = body.training
+    try:
+        with torch.inference_mode():
+            made = body.eval()(torch.zeros(2, n_inputs, device="meta" if meta else "cpu"))
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
+        raise InputError(f"net fails on 2 rows of {n_inputs} inputs: {str(error).splitlines()[0]}") from None
+    finally:
+        body.train(was_training)
+    if not isinstance(made, Tensor) or made.shape != (2, n_outputs) or made.dtype != torch.float32:
+        got = f"{tuple(made.shape)} {made.dtype}" if isinstance(made, Tensor) else type(made).__name__
+        raise InputError(f"net must make (2, {n_outputs}) torch.float32 of 2 rows of {n_inputs} inputs, not {got}")
 
 
 def embedding_size(n_categories: int) -> int:

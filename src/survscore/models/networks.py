@@ -14,16 +14,25 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from survscore import _loops
-from survscore._validation import InputError, as_times, check_choice
+from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
 from survscore.curves import BETWEEN, SurvivalCurves
-from survscore.models import saving
+from survscore.models import nets, saving
 from survscore.models.base import SurvivalModel, as_training_data, check_within
-from survscore.models.features import Features
+from survscore.models.examples import Examples, shares_of_ones, split
+from survscore.models.features import MISSING, Features, as_table, n_rows_of
 from survscore.models.grid import hazard_labels, survival_labels, time_grid
 from survscore.models.losses import survival_from_hazards, survival_from_probabilities
 from survscore.models.nets import DenseNet, NetFactory, TabularNet
 from survscore.models.schedule import Schedule
-from survscore.models.training import ROWS_PER_EVALUATION, Examples, Settings, TrainingHistory, train
+from survscore.models.training import (
+    ONE_AT_A_TIME,
+    ROWS_PER_EVALUATION,
+    Settings,
+    TrainingHistory,
+    own_random_numbers,
+    train,
+)
+from survscore.outcomes import Outcomes
 
 EVENT, CENSORING = "event", "censoring"
 Model = TypeVar("Model")
@@ -63,7 +72,7 @@ class _NetworkModel(SurvivalModel):
         cycle_growth: int = 2,
         cycle_decay: float = 0.8,
         weight_decay: float = 0.0,
-        epochs: int = 512,
+        epochs: int = 511,
         patience: int | None = None,
         validation_share: float = 0.2,
         device: str = "auto",
@@ -96,8 +105,11 @@ class _NetworkModel(SurvivalModel):
 
     # What a method is
 
+    @staticmethod
     @abstractmethod
-    def _labels(self, time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[np.int8]:
+    def _labels(
+        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
+    ) -> NDArray[np.int8]:
         """Return the binary outcomes that follow-up shows on the grid."""
 
     @staticmethod
@@ -127,68 +139,71 @@ class _NetworkModel(SurvivalModel):
 
     def _fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None, target: str) -> Self:
         settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
-        features = Features.learn(X, missing=self.missing)
-        numbers, codes = features.encode(X)
-        outcomes = as_training_data(X, y, len(numbers))
+        X = as_table(X)
+        outcomes = as_training_data(y, n_rows_of(X))
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
-
-        self.target_ = target
-        time, event = outcomes.time, self._event(outcomes)
-        rows, held_out = _split(event, share, random)
-        if rows.size < 2:
-            raise InputError(f"X has {len(numbers)} rows (n_samples = {len(numbers)}); training needs at least 2")
-        if not event[rows].any():
+        time, event = outcomes.time, _happened(outcomes, target)
+        if not event.any():
             raise InputError(f"y has no {'events' if target == EVENT else 'censored'}: there is nothing to learn")
-        self.times_ = time_grid(time[rows], event[rows], times=self.times, n_times=self.n_times, spacing=self.spacing)
-        self._set_features(features)
-        labels = self._labels(time, event)
+        rows, held_out = split(time, event, share, random)
+        # only from the rows that are trained on: a category or a gap that others have can't be learnt
+        features = Features.learn(X, missing=self.missing, rows=rows)
+        if rows.size < 2:
+            raise InputError(f"X has {rows.size} rows (n_samples = {rows.size}); training needs at least 2")
+        numbers, codes = features.encode(X)
+        grid = time_grid(
+            time, event, times=self.times, n_times=self.n_times, spacing=self.spacing, events_first=target == EVENT
+        )
+        labels = self._labels(time, event, grid, target)
         examples = Examples.of((numbers[rows], codes[rows]), labels[rows], device)
-        validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device) if share else None
+        validating = None
         if validation is not None:
-            validating = self._validation_examples(*validation, device)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            net = self._make_net(_shares(labels[rows]))
-        self.net_ = net.to(device)
-        self.history_ = train(self.net_, examples, validating, settings, seed=seed)
+            encoded = features.encode(validation[0], model=type(self).__name__)
+            observed = as_training_data(validation[1], len(encoded[0]), "y of validation", "X of validation")
+            judged = self._labels(observed.time, _happened(observed, target), grid, target)
+            validating = Examples.of(encoded, judged, device)
+        elif held_out.size:
+            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
+        with ONE_AT_A_TIME, own_random_numbers(seed, torch.device("cpu")):
+            net = self._make_net(features, grid.size)
+            if isinstance(net.body, DenseNet):
+                net.body.start_at(torch.from_numpy(shares_of_ones(labels[rows])))
+        history = train(net.to(device), examples, validating, settings, seed=seed)
+        # nothing is kept before this, so that a fit that fails leaves the model as it was
+        self._keep(features, grid, target, net, history)
         return self
 
-    def _set_features(self, features: Features) -> None:
-        """Keep the columns, also under scikit-learn's names."""
-        self.features_ = features
+    def _keep(
+        self, features: Features, grid: NDArray[np.float64], target: str, net: TabularNet, history: TrainingHistory
+    ) -> None:
+        self.features_, self.times_, self.target_, self.net_, self.history_ = features, grid, target, net, history
         self.n_features_in_ = len(features.columns)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         if features.names is not None:
             self.feature_names_in_ = np.array(features.names, dtype=object)
-
-    def _validation_examples(self, X: Any, y: Any, device: torch.device) -> Examples:
-        encoded = self.features_.encode(X, model=type(self).__name__)
-        outcomes = as_training_data(X, y, len(encoded[0]), "y of validation")
-        return Examples.of(encoded, self._labels(outcomes.time, self._event(outcomes)), device)
-
-    def _event(self, outcomes: Any) -> NDArray[np.bool_]:
-        event: NDArray[np.bool_] = outcomes.event if self.target_ == EVENT else ~outcomes.event
-        return event
+        self._made_with = self.get_params(deep=False)
 
     def _check_share(self, validation: tuple[Any, Any] | None) -> float:
         if validation is not None:
             if not isinstance(validation, (tuple, list)) or len(validation) != 2:
                 raise InputError("validation must be a pair (X, y)")
             return 0.0
-        if not 0 <= self.validation_share < 1:
-            raise InputError(f"validation_share must be at least 0 and below 1, not {self.validation_share}")
-        return float(self.validation_share)
+        share = self.validation_share
+        check_number("validation_share", share, "at least 0 and below 1", lambda share: 0 <= share < 1)
+        return float(share)
 
     def _settings(self) -> Settings:
+        """Return how to train, all parameters checked."""
         check_choice("between", self.between, BETWEEN)
-        for name, least in (("n_layers", 0), ("width", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
+        check_choice("missing", self.missing, MISSING)
+        check_whole("n_layers", self.n_layers, 0)
+        check_whole("width", self.width, 1)
+        check_number("dropout", self.dropout, "at least 0 and below 1", lambda share: 0 <= share < 1)
+        check_flag("batch_norm", self.batch_norm)
+        if self.net is not None and not callable(self.net):
+            raise InputError(f"net must be a function of the numbers of inputs and outputs, not {self.net!r}")
         patience = self.patience
         if patience is None:
             patience = 1 if self.schedule == "warm-restarts" else 10
@@ -202,18 +217,14 @@ class _NetworkModel(SurvivalModel):
             progress=self.progress,
         )
 
-    def _make_net(self, shares: NDArray[np.float64] | None) -> TabularNet:
+    def _make_net(self, features: Features, n_outputs: int) -> TabularNet:
         def dense(n_inputs: int, n_outputs: int) -> DenseNet:
             return DenseNet(
                 n_inputs, n_outputs,
                 n_layers=self.n_layers, width=self.width, dropout=self.dropout, batch_norm=self.batch_norm,
             )  # fmt: skip
 
-        factory = dense if self.net is None else self.net
-        net = TabularNet(self.features_.n_numbers, self.features_.n_categories, self.times_.size, factory)
-        if shares is not None and isinstance(net.body, DenseNet):
-            net.body.start_at(torch.from_numpy(shares))
-        return net
+        return TabularNet(features.n_numbers, features.n_categories, n_outputs, self.net or dense)
 
     # Prediction
 
@@ -265,15 +276,17 @@ class _NetworkModel(SurvivalModel):
         A net of your own is stored by its weights only; `load` then asks for the factory.
         """
         check_is_fitted(self)
-        params = self.get_params(deep=False) | {"net": None, "device": "auto", "progress": None}
-        if not (self.random_state is None or isinstance(self.random_state, (int, np.integer))):
+        params = self._made_with | {"net": None, "device": "auto", "progress": None}
+        if params["times"] is not None:
+            params["times"] = as_times(params["times"])
+        if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
             params["random_state"] = None  # a generator has moved on
         learnt = {
             "times": self.times_,
             "target": self.target_,
             "features": self.features_.to_dict(),
             "history": self.history_.to_dict(),
-            "own_net": self.net is not None,
+            "own_net": self._made_with["net"] is not None,
         }
         arrays = {name: tensor.cpu().numpy() for name, tensor in self.net_.state_dict().items()}
         saving.write(path, type(self).__name__, params, learnt, arrays)
@@ -302,19 +315,21 @@ class _NetworkModel(SurvivalModel):
         with stored.refusing_damage():
             model = cls(**stored.params | {"net": net, "device": device})
             model._settings()
-            model.times_ = as_times(stored.learnt["times"])
-            model.target_ = stored.learnt["target"]
-            check_choice("target", model.target_, (EVENT, CENSORING))
-            model._set_features(Features.from_dict(stored.learnt["features"]))
-            model.history_ = TrainingHistory(**stored.learnt["history"])
-            tensors = {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()}
-            if net is None and model.n_layers > len(tensors):
-                raise ValueError(f"{model.n_layers} layers, but {len(tensors)} arrays")
+            grid = as_times(stored.learnt["times"])
+            target = stored.learnt["target"]
+            check_choice("target", target, (EVENT, CENSORING))
+            features = Features.from_dict(stored.learnt["features"])
+            history = TrainingHistory.from_dict(stored.learnt["history"])
+            if grid[0] <= 0:
+                raise ValueError("a grid starts after 0")
+            if net is None and model.n_layers > len(stored.arrays):
+                raise ValueError(f"{model.n_layers} layers, but {len(stored.arrays)} arrays")
             # without memory of its own, so that sizes a file claims cost nothing until they are seen to fit its arrays
             with torch.device("meta"):
-                model.net_ = model._make_net(None)
-            model.net_.load_state_dict(tensors, assign=True)
-            model.net_.to(where).eval()
+                made = model._make_net(features, grid.size)
+            nets.fill(made, {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()})
+            made.to(where).eval()
+            model._keep(features, grid, target, made, history)
         return model
 
     def score(self, X: Any, y: Any, *, weighting: Any = None) -> float:
@@ -353,8 +368,9 @@ _PARAMETERS = """
         Makes a torch module of your own from its numbers of inputs and outputs, in place of the four above. It gets
         standardised numbers and embedded categories side by side.
     missing : {"error", "indicator"}
-        What to do with missing numbers: refuse them, or put the mean there and tell so in a column of its own. Missing
-        categories go, with those not seen in training, to an entry for the unknown.
+        What to do with missing numbers: refuse them, or put the mean there and, in columns where training has any,
+        tell so in a column of its own. Missing categories go, with those not seen in training, to an entry for the
+        unknown.
     batch_size : int, default 256
         Rows per step.
     learning_rate : float, default 0.01
@@ -365,8 +381,8 @@ _PARAMETERS = """
         Epochs of the first cycle; what each next one is longer by, and its top rate lower by.
     weight_decay : float, default 0
         Decoupled from the gradients.
-    epochs : int, default 512
-        At most.
+    epochs : int, default 511
+        At most; by default so many as end the ninth cycle.
     patience : int, optional
         Training stops once this many cycles in a row brought no better validation loss. By default 1, or 10 for
         a constant rate, where each epoch is a cycle.
@@ -451,8 +467,11 @@ class LogisticHazard(_NetworkModel):
         """
         return self._fit(X, y, validation, CENSORING)
 
-    def _labels(self, time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[np.int8]:
-        return hazard_labels(time, event, self.times_, events_first=self.target_ == EVENT)
+    @staticmethod
+    def _labels(
+        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
+    ) -> NDArray[np.int8]:
+        return hazard_labels(time, event, grid, events_first=target == EVENT)
 
     @staticmethod
     def _survival(logits: Tensor) -> Tensor:
@@ -487,12 +506,20 @@ class BCESurvival(_NetworkModel):
 
     _monotone = "keep"
 
-    def _labels(self, time: NDArray[np.float64], event: NDArray[np.bool_]) -> NDArray[np.int8]:
-        return survival_labels(time, event, self.times_)
+    @staticmethod
+    def _labels(
+        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
+    ) -> NDArray[np.int8]:
+        return survival_labels(time, event, grid)
 
     @staticmethod
     def _survival(logits: Tensor) -> Tensor:
         return survival_from_probabilities(logits)
+
+
+def _happened(outcomes: Outcomes, target: str) -> NDArray[np.bool_]:
+    """Return who had what the model is about: the event, or its censoring."""
+    return outcomes.event if target == EVENT else ~outcomes.event
 
 
 def _as_device(name: Any) -> torch.device:
@@ -500,33 +527,9 @@ def _as_device(name: Any) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError("only 'cpu' and 'cuda' are known here")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         raise InputError(f"device {name!r} can't be used here: {str(error).splitlines()[0]}") from None
     return device
-
-
-def _split(
-    event: NDArray[np.bool_], share: float, random: np.random.RandomState
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return rows to train on and rows to validate on, the latter the same share of events and of others."""
-    order = random.permutation(event.size)
-    held_out = np.zeros(event.size, dtype=np.bool_)
-    if share and event.size > 2:
-        for kind in (event, ~event):
-            members = order[kind[order]]
-            held_out[members[: round(share * members.size)]] = True
-        if not held_out.any():
-            held_out[order[0]] = True
-    elif share:
-        raise InputError(
-            f"X has {event.size} rows (n_samples = {event.size}); training and validation need at least 3: "
-            "give more, or validation_share=0"
-        )
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-
-def _shares(labels: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return the share of ones among the known labels of each time, kept away from 0 and 1."""
-    ones, known = np.count_nonzero(labels == 1, axis=0), np.count_nonzero(labels, axis=0)
-    return np.asarray((ones + 0.5) / (known + 1.0))

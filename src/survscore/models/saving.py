@@ -34,7 +34,7 @@ class Stored:
         """Turn whatever goes wrong with contents that don't fit together into one clear error."""
         try:
             yield
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, IndexError) as error:
             raise InputError(f"{self.path} is damaged: its contents do not fit together ({error})") from None
 
 
@@ -86,16 +86,17 @@ def read(path: str | Path, *, expected: str | None = None) -> Stored:
         with safe_open(where, framework="numpy") as file:
             header = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{where} is no model file, or a damaged one: {error}") from None
     if header.get("format") != FORMAT:
         raise InputError(f"{where} was not saved by survscore: its format is {header.get('format')!r}, not {FORMAT!r}")
     try:
         described = json.loads(header["survscore"])
         parts = {name: described[name] for name in ("model", "params", "learnt")}
-        if not isinstance(parts["params"], dict) or not isinstance(parts["learnt"], dict):
-            raise TypeError("settings are no tables")
-    except (KeyError, TypeError, ValueError) as error:
+        kinds = {"model": str, "params": dict, "learnt": dict}
+        if not all(isinstance(parts[name], kind) for name, kind in kinds.items()):
+            raise TypeError("settings of another kind")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{where} is damaged: its settings can't be read ({error})") from None
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -112,6 +113,8 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, Mapping):
             return _plain(value)
+        if isinstance(value, (list, tuple)):
+            return [plain(one) for one in value]
         return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
     return {name: plain(value) for name, value in settings.items()}

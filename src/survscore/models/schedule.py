@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from survscore._validation import InputError, check_choice
+from survscore._validation import check_choice, check_number, check_whole
 
 SCHEDULES = ("warm-restarts", "constant")
 
@@ -37,12 +37,10 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_choice("schedule", self.kind, SCHEDULES)
-        if not 0 < self.rate < math.inf:
-            raise InputError(f"learning_rate must be positive, not {self.rate}")
-        if self.cycle_epochs < 1 or self.cycle_growth < 1:
-            raise InputError("cycle_epochs and cycle_growth must be at least 1")
-        if not 0 < self.cycle_decay <= 1:
-            raise InputError(f"cycle_decay must be above 0 and at most 1, not {self.cycle_decay}")
+        check_number("learning_rate", self.rate, "positive", lambda rate: rate > 0)
+        check_whole("cycle_epochs", self.cycle_epochs, 1)
+        check_whole("cycle_growth", self.cycle_growth, 1)
+        check_number("cycle_decay", self.cycle_decay, "above 0 and at most 1", lambda decay: 0 < decay <= 1)
 
     def epochs(self, n_steps: int) -> Iterator[Epoch]:
         """Yield epochs of `n_steps` steps each, for ever."""

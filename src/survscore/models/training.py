@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from survscore._validation import InputError
-from survscore.models.losses import binary_log_likelihood_loss
+from survscore._validation import InputError, check_number, check_whole
+from survscore.models.examples import Examples
 from survscore.models.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -27,37 +27,7 @@ ROWS_PER_EVALUATION = 4096
 #: Multiplications in one step below which a second thread costs more than it gives.
 SMALL_STEP = 4_000_000
 WARM_UP_STEPS = 3
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Encoded individuals, on the device where a net is trained or used."""
-
-    numbers: Tensor
-    codes: Tensor
-    labels: Tensor
-
-    @classmethod
-    def of(
-        cls,
-        encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
-        labels: NDArray[np.int8],
-        device: torch.device,
-    ) -> Self:
-        """Put arrays on the device."""
-        numbers, codes = (torch.from_numpy(part).to(device) for part in encoded)
-        return cls(numbers, codes, torch.from_numpy(labels).to(device))
-
-    def __len__(self) -> int:
-        return self.numbers.shape[0]
-
-    def loss(self, net: nn.Module, rows: Tensor | slice) -> Tensor:
-        """Return the mean loss over some rows."""
-        if isinstance(rows, slice):
-            numbers, codes, labels = self.numbers[rows], self.codes[rows], self.labels[rows]
-        else:
-            numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
-        return binary_log_likelihood_loss(net(numbers, codes), labels)
+ONE_AT_A_TIME = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -74,14 +44,10 @@ class Settings:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "patience"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
-        if self.batch_size < 2:
-            raise InputError("batch_size must be at least 2: batch norm can't see one row alone")
-        if self.weight_decay < 0:
-            raise InputError(f"weight_decay must not be negative, not {self.weight_decay}")
+        check_whole("batch_size", self.batch_size, 2)  # batch norm can't see one row alone
+        check_whole("epochs", self.epochs, 1)
+        check_whole("patience", self.patience, 1)
+        check_number("weight_decay", self.weight_decay, "zero or larger", lambda decay: decay >= 0)
 
 
 @dataclass
@@ -119,6 +85,14 @@ class TrainingHistory:
         """Return plain data, for JSON."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TrainingHistory:
+        """Take what `to_dict` gave."""
+        history = cls(**data)
+        if not isinstance(history.epochs, list) or not all(isinstance(epoch, dict) for epoch in history.epochs):
+            raise InputError("the epochs of a history are a list of tables")
+        return history
+
 
 def train(
     net: nn.Module, examples: Examples, validation: Examples | None, settings: Settings, *, seed: int
@@ -132,9 +106,11 @@ def train(
     history = TrainingHistory()
     device = examples.numbers.device
     best = _Best(net)
-    with _own_random_numbers(seed, device), _suitable_threads(net, settings, device):
+    dropout_seed, order_seed = (int(part) for part in np.random.SeedSequence(seed).generate_state(2))
+    # torch's random numbers and its number of threads belong to the process, so one training at a time changes them
+    with ONE_AT_A_TIME, own_random_numbers(dropout_seed, device), _suitable_threads(net, settings, device):
         stepper = _Stepper(net, examples, settings)
-        shuffle = torch.Generator().manual_seed(seed)  # not the device's: the same order everywhere
+        shuffle = torch.Generator().manual_seed(order_seed)  # not the device's: the same order everywhere
         with _progress_bar(settings) as show:
             try:
                 history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, show)
@@ -146,6 +122,7 @@ def train(
                     f"training was interrupted; the weights of epoch {history.best_epoch} are kept", stacklevel=4
                 )
         best.restore()
+        _separate(net)
     return history
 
 
@@ -342,12 +319,23 @@ def _flattened(trainable: list[nn.Parameter]) -> list[nn.Parameter]:
     return vectors
 
 
+def _separate(net: nn.Module) -> None:
+    """Give every weight memory of its own again; with a share of a common vector, each would be pickled with all."""
+    for weights in net.parameters():
+        weights.data = weights.data.clone()
+        weights.grad = None
+
+
 @contextmanager
-def _own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's random numbers, and give the user's back afterwards."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
+def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's random numbers for one device, and give the user's back afterwards."""
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)  # not torch.manual_seed, which seeds all GPUs as well
+        with torch.cuda.device(device) if on_gpu else nullcontext():
+            if on_gpu:
+                torch.cuda.manual_seed(seed)
+            yield
 
 
 @contextmanager

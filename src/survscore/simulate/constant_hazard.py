@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError
+from survscore._validation import InputError, check_rule
 from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
 
@@ -79,7 +80,7 @@ class ConstantHazardStudy:
             covariates=self.covariates_of(censoring_time),
             outcomes=Outcomes(np.where(observed, time, censoring_time), observed, censoring_time),
             uncensored=Outcomes(time, happened, np.full(n, self.end)),
-            true_survival=lambda times: np.tile(self.survival(times), (n, 1)),
+            true_survival=partial(self._survival_of_all, n),
         )
 
     @property
@@ -98,6 +99,10 @@ class ConstantHazardStudy:
         """Return the survival that all share."""
         n_passed = np.searchsorted(self.grid, times, side="right")
         return np.asarray((1.0 - self.hazard) ** n_passed)
+
+    def _survival_of_all(self, n: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        check_rule("times", f"within the study, which ends at {self.end:g}", times > self.end, times)
+        return np.tile(self.survival(times), (n, 1))
 
     def _grid_time(self, step: NDArray[np.int64]) -> NDArray[np.float64]:
         return step * self.end / self.n_times

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_choice
+from survscore._validation import InputError, check_choice, check_rule, check_whole
 from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
 from survscore.simulate.hazards import (
@@ -112,10 +112,9 @@ class SineConstantAcceleratingStudy:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.censoring, str):
+        if not hasattr(self.censoring, "draw"):
             check_choice("censoring", self.censoring, CENSORINGS)
-        if self.n_per_driver < 1:
-            raise InputError(f"n_per_driver must be at least 1, not {self.n_per_driver}")
+        check_whole("n_per_driver", self.n_per_driver, 1)
 
     @cached_property
     def grid(self) -> NDArray[np.float64]:
@@ -182,10 +181,11 @@ class SineConstantAcceleratingStudy:
             covariates=pd.DataFrame(np.concatenate(parts, axis=1), columns=names),
             outcomes=Outcomes(np.where(observed, time, censoring_time), observed, censoring_time),
             uncensored=Outcomes(time, happened, np.full(n, self.grid[-1])),
-            true_survival=lambda times: self._survival(drivers[0], times),
+            true_survival=partial(self._survival, drivers[0]),
         )
 
     def _survival(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+        check_rule("times", f"within the study, which ends at {self.grid[-1]:g}", times > self.grid[-1], times)
         columns = np.searchsorted(self.grid, times, side="right")
         grid = self.grid[: int(columns.max())]
         survival = np.ones((len(u), times.size))

@@ -1,0 +1,81 @@
+"""Individuals as a net sees them: encoded, labelled, on a device; some of them held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from survscore._validation import InputError
+from survscore.models.losses import binary_log_likelihood_loss
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded individuals, on the device where a net is trained or used."""
+
+    numbers: Tensor
+    codes: Tensor
+    labels: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
+        labels: NDArray[np.int8],
+        device: torch.device,
+    ) -> Self:
+        """Put arrays on the device."""
+        numbers, codes = (torch.from_numpy(part).to(device) for part in encoded)
+        return cls(numbers, codes, torch.from_numpy(labels).to(device))
+
+    def __len__(self) -> int:
+        return self.numbers.shape[0]
+
+    def loss(self, net: nn.Module, rows: Tensor | slice) -> Tensor:
+        """Return the mean loss over some rows."""
+        if isinstance(rows, slice):
+            numbers, codes, labels = self.numbers[rows], self.codes[rows], self.labels[rows]
+        else:
+            numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
+        return binary_log_likelihood_loss(net(numbers, codes), labels)
+
+
+def split(
+    time: NDArray[np.float64], event: NDArray[np.bool_], share: float, random: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows to train on and rows to validate on, the latter the same share of events and of others.
+
+    The individual followed longest, and one event, always stay in training: the grid ends with the one, and without the
+    other there is nothing to learn.
+    """
+    order = random.permutation(event.size)
+    if not share:
+        return np.sort(order), order[:0]
+    if event.size < 3:
+        raise InputError(
+            f"X has {event.size} rows (n_samples = {event.size}); training and validation need at least 3: "
+            "give more, or validation_share=0"
+        )
+    kept = {int(np.argmax(time)), *np.flatnonzero(event)[:1].tolist()}
+    free = np.array([row for row in order if row not in kept], dtype=np.intp)
+    held_out = np.zeros(event.size, dtype=np.bool_)
+    for kind in (event, ~event):
+        members = free[kind[free]]
+        held_out[members[: round(share * np.count_nonzero(kind))]] = True
+    if not held_out.any():
+        held_out[free[0]] = True
+    rows = np.flatnonzero(~held_out)
+    if rows.size < 2:
+        raise InputError(f"validation_share leaves {rows.size} of {event.size} rows for training, which needs 2")
+    return rows, np.flatnonzero(held_out)
+
+
+def shares_of_ones(labels: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Return the share of ones among the known labels of each time, kept away from 0 and 1."""
+    ones, known = np.count_nonzero(labels == 1, axis=0), np.count_nonzero(labels, axis=0)
+    return np.asarray((ones + 0.5) / (known + 1.0))

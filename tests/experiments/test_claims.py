@@ -1,0 +1,91 @@
+"""Claims: what decides them, and how replicates are summed up."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from survscore.experiments import claims as c
+from survscore.experiments import studies as s
+from survscore.experiments.figures import FIGURES
+
+
+def table(**differences):
+    """A table with one integrated difference BCE - Logistic-Hazard per weighting."""
+    rows = [
+        {"kind": s.DIFFERENCE, "loss": "brier", "weighting": weighting, "model": s.BCE, "reference": s.HAZARD,
+         "value": value, "se": 0.01}
+        for weighting, value in differences.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows).reindex(columns=s.COLUMNS)
+
+
+@pytest.mark.parametrize(("value", "holds"), [(0.05, True), (-0.05, False)])
+def test_better_means_a_lower_score(value, holds):
+    tables = {"simple": table(administrative=value)}
+    for model, than, expected in ((s.HAZARD, s.BCE, holds), (s.BCE, s.HAZARD, not holds)):
+        claim = c.better("simple", model, than, "administrative", "brier")
+        assert claim.text == f"administrative: {model} is better than {than}"
+        margin = claim.margin(tables)
+        assert margin.value == (value if model == s.HAZARD else -value)
+        (row,) = c.check([claim], [tables]).to_dict("records")
+        assert row["holds"] == expected
+        assert (row["upper"] - row["lower"]) / 2 == pytest.approx(1.96 * 0.01, rel=1e-3)
+
+
+def test_a_claim_about_models_that_were_not_compared_is_a_mistake():
+    with pytest.raises(KeyError):
+        c.better("simple", s.TRUTH, s.BCE, "administrative", "brier").margin({"simple": table(administrative=1.0)})
+
+
+def test_replicates_are_counted_and_averaged():
+    margins = [0.1, 0.3, -0.1, 0.2]
+    claim = c.better("simple", s.HAZARD, s.BCE, "administrative", "brier")
+    (row,) = c.check([claim], [{"simple": table(administrative=m)} for m in margins]).to_dict("records")
+    assert (row["holds"], row["share"], row["replicates"]) == (False, 0.75, 4)
+    assert row["margin"] == pytest.approx(np.mean(margins))
+    half = 1.959964 * np.std(margins, ddof=1) / 2
+    assert (row["lower"], row["upper"]) == pytest.approx((np.mean(margins) - half, np.mean(margins) + half))
+
+
+def test_a_claim_without_its_tables_is_not_decided():
+    (row,) = c.check([c.worse_with_simple_censoring("brier")], [{"simple": table()}]).to_dict("records")
+    assert row["holds"] is None
+    assert row["replicates"] == 0
+    assert math.isnan(row["margin"])
+
+
+def survival_table(told):
+    """Figure 2 with exact predictions: the truth, less of it, and `told`, a function of C* and the truth."""
+    truth = np.exp(-s.FINE_TIMES / 120)
+    rows = []
+    for end in s.SHOWN_CENSORING_TIMES:
+        for model, values in ((s.TRUTH, truth), (s.BCE, truth - 0.01), (s.BCE_TOLD, told(end, truth))):
+            rows.append(
+                pd.DataFrame(
+                    {"kind": s.SURVIVAL, "model": model, "censoring_time": end, "time": s.FINE_TIMES, "value": values}
+                )
+            )
+    return {"constant-hazard": pd.concat(rows, ignore_index=True).reindex(columns=s.COLUMNS)}
+
+
+def test_claims_about_survival_estimates():
+    claims = FIGURES["figure-2"].claims
+    optimal = survival_table(lambda end, truth: truth * (s.FINE_TIMES < end))
+    assert c.check(claims, [optimal]).holds.tolist() == [True, True, True]
+    assert c.check(claims, [optimal]).margin.tolist() == pytest.approx([0.01, 0.05, 0.05])
+    honest = survival_table(lambda end, truth: truth)
+    assert c.check(claims, [honest]).holds.tolist() == [True, True, False]
+    gone = survival_table(lambda end, truth: 0.0 * truth)
+    assert c.check(claims, [gone]).holds.tolist() == [True, False, True]
+
+
+def test_every_score_of_a_figure_is_claimed_about_for_both_losses():
+    for name in ("figure-3", "figure-4", "figure-5"):
+        figure = FIGURES[name]
+        for loss in s.LOSSES:
+            texts = [claim.text for claim in figure.claims if claim.loss == loss]
+            assert len(set(texts)) == len(texts)
+            for panel in figure.panels:
+                assert any(text.startswith(f"{panel}:") for text in texts), panel
