@@ -6,6 +6,7 @@ Needs a CUDA device and survscore with its models: ``PYTHONPATH=src python bench
 from __future__ import annotations
 
 import statistics
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +19,14 @@ from survscore.models import LogisticHazard
 from survscore.models.examples import Examples
 from survscore.models.nets import DenseNet, TabularNet
 from survscore.models.schedule import Schedule
-from survscore.models.training import Settings, train
+from survscore.models.training import Settings, _Stepper, train
 
 CASES = {
     "10 000 x 36, 4 x 32, 50 outputs": (10_000, 36, 50, {"n_layers": 4, "width": 32}),
     "100 000 x 40, 6 x 128, 150 outputs": (100_000, 40, 150, {"n_layers": 6, "width": 128}),
 }
 BATCH, EPOCHS = 256, 15
+TOGETHER = (2, 4, 8, 16)
 TURNS = 5  # both in turn, so that the machine's moods meet both
 WANTED = 8  # times, for the small net
 
@@ -41,23 +43,54 @@ def main() -> None:
         rows.append([name, *(number(1e3 * value) for value in (captured, ordinary)), number(ordinary / captured)])
     print(table([f"ms per epoch, batch {BATCH}, with validation", "captured", "ordinary", "times as fast"], rows))
     print(f"\nwanted: {WANTED} times for the small net\n")
+    name, case = next(iter(CASES.items()))
+    alone = together(1, *case)
+    rows = [[str(n), number(1e3 * (all_of := together(n, *case))), number(n * alone / all_of)] for n in TOGETHER]
+    print(table([f"replicates at once, {name}", "ms per epoch of all", "times the throughput of one"], rows), "\n")
     check_predictions()
+
+
+SETTINGS = Settings(Schedule(), BATCH, EPOCHS, EPOCHS, 0.0, progress=False)
 
 
 def epoch_seconds(n: int, p: int, m: int, net: dict[str, Any], *, capture: bool) -> float:
     """Return the median time of an epoch, the first ones, which warm up, left out."""
-    rng = np.random.default_rng(0)
-    device = torch.device("cuda")
-
-    def draw(rows: int) -> Examples:
-        encoded = rng.normal(size=(rows, p)).astype(np.float32), np.zeros((rows, 0), dtype=np.int64)
-        return Examples.of(encoded, rng.integers(-1, 2, (rows, m)).astype(np.int8), device)
-
-    torch.manual_seed(0)
-    model = TabularNet(p, [], m, lambda a, b: DenseNet(a, b, **net, dropout=0.1, batch_norm=True)).to(device)
-    settings = Settings(Schedule(), BATCH, EPOCHS, EPOCHS, 0.0, progress=False)
-    history = train(model, draw(n), draw(n // 5), replace(settings, capture=capture), seed=0)
+    settings = replace(SETTINGS, capture=capture)
+    history = train(make(p, m, net), draw(n, p, m), draw(n // 5, p, m), settings, seed=0)
     return statistics.median(epoch["seconds"] for epoch in history.epochs[2:])
+
+
+def together(n_nets: int, n: int, p: int, m: int, net: dict[str, Any]) -> float:
+    """Return the time of an epoch, without validation, of several nets whose graphs run side by side on the device."""
+    steppers = [_Stepper(make(p, m, net).train(), draw(n, p, m), SETTINGS) for _ in range(n_nets)]
+    streams = [torch.cuda.Stream() for _ in range(n_nets)]
+    for stepper in steppers:  # capture, one after the other
+        for start, stop in (stepper.batches[0], stepper.batches[-1]):
+            stepper.step(torch.arange(start, stop, device="cuda"))
+    seconds = []
+    for _ in range(5):
+        orders = [torch.randperm(n).cuda() for _ in range(n_nets)]
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        for start, stop in steppers[0].batches:
+            for stepper, stream, order in zip(steppers, streams, orders, strict=True):
+                with torch.cuda.stream(stream):
+                    stepper.step(order[start:stop])
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begun)
+    return statistics.median(seconds)
+
+
+def make(p: int, m: int, net: dict[str, Any]) -> TabularNet:
+    """Return a new net."""
+    return TabularNet(p, [], m, lambda a, b: DenseNet(a, b, **net, dropout=0.1, batch_norm=True)).cuda()
+
+
+def draw(n: int, p: int, m: int) -> Examples:
+    """Return random examples."""
+    rng = np.random.default_rng(0)
+    encoded = rng.normal(size=(n, p)).astype(np.float32), np.zeros((n, 0), dtype=np.int64)
+    return Examples.of(encoded, rng.integers(-1, 2, (n, m)).astype(np.int8), torch.device("cuda"))
 
 
 def check_predictions() -> None:

@@ -243,7 +243,8 @@ class _Stepper:
                 self._step(buffer)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # on a stream of its own: graphs captured on the same one share cuBLAS's workspace, and can't run side by side
+        with torch.cuda.graph(graph, stream=aside):
             self._step(buffer)
         state.restore()
         return graph, buffer
