@@ -46,6 +46,7 @@ def demo(out: Path, size: str, seed: int) -> None:
 
 
 def _print_demo(summary: Any, n: int) -> None:
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -55,20 +56,21 @@ def _print_demo(summary: Any, n: int) -> None:
     console = Console()
     fooled = []
     for loss, title in (("brier", "Integrated Brier score"), ("log", "Integrated logarithmic loss")):
-        table = Table(title=f"{title} of {n} simulated individuals (lower is better)", title_justify="left")
+        heading = f"{title} of {n} simulated individuals, with 95 % intervals (lower is better)"
+        table = Table(title=heading, title_justify="left", box=SIMPLE, pad_edge=False)
         table.add_column("weighting")
-        for column in (hazard, bce, "difference [95 % interval]"):
-            table.add_column(column, justify="right")
+        for column in (hazard, bce, "difference"):
+            table.add_column(column, justify="right", no_wrap=True)
         table.add_column("prefers")
         for row in summary[summary.loss == loss].to_dict("records"):
             verdict = row["prefers"] or "neither"
             if truth[loss] and verdict not in (truth[loss], "neither"):
-                verdict += "  [bold red]wrong[/]"
+                verdict += " [bold red]wrong[/]"
                 fooled.append(row["weighting"])
             table.add_row(
                 escape(row["weighting"]),
-                *(f"{row[model]:.4f} ± {1.96 * row[f'{model} se']:.4f}" for model in (hazard, bce)),
-                escape(f"{row['difference']:+.4f} [{row['lower']:+.4f}, {row['upper']:+.4f}]"),
+                *(f"{row[model]:.4f} ±{1.96 * row[f'{model} se']:.4f}" for model in (hazard, bce)),
+                f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}",
                 verdict,
             )
         console.print(table)
