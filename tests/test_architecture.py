@@ -31,6 +31,7 @@ ROOMS = [
     ["scores"],
     ["comparison", "horizon", "scorers"],
     ["simulate", "models"],
+    ["datasets"],
     ["plots"],
     ["experiments"],
     ["cli"],

@@ -142,6 +142,84 @@ def _answer(row: Any) -> str:
     return f"[{style}]{answer}[/] {margin}"
 
 
+@cli.group()
+def kkbox() -> None:
+    """Prepare KKBox's churn data (Kaggle, 2017), or make raw files of the same form."""
+
+
+@kkbox.command("prepare")
+@click.argument("raw_dir", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--memory", default="4GB", show_default=True, help="How much the database may use before it spills to disk."
+)
+def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
+    """Make survival data from the raw files in RAW_DIR, and write them to OUT (Parquet).
+
+    RAW_DIR holds transactions, members_v3 and train, each as .csv, .csv.gz or Kaggle's .csv.7z.
+    """
+    from survscore.datasets.kkbox import prepare
+
+    with _progress(total=1) as show:
+        summary = prepare(raw_dir, out, memory=memory, progress=show)
+    for name, count in summary.read.items():
+        click.echo(f"read {count:>12,} rows of {name}")
+    for reason, count in summary.dropped.items():
+        click.echo(f"dropped {count:>9,} {reason}")
+    low, high = summary.censoring_time
+    click.echo(f"spells {summary.spells:>10,} of {summary.customers:,} customers, {summary.events:,} of them with churn "
+               f"({summary.events / summary.spells:.1%}); C* from {low:g} to {high:g} days")  # fmt: skip
+    click.echo("checked: " + "; ".join(summary.invariants))
+    click.echo(f"Written: {out}")
+
+
+@kkbox.command("synthesize")
+@click.argument("out_dir", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--customers", type=click.IntRange(min=1), default=100_000, show_default=True,
+              help="With transactions; the real data have about 2.4 million.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
+def kkbox_synthesize(out_dir: Path, customers: int, seed: int) -> None:
+    """Write raw files of the form of Kaggle's into OUT_DIR, and the truth behind them."""
+    from survscore.datasets.kkbox import synthesize
+
+    check_folder(out_dir)
+    with _progress(total=customers) as show:
+        rows = synthesize(out_dir, customers=customers, seed=seed, progress=show)
+    click.echo(f"Written to {out_dir}: " + ", ".join(f"{count:,} rows of {name}" for name, count in rows.items()))
+
+
+@kkbox.command("describe")
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def kkbox_describe(data: Path) -> None:
+    """Describe prepared DATA (Parquet): follow-up, churn, censoring, and how well covariates tell C*."""
+    from survscore.datasets.kkbox import describe
+
+    found = describe(_read_prepared(data))
+    for name, value in found.counts.items():
+        click.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value:.1%}")
+    click.echo("\nquantiles in days\n" + found.quantiles.T.to_string(float_format="{:.0f}".format))
+    click.echo("\n" + found.horizons.to_string(index=False, float_format="{:.3f}".format))
+    click.echo(f"\ncovariates tell C* of other customers with R2 {found.censoring_r2:.2f}, "
+               f"and a mean error of {found.censoring_error:.0f} days")  # fmt: skip
+
+
+def _read_prepared(path: Path) -> Any:
+    """Read a file made by ``kkbox prepare``."""
+    import pandas as pd
+    import pyarrow as pa
+
+    from survscore.datasets.kkbox import CATEGORICAL, NUMERIC
+
+    try:
+        frame = pd.read_parquet(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from None
+    absent = [c for c in ("msno", "time", "event", "censoring_time", *NUMERIC, *CATEGORICAL) if c not in frame]
+    if absent:
+        raise InputError(f"{path} was not made by 'survscore kkbox prepare': it lacks the columns {absent}")
+    return frame
+
+
 def check_folder(folder: Path) -> None:
     """Find out now whether results can be written there, not when they are ready."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,1 @@
+"""Data sets: from raw files to outcomes and covariates."""

@@ -1,0 +1,16 @@
+"""KKBox's churn data: from raw transactions to survival data, and raw files of the same form with a known truth."""
+
+from survscore.datasets.kkbox.describe import Description, describe
+from survscore.datasets.kkbox.prepare import CATEGORICAL, NUMERIC, Summary, prepare
+from survscore.datasets.kkbox.synthesize import synthesize, true_survival
+
+__all__ = [
+    "CATEGORICAL",
+    "NUMERIC",
+    "Description",
+    "Summary",
+    "describe",
+    "prepare",
+    "synthesize",
+    "true_survival",
+]

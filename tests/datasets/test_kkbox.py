@@ -1,0 +1,471 @@
+"""KKBox: every rule by hand, all of them against the literal version, raw files that are not what they should be."""
+
+import csv
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import survscore as ss
+from datasets import kkbox_oracle as oracle
+from survscore.datasets.kkbox import CATEGORICAL, NUMERIC, prepare, synthesize, true_survival
+from survscore.datasets.kkbox.raw import COLUMNS
+from survscore.datasets.splitting import split
+
+
+def transaction(msno, made, expires, **changes):
+    row = {
+        "msno": msno, "payment_method_id": 41, "payment_plan_days": 30, "plan_list_price": 149,
+        "actual_amount_paid": 149, "is_auto_renew": 1, "transaction_date": made, "membership_expire_date": expires,
+        "is_cancel": 0,
+    }  # fmt: skip
+    return row | changes
+
+
+def member(msno, **changes):
+    return {
+        "msno": msno, "city": 5, "bd": 30, "gender": "male", "registered_via": 7, "registration_init_time": 20150101,
+    } | changes  # fmt: skip
+
+
+#: Somebody whose rows are always kept, so that there is output.
+ANCHOR = transaction("anchor", 20160101, 20160131)
+
+
+def write(folder, transactions, members=(), labels=()):
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {"transactions": transactions, "members_v3": members or [member("nobody")],
+                "train": labels or [{"msno": "nobody", "is_churn": 0}]}  # fmt: skip
+    for name, rows in contents.items():
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(COLUMNS[name]))
+            writer.writeheader()
+            writer.writerows(rows)
+    return folder
+
+
+def prepared(tmp_path, transactions, members=(), labels=()):
+    """Return the spells of customer "a", and the summary."""
+    write(tmp_path / "raw", [*transactions, ANCHOR], members, labels)
+    summary = prepare(tmp_path / "raw", tmp_path / "out.parquet")
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    return frame[frame.msno == "a"].to_dict("records"), summary
+
+
+# Every rule by hand
+
+
+def test_final_churn_and_censoring_time(tmp_path):
+    (row,), _ = prepared(tmp_path, [transaction("a", 20160101, 20160131), transaction("a", 20160131, 20160301)])
+    assert (row["time"], row["event"], row["censoring_time"]) == (60.0, True, 394.0)  # 2016-01-01 to 2017-01-29
+
+
+def test_still_a_member_on_the_last_churn_date(tmp_path):
+    (row,), _ = prepared(tmp_path, [transaction("a", 20170110, 20170209)])
+    assert (row["time"], row["event"], row["censoring_time"]) == (19.0, False, 19.0)
+
+
+@pytest.mark.parametrize(("expires", "event", "time"), [(20170129, True, 28.0), (20170130, False, 28.0)])
+def test_expiry_on_the_last_churn_date_is_churn_and_a_day_later_not(tmp_path, expires, event, time):
+    (row,), _ = prepared(tmp_path, [transaction("a", 20170101, expires)])
+    assert (row["event"], row["time"]) == (event, time)
+
+
+@pytest.mark.parametrize(("back", "n_spells"), [(20160301, 1), (20160302, 2)])
+def test_a_gap_is_more_than_30_days(tmp_path, back, n_spells):
+    # expires on 2016-01-31; 30 days later is 2016-03-01
+    rows, _ = prepared(tmp_path, [transaction("a", 20160101, 20160131), transaction("a", back, 20160401)])
+    assert len(rows) == n_spells
+    if n_spells == 2:
+        assert (rows[0]["time"], rows[0]["event"]) == (30.0, True)
+        assert (rows[1]["n_prev_churns"], rows[1]["no_prev_churns"]) == (1, 0)
+        assert rows[1]["log_days_between_subs"] == pytest.approx(np.log(31 + 1))
+
+
+def test_gaps_are_found_before_transactions_are_dropped(tmp_path):
+    # the cancellation in between expires before it was made: it is dropped, but there was no gap
+    rows, summary = prepared(
+        tmp_path,
+        [
+            transaction("a", 20160101, 20160131),
+            transaction("a", 20160220, 20160110, is_cancel=1),
+            transaction("a", 20160310, 20160410),
+        ],
+    )
+    assert len(rows) == 1
+    assert summary.dropped["transactions that expire before they were made"] == 1
+
+
+def test_the_files_order_breaks_ties_on_a_day(tmp_path):
+    rows, _ = prepared(
+        tmp_path,
+        [
+            transaction("a", 20160101, 20160115, actual_amount_paid=0, payment_method_id=38),
+            transaction("a", 20160101, 20160131, actual_amount_paid=99, payment_method_id=40),
+        ],
+    )
+    (row,) = rows
+    assert row["time"] == 30.0  # of the last one
+    assert (row["payment_method_id"], row["log_actual_amount_paid"]) == ("40", pytest.approx(np.log(100)))
+
+
+def test_covariates_are_those_of_the_first_day(tmp_path):
+    (row,), _ = prepared(
+        tmp_path,
+        [
+            transaction("a", 20160101, 20160131, plan_list_price=99, is_auto_renew=0),
+            transaction("a", 20160131, 20160301, plan_list_price=180, payment_method_id=23),
+        ],
+        [member("a", registration_init_time=20151222)],
+    )
+    assert row["log_plan_list_price"] == pytest.approx(np.log(100))
+    assert (row["is_auto_renew"], row["payment_method_id"]) == (0, "41")
+    assert row["log_days_since_reg_init"] == pytest.approx(np.log(10 + 2))
+    assert (row["city"], row["gender"], row["registered_via"]) == ("5", "male", "7")
+
+
+def test_training_labels(tmp_path):
+    early = [transaction("a", 20160101, 20160131)]
+    (row,), _ = prepared(tmp_path / "1", early, labels=[{"msno": "a", "is_churn": 1}])
+    assert row["event"]
+    # after C*, a churn known from the labels only does not fit, and is dropped; without the label it is censored
+    late = [transaction("a", 20170110, 20170209)]
+    rows, summary = prepared(tmp_path / "2", late, labels=[{"msno": "a", "is_churn": 1}])
+    assert rows == []
+    assert summary.dropped["spells: churn known only from the labels, after C*"] == 1
+    (row,), _ = prepared(tmp_path / "3", late, labels=[{"msno": "a", "is_churn": 0}])
+    assert not row["event"]
+
+
+def test_three_reasons_at_once_are_dropped(tmp_path):
+    # the last valid one has a gap to a dropped one, is final, and is labelled
+    rows, summary = prepared(
+        tmp_path,
+        [transaction("a", 20160101, 20160131), transaction("a", 20160601, 20160501, is_cancel=1)],
+        labels=[{"msno": "a", "is_churn": 1}],
+    )
+    assert rows == []
+    assert summary.dropped["spells: churn by gap, final and by label at once"] == 1
+
+
+def test_no_duration_and_late_starts_are_dropped(tmp_path):
+    _, summary = prepared(
+        tmp_path,
+        [
+            transaction("a", 20160101, 20160101),
+            transaction("b", 20170129, 20170228),
+            transaction("c", 20170215, 20170315),
+        ],
+    )
+    assert summary.dropped["spells: no duration"] == 1
+    assert summary.dropped["spells: starts on or after the last churn date"] == 2
+    assert summary.spells == 1
+
+
+@pytest.mark.parametrize(
+    ("bd", "age", "strange"),
+    [(30, 29, 0), (0, 0, 1), (1000, 100, 1), (-50, 0, 1), (1, 0, 1), (101, 100, 1), (100, 99, 0)],
+)
+def test_age_is_that_at_the_start(tmp_path, bd, age, strange):
+    (row,), _ = prepared(tmp_path, [transaction("a", 20160101, 20160131)], [member("a", bd=bd)])  # 1.16 years before
+    assert (row["age_at_start"], row["strange_age"]) == (age, strange)
+
+
+def test_missing_members_and_registrations(tmp_path):
+    (row,), _ = prepared(tmp_path / "1", [transaction("a", 20160101, 20160131)])
+    assert (row["age_at_start"], row["strange_age"], row["nan_days_since_reg_init"]) == (-1, 1, 1)
+    assert (row["city"], row["gender"], row["registered_via"]) == ("missing",) * 3
+    assert row["log_days_since_reg_init"] == 0.0
+    rows, summary = prepared(
+        tmp_path / "2", [transaction("a", 20160101, 20160131)], [member("a", registration_init_time=20160102)]
+    )
+    assert rows == []
+    assert summary.dropped["spells: starts before the registration"] == 1
+
+
+# All rules together
+
+
+def random_raw(rng, n_customers=60):
+    """Messy raw data: short spans, ties, absurd expiries, so that all rules meet."""
+    transactions, members, labels = [], [], []
+    day = np.datetime64("2016-09-01")
+
+    def number(offset):
+        return int(str(day + int(offset)).replace("-", ""))
+
+    for i in range(n_customers):
+        msno = f"c{i}"
+        for _ in range(rng.integers(1, 8)):
+            made = int(rng.integers(0, 181))
+            expires = made + int(rng.choice([-20, -1, 0, 1, 7, 30, 31, 60]))
+            transactions.append(
+                transaction(
+                    msno, number(made), number(expires), payment_method_id=int(rng.integers(30, 42)),
+                    plan_list_price=int(rng.integers(0, 200)), is_cancel=int(rng.integers(0, 2)),
+                )
+            )  # fmt: skip
+        if rng.random() < 0.8:
+            registered = None if rng.random() < 0.2 else number(rng.integers(-300, 60))
+            gender = rng.choice(["male", "female", ""])
+            members.append(
+                member(msno, bd=int(rng.integers(-20, 130)), registration_init_time=registered, gender=gender)
+            )
+        if rng.random() < 0.6:
+            labels.append({"msno": msno, "is_churn": int(rng.integers(0, 2))})
+    rng.shuffle(transactions)
+    return transactions, members, labels
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sql_agrees_with_the_literal_version_row_by_row(tmp_path, seed):
+    transactions, members, labels = random_raw(np.random.default_rng(seed))
+    write(tmp_path, transactions, members, labels)
+    summary = prepare(tmp_path, tmp_path / "out.parquet")
+    expected, reasons = oracle.prepare(transactions, members, labels)
+    got = pd.read_parquet(tmp_path / "out.parquet")
+    key = ["msno", "n_prev_churns"]
+    wanted = pd.DataFrame(expected).sort_values(key).reset_index(drop=True)
+    got = got.sort_values(key).reset_index(drop=True)
+    got["start_date"] = pd.to_datetime(got["start_date"]).dt.date
+    assert len(wanted) > 20
+    pd.testing.assert_frame_equal(got[wanted.columns], wanted, check_dtype=False, rtol=1e-12)
+    told = {k.removeprefix("spells: "): v for k, v in summary.dropped.items() if k.startswith("spells: ")}
+    assert told == reasons
+    assert (summary.spells, summary.events) == (len(wanted), wanted.event.sum())
+
+
+# Forms of the raw files
+
+
+@pytest.fixture(scope="module")
+def raw_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("raw")
+    synthesize(folder, customers=3000, seed=1)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["gz", "7z"])
+def test_packed_files_give_the_same(raw_folder, tmp_path, form):
+    for name in COLUMNS:
+        source = raw_folder / f"{name}.csv"
+        if form == "gz":
+            with gzip.open(tmp_path / f"{name}.csv.gz", "wb") as file:
+                file.write(source.read_bytes())
+        else:
+            py7zr = pytest.importorskip("py7zr")
+            with py7zr.SevenZipFile(tmp_path / f"{name}.csv.7z", "w") as archive:
+                archive.write(source, f"data/{name}.csv")
+    prepare(raw_folder, tmp_path / "plain.parquet")
+    prepare(tmp_path, tmp_path / "packed.parquet", memory="1GB")
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "plain.parquet"), pd.read_parquet(tmp_path / "packed.parquet")
+    )
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == sorted(
+        [f".{form}"] * 3 + [".parquet"] * 2
+    )
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def spoil(folder, name, change):
+    path = folder / f"{name}.csv"
+    lines = path.read_text().splitlines()
+    change(lines)
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("transactions", lambda lines: lines.__setitem__(0, "a,b"), r"row 1: the columns must be msno,"),
+        ("transactions", lambda lines: lines.__setitem__(2, lines[2].replace("2016", "2099", 1) + ",9"), "row 3"),
+        ("transactions", lambda lines: lines.__setitem__(2, "a,41,30,149,149,1,20161345,20170101,0"),
+         r"row 3: transaction_date is no date written yyyymmdd \(20161345\); 1 rows in all"),
+        ("transactions", lambda lines: lines.__setitem__(2, "a,41,30,149,x,1,20160101,20170101,0"), "row 3"),
+        ("transactions", lambda lines: lines.__setitem__(2, "a,41,30,149,,1,20160101,20170101,0"),
+         "row 3: actual_amount_paid is missing"),
+        ("transactions", lambda lines: lines.__setitem__(slice(1, None), []), "holds no rows"),
+        ("members_v3", lambda lines: lines.append(lines[1]), "is there a second time"),
+        ("train", lambda lines: lines.append(lines[1]), "train.csv, row .* is there a second time"),
+        ("train", lambda lines: lines.clear(), "row 1: the columns must be msno,is_churn"),
+    ],
+)  # fmt: skip
+def test_files_that_are_wrong_are_named_with_the_row(tmp_path, name, change, message):
+    rows = [transaction("a", 20160101, 20160131), transaction("b", 20160105, 20160131), ANCHOR]
+    write(tmp_path / "raw", rows)
+    spoil(tmp_path / "raw", name, change)
+    before = {path: path.read_bytes() for path in (tmp_path / "raw").iterdir()}
+    with pytest.raises(ss.InputError, match=message) as caught:
+        prepare(tmp_path / "raw", tmp_path / "out.parquet")
+    assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in (tmp_path / "raw").iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]  # nothing half-written
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(ss.InputError, match="is not a folder"):
+        prepare(tmp_path / "absent", tmp_path / "out.parquet")
+    write(tmp_path / "raw", [ANCHOR])
+    (tmp_path / "raw" / "train.csv").unlink()
+    with pytest.raises(ss.InputError, match=r"holds no train.csv, .csv.gz or .csv.7z"):
+        prepare(tmp_path / "raw", tmp_path / "out.parquet")
+    with pytest.raises(ss.InputError, match="there is no folder"):
+        prepare(write(tmp_path / "raw", [ANCHOR]), tmp_path / "absent" / "out.parquet")
+    with pytest.raises(ss.InputError, match="memory"):
+        prepare(tmp_path / "raw", tmp_path / "out.parquet", memory="lots")
+    with pytest.raises(ss.InputError, match="no spell is left"):
+        prepare(write(tmp_path / "raw", [transaction("a", 20170215, 20170315)]), tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("kind", ["truncated gz", "not gz", "not 7z", "truncated 7z", "7z of another file"])
+def test_archives_that_are_wrong(raw_folder, tmp_path, kind):
+    for name in ("members_v3", "train"):
+        os.link(raw_folder / f"{name}.csv", tmp_path / f"{name}.csv")
+    data = (raw_folder / "transactions.csv").read_bytes()
+    if kind.endswith("gz"):
+        path = tmp_path / "transactions.csv.gz"
+        packed = gzip.compress(data)
+        path.write_bytes(packed[: len(packed) // 2] if kind == "truncated gz" else b"plain text")
+    else:
+        py7zr = pytest.importorskip("py7zr")
+        path = tmp_path / "transactions.csv.7z"
+        with py7zr.SevenZipFile(path, "w") as archive:
+            archive.write(raw_folder / "train.csv" if "another" in kind else raw_folder / "transactions.csv",
+                          "train.csv" if "another" in kind else "transactions.csv")  # fmt: skip
+        if kind == "truncated 7z":
+            path.write_bytes(path.read_bytes()[:-200])
+        elif kind == "not 7z":
+            path.write_bytes(b"plain text")
+    with pytest.raises(ss.InputError, match=r"transactions\.csv\.") as caught:
+        prepare(tmp_path, tmp_path / "out.parquet")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out.parquet").exists()
+    assert not [entry for entry in tmp_path.iterdir() if entry.is_dir()]
+
+
+def test_an_interrupt_leaves_nothing_behind(raw_folder, tmp_path):
+    def interrupt(done, total, what):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(raw_folder, tmp_path / "out.parquet", progress=interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_told_step_by_step(raw_folder, tmp_path):
+    told = []
+    prepare(raw_folder, tmp_path / "it's.parquet", progress=lambda *state: told.append(state))
+    assert [state[0] for state in told] == list(range(11))
+    assert told[0][2] == "reading transactions.csv"
+
+
+# Synthetic raw files
+
+
+def test_synthetic_files_have_the_form_of_the_real_ones(raw_folder):
+    for name, columns in COLUMNS.items():
+        frame = pd.read_csv(raw_folder / f"{name}.csv")
+        assert list(frame.columns) == list(columns)
+        assert frame.msno.str.len().eq(44).all()
+    transactions = pd.read_csv(raw_folder / "transactions.csv")
+    members = pd.read_csv(raw_folder / "members_v3.csv")
+    assert 6 < len(transactions) / 3000 < 12
+    assert 2.5 < len(members) / 3000 < 3.2
+    assert members.msno.is_unique
+    assert (transactions.membership_expire_date < transactions.transaction_date).any()
+    assert transactions.duplicated(["msno", "transaction_date"]).any()
+    assert not set(transactions.msno) <= set(members.msno)
+    assert members.bd.min() < 0
+    assert members.bd.max() > 100
+    assert transactions.transaction_date.between(20150101, 20170228).all()
+
+
+def test_the_same_seed_gives_the_same_files(raw_folder, tmp_path):
+    synthesize(tmp_path / "same", customers=3000, seed=1)
+    synthesize(tmp_path / "other", customers=3000, seed=2)
+    for name in COLUMNS:
+        same, other = ((tmp_path / kind / f"{name}.csv").read_bytes() for kind in ("same", "other"))
+        assert same == (raw_folder / f"{name}.csv").read_bytes() != other
+
+
+def test_prepared_durations_are_those_that_were_simulated(tmp_path):
+    """The quirks change nothing: an event is where the truth put it, and its time a whole number of plans."""
+    synthesize(tmp_path, customers=8000, seed=3)
+    prepare(tmp_path, tmp_path / "out.parquet")
+    frame, truth = (pd.read_parquet(tmp_path / name) for name in ("out.parquet", "truth.parquet"))
+    both = frame.merge(truth, on=["msno", "n_prev_churns"])
+    assert len(both) == len(frame)
+    events = both[both.event]
+    assert (events.time % events.plan_days == 0).all()
+    # among those followed for a year, as many survive as the truth says; those dropped for their labels had survived
+    times = np.array([60.0, 180.0])
+    survival = true_survival(frame, truth, times).probabilities
+    for j, t in enumerate(times):
+        known = frame.censoring_time >= 400
+        free = ~(frame.event & (frame.time <= t))[known]
+        expected = survival[known, j]
+        assert abs((free - expected).sum()) < 4 * np.sqrt((expected * (1 - expected)).sum())
+
+
+def test_covariates_tell_something_about_the_censoring_time(raw_folder, tmp_path):
+    prepare(raw_folder, tmp_path / "out.parquet")
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    by_method = frame.groupby("payment_method_id").censoring_time.mean()
+    assert by_method.max() > 1.5 * by_method.min()
+
+
+def test_truth_of_other_files_is_refused(raw_folder, tmp_path):
+    prepare(raw_folder, tmp_path / "out.parquet")
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    synthesize(tmp_path / "other", customers=100, seed=9)
+    with pytest.raises(ss.InputError, match="truth says nothing about"):
+        true_survival(frame, pd.read_parquet(tmp_path / "other" / "truth.parquet"), [30])
+    with pytest.raises(ss.InputError, match="customers must be a whole number"):
+        synthesize(tmp_path, customers=0, seed=1)
+
+
+# What comes after
+
+
+def test_output_is_ready_for_outcomes_and_models(raw_folder, tmp_path):
+    prepare(raw_folder, tmp_path / "out.parquet")
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    y = ss.Outcomes.from_frame(frame, time="time", event="event", censoring_time="censoring_time")
+    assert not y.dropped_out.any()
+    model = ss.models.LogisticHazard(10, width=8, n_layers=1, epochs=1, random_state=0, device="cpu")
+    model.fit(frame[[*NUMERIC, *CATEGORICAL]], y)
+    assert model.features_.n_categories[1] == 3
+    assert not frame.isna().any().any()
+
+
+def test_split_never_divides_a_customer(raw_folder, tmp_path):
+    prepare(raw_folder, tmp_path / "out.parquet")
+    frame = pd.read_parquet(tmp_path / "out.parquet")
+    sizes = {"train": 1000, "validation": 200, "test": 1000}
+    parts = split(frame, by="msno", sizes=sizes, seed=1)
+    for name, size in sizes.items():
+        assert size <= len(parts[name]) < size + 6
+    customers = [set(part.msno) for part in parts.values()]
+    assert not customers[0] & customers[1]
+    assert not customers[0] & customers[2]
+    assert not customers[1] & customers[2]
+    again = split(frame, by="msno", sizes=sizes, seed=1)
+    assert parts["test"].equals(again["test"])
+    for bad, message in (
+        ({"by": "customer"}, "no column 'customer'"),
+        ({"sizes": {"train": 10**7}}, "add up to 10000000 rows"),
+        ({"sizes": {"train": 0}}, "at least 1"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            split(frame, **{"by": "msno", "sizes": sizes, "seed": 1} | bad)
+
+
+def test_paths_with_quotes(raw_folder, tmp_path):
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    assert prepare(raw_folder, folder / "o'ut.parquet").spells > 0
+    assert [path.name for path in Path(folder).iterdir()] == ["o'ut.parquet"]
