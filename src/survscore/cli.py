@@ -81,7 +81,7 @@ def _print_demo(summary: Any, n: int) -> None:
 
 
 @cli.command()
-@click.argument("figure", type=click.Choice(["figure-2", "figure-3", "figure-4", "figure-5", "all"]))
+@click.argument("figure", type=click.Choice([*(f"figure-{k}" for k in range(1, 7)), "all"]))
 @click.option("--size", type=click.Choice(["paper", "quick"]), default="paper", show_default=True,
               help="As many individuals as in the paper, or few, barely trained: to see that it works.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
@@ -91,22 +91,34 @@ def _print_demo(summary: Any, n: int) -> None:
               help="Replicates to compute at once; by default as many as there are cores.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction", show_default=True,
               help="Folder for figures, numbers and claims. Replicates that are there are kept.")  # fmt: skip
-def reproduce(figure: str, size: str, seed: int, replicates: int, jobs: int | None, out: Path) -> None:
+@click.option("--data", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Prepared KKBox data, for figures 1 and 6; without it they show synthetic data.")  # fmt: skip
+def reproduce(
+    figure: str, size: str, seed: int, replicates: int, jobs: int | None, out: Path, data: Path | None
+) -> None:
     """Reproduce a figure of the paper, and check what the paper says about it.
 
     Each figure is written as PNG and SVG, with every plotted number, the settings, and a table of claims: what the
-    paper states, whether it holds in this run, and by how much. An interrupted run goes on where it stopped.
+    paper states, whether it holds in this run, and by how much. An interrupted run goes on where it stopped. "all"
+    are the simulations, figures 2 to 5.
     """
     from survscore._loops import n_cores
-    from survscore.experiments.figures import FIGURES
+    from survscore.experiments.churn import SIZES as CHURN_SIZES
     from survscore.experiments.reproduce import Run, reproduce
     from survscore.experiments.studies import SIZES
 
     check_folder(out)
-    names = list(FIGURES) if figure == "all" else [figure]
-    run = Run(SIZES[size], seed, replicates, out, n_jobs=jobs or n_cores())
+    names = [f"figure-{k}" for k in range(2, 6)] if figure == "all" else [figure]
+    on_churn = names[0] in ("figure-1", "figure-6")
+    if data is not None and not on_churn:
+        raise InputError("--data is for figures 1 and 6; the others show simulations")
+    # one replicate of the churn study uses all cores itself
+    n_jobs = jobs or (1 if on_churn else n_cores())
+    run = Run(SIZES[size], seed, replicates, out, n_jobs, CHURN_SIZES[size], data)
     with _progress(total=replicates) as show:
         results = reproduce(names, run, show)
+    if on_churn and data is None:
+        click.echo("These are synthetic data, not KKBox's: the statements are about the latter.")
     for name, result in results.items():
         _print_claims(name, result.claims, replicates)
         click.echo(f"Written to {result.folder}\n")
@@ -117,15 +129,15 @@ def _print_claims(name: str, claims: Any, replicates: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    losses = list(dict.fromkeys(claims.loss))
+    losses = [loss for loss in dict.fromkeys(claims.loss) if loss] or [""]
     how = "holds" if replicates == 1 else f"held in, of {replicates} replicates"
     table = Table(title=f"What the paper says about {name}: {how}, margin and 95 % interval", title_justify="left")
     table.add_column("claim")
     for loss in losses:
         table.add_column({"brier": "Brier score", "log": "log loss"}.get(loss, ""))
     for claim, rows in claims.groupby("claim", sort=False):
-        by_loss = rows.set_index("loss")
-        table.add_row(escape(claim), *(_answer(by_loss.loc[loss]) for loss in losses))
+        by_loss = {row["loss"]: _answer(row) for row in rows.to_dict("records")}
+        table.add_row(escape(claim), *([by_loss[""]] if "" in by_loss else [by_loss[loss] for loss in losses]))
     Console().print(table)
 
 
@@ -133,7 +145,7 @@ def _answer(row: Any) -> str:
     from rich.markup import escape
 
     if not row["replicates"]:
-        return "[dim]not checked: needs figure-4 in the same folder[/]"
+        return f"[dim]not checked: needs {row['needs']}[/]"
     held = round(row["share"] * row["replicates"])
     style = "green" if row["holds"] else "yellow" if held else "bold red"
     answer = ("yes" if held else "no") if row["replicates"] == 1 else str(held)
@@ -167,8 +179,10 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
     for reason, count in summary.dropped.items():
         click.echo(f"dropped {count:>9,} {reason}")
     low, high = summary.censoring_time
-    click.echo(f"spells {summary.spells:>10,} of {summary.customers:,} customers, {summary.events:,} of them with churn "
-               f"({summary.events / summary.spells:.1%}); C* from {low:g} to {high:g} days")  # fmt: skip
+    click.echo(
+        f"spells {summary.spells:>10,} of {summary.customers:,} customers, {summary.events:,} with churn "
+        f"({summary.events / summary.spells:.1%}); C* from {low:g} to {high:g} days"
+    )
     click.echo("checked: " + "; ".join(summary.invariants))
     click.echo(f"Written: {out}")
 

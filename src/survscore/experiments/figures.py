@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from survscore.experiments import churn
 from survscore.experiments import claims as c
 from survscore.experiments import studies as s
 from survscore.plots import LOSS_LABELS, pyplot, shade
@@ -59,9 +60,9 @@ class Figure:
         )
         return table.drop(columns=[column for column in table if table[column].isna().all()])
 
-    def draw(self, numbers: pd.DataFrame, loss: str) -> Any:
-        """Return a matplotlib figure."""
-        n_columns = 2 if len(self.panels) == 4 else 3
+    def draw(self, numbers: pd.DataFrame, loss: str, *, about: str = "") -> Any:
+        """Return a matplotlib figure; `about` says below the title what must not be missed."""
+        n_columns = 2 if len(self.panels) in (2, 4) else 4 if len(self.panels) == 7 else 3
         n_rows = -(-len(self.panels) // n_columns)
         figure, axes = pyplot().subplots(
             n_rows, n_columns, sharex=True, sharey=True, squeeze=False, layout="constrained",
@@ -70,7 +71,9 @@ class Figure:
         by = "weighting" if self.kind == s.SCORE else "censoring_time"
         shown = numbers[numbers.loss == loss] if self.kind == s.SCORE else numbers
         lines: dict[str, Any] = {}
-        for ax, panel in zip(axes.flat, self.panels, strict=True):
+        for ax in axes.flat[len(self.panels) :]:
+            ax.set_visible(False)
+        for ax, panel in zip(axes.flat, self.panels, strict=False):
             for model in dict.fromkeys(shown.model):
                 rows = shown[(shown[by] == panel) & (shown.model == model)]
                 lines[model] = _line(ax, rows, COLOURS[model])
@@ -84,7 +87,7 @@ class Figure:
         figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=len(lines))
         n = numbers.replicate.nunique()
         how = f", mean and {BAND:.0%} of {n} replicates" if n > 1 else ""
-        figure.suptitle(f"{self.title}{how}")
+        figure.suptitle(f"{self.title}{how}" + (f"\n{about}" if about else ""))
         return figure
 
 
@@ -142,9 +145,37 @@ def _claims_5(loss: str) -> list[c.Claim]:
     ]
 
 
+_FIGURE_1 = (s.IPCW_KM, churn.capped(1000))
+_FIGURE_6 = (s.IPCW_KM, s.ADMINISTRATIVE, *(churn.capped(cap) for cap in churn.CAPS), churn.UNCAPPED)
+
+
+def _claims_1(loss: str) -> list[c.Claim]:
+    late = {"kind": churn.LATE, "when": " at the highest times (last third)"}
+    model = churn.capped(1000)
+    return [
+        c.better(churn.STUDY, s.BCE, s.HAZARD, s.IPCW_KM, loss, **late),
+        c.better(churn.STUDY, s.HAZARD, s.BCE, model, loss),
+        c.better(churn.STUDY, s.BCE, s.HAZARD, model, loss, **late),
+    ]
+
+
+def _claims_6(loss: str) -> list[c.Claim]:
+    return [
+        c.better(churn.STUDY, s.BCE, s.HAZARD, s.IPCW_KM, loss),
+        c.better(churn.STUDY, s.HAZARD, s.BCE, s.ADMINISTRATIVE, loss),
+        c.better(churn.STUDY, s.BCE, s.HAZARD, churn.capped(1), loss),
+        c.better(churn.STUDY, s.HAZARD, s.BCE, churn.capped(1000), loss),
+        c.moves_with_the_cap(churn.STUDY, [churn.capped(cap) for cap in churn.CAPS], loss),
+    ]
+
+
 FIGURES = {
     figure.name: figure
     for figure in (
+        Figure(
+            "figure-1", "KKBox: IPCW scores", churn.STUDY, s.SCORE,
+            _FIGURE_1, s.LOSSES, _for_losses(_claims_1),
+        ),
         Figure(
             "figure-2", "Survival estimates of the BCE method", "constant-hazard", s.SURVIVAL,
             s.SHOWN_CENSORING_TIMES, ("",), (c.underestimates(), *c.follows_then_falls()),
@@ -160,6 +191,11 @@ FIGURES = {
         Figure(
             "figure-5", "Simple administrative censoring", "simple", s.SCORE,
             SCORES_45, s.LOSSES, _for_losses(_claims_5),
+        ),
+        Figure(
+            "figure-6", "KKBox: all scores", churn.STUDY, s.SCORE,
+            _FIGURE_6, s.LOSSES,
+            (c.further_from_the_truth(churn.STUDY, churn.ERROR), *_for_losses(_claims_6)),
         ),
     )
 }  # fmt: skip

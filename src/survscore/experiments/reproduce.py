@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._files import written_whole
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.experiments import churn
 from survscore.experiments.claims import check
 from survscore.experiments.figures import FIGURES, Figure
 from survscore.experiments.studies import COLUMNS, STUDIES, Seeds, Size
@@ -37,17 +38,31 @@ class Run:
     n_replicates: int
     folder: Path
     n_jobs: int = 1
+    #: Of the churn study, and its prepared data; without them, synthetic ones.
+    churn_size: Size = churn.SIZES["paper"]
+    data: Path | None = None
+
+    def size_of(self, study: str) -> Size:
+        """Return how large a study's replicates are."""
+        return self.churn_size if study == churn.STUDY else self.size
 
     def path(self, study: str, replicate: int) -> Path:
         """Return where a replicate is kept."""
-        return self.folder / "replicates" / f"{study}-{self.size.name}-seed-{self.seed}-{replicate}.parquet"
+        name = f"{study}-{self.size_of(study).name}-seed-{self.seed}-{replicate}.parquet"
+        return self.folder / "replicates" / name
+
+    @cached_property
+    def data_identity(self) -> dict[str, Any] | None:
+        """What identifies the prepared data."""
+        return None if self.data is None else churn.check_data(self.data)
 
     def settings(self, study: str, replicate: int) -> dict[str, Any]:
         """Return what a kept replicate must agree with."""
-        return {
-            "survscore": __version__, "study": study, "size": asdict(self.size), "seed": self.seed,
+        settings = {
+            "survscore": __version__, "study": study, "size": asdict(self.size_of(study)), "seed": self.seed,
             "replicate": replicate,
         }  # fmt: skip
+        return settings | {"data": self.data_identity} if study == churn.STUDY else settings
 
 
 def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, Result]:
@@ -69,7 +84,8 @@ def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, R
     figures = [FIGURES[name] for name in names]
     studies = list(dict.fromkeys(figure.study for figure in figures))
     compute(studies, run, progress)
-    tables = {study: load_all(study, run) for study in STUDIES}  # others too, which claims may need
+    others = STUDIES if set(studies) & set(STUDIES) else ()  # which claims may need
+    tables = {study: load_all(study, run) for study in dict.fromkeys([*studies, *others])}
     return {figure.name: _write(figure, tables, run) for figure in figures}
 
 
@@ -135,8 +151,12 @@ def _compute_one(study: str, replicate: int, run: Run, report: Callable[[str], N
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _one_thread():
-        frame = STUDIES[study](run.size, Seeds.of(run.seed, replicate), report)
+    seeds, size = Seeds.of(run.seed, replicate), run.size_of(study)
+    if study == churn.STUDY:  # large nets, which gain from all threads
+        frame = churn.run(size, seeds, report, run.data)
+    else:
+        with _one_thread():
+            frame = STUDIES[study](size, seeds, report)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     described = json.dumps(run.settings(study, replicate))
     path = run.path(study, replicate)
@@ -180,7 +200,8 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     replicates = [{study: some[k] for study, some in tables.items() if some} for k in range(run.n_replicates)]
     claims = check(figure.claims, replicates)
     settings = {
-        "figure": figure.name, "study": figure.study, "size": asdict(run.size), "seed": run.seed,
+        "figure": figure.name, "study": figure.study, "size": asdict(run.size_of(figure.study)), "seed": run.seed,
+        "data": None if figure.study != churn.STUDY else run.data_identity or "synthetic",
         "replicates": run.n_replicates, "versions": {"survscore": __version__, **_versions()},
     }  # fmt: skip
     writers: dict[str, Callable[[Path], Any]] = {
@@ -193,7 +214,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
         with written_whole(folder / name) as temporary:
             write(temporary)
     for loss in figure.losses:
-        drawn = figure.draw(numbers, loss)
+        drawn = figure.draw(numbers, loss, about="synthetic data" if settings["data"] == "synthetic" else "")
         for path in _picture_paths(folder, figure.name, loss):
             with written_whole(path) as temporary:
                 drawn.savefig(temporary, dpi=120)

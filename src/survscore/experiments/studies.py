@@ -104,7 +104,7 @@ def constant_hazard(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
     report("scoring")
     for name, survival in shown.items():
         for end, row in zip(ends, survival, strict=True):
-            tables.append(_rows(SURVIVAL, model=name, censoring_time=end, time=FINE_TIMES, value=row))
+            tables.append(rows(SURVIVAL, model=name, censoring_time=end, time=FINE_TIMES, value=row))
     weightings = {IPCW_KM: IPCW(), IPCW_TRUE: IPCW("known"), ADMINISTRATIVE: Administrative()}
     tables += _scores(test, curves, weightings, references=(TRUTH, BCE_TOLD))
     return pd.concat(tables, ignore_index=True)[COLUMNS]
@@ -187,19 +187,28 @@ def _scores(
     """Return scores by time and integrated, and integrated differences to each reference, for both losses."""
     tables = []
     for loss in LOSSES:
-        tables += _compared(test.uncensored, curves, {UNCENSORED: Uncensored()}, loss, references)
-        tables += _compared(test.outcomes, curves, weightings, loss, references)
+        tables += compared(test.uncensored, curves, {UNCENSORED: Uncensored()}, loss, references)
+        tables += compared(test.outcomes, curves, weightings, loss, references)
     return tables
 
 
-def _compared(
+def compared(
     y: Outcomes,
     curves: Mapping[str, SurvivalCurves],
     weightings: Mapping[str, Weighting],
     loss: str,
     references: tuple[str, ...],
+    *,
+    times: NDArray[np.float64] = TIMES,
+    groups: NDArray[np.intp] | None = None,
+    ranges: Mapping[str, tuple[float | None, float | None]] = {INTEGRATED: (None, None)},
 ) -> list[pd.DataFrame]:
-    result = compare(y, curves, weighting=list(weightings.values()), loss=loss, times=TIMES, null=False)
+    """Return scores by time, integrated scores, and integrated differences to each reference.
+
+    `ranges` names the ranges to integrate over. Differences over the first are of kind "difference", those over another
+    of the kind that it is named by.
+    """
+    result = compare(y, curves, weighting=list(weightings.values()), loss=loss, times=times, null=False, groups=groups)
     labels = dict(zip(dict.fromkeys(result.scores["weighting"]), weightings, strict=True))
 
     def named(frame: pd.DataFrame, kind: str, value: str) -> pd.DataFrame:
@@ -208,14 +217,16 @@ def _compared(
 
     tables = [named(result.scores, SCORE, "score")]
     for reference in references:
-        whole = result.against(reference).integrated()
-        if reference == references[0]:
-            tables.append(named(whole.scores, INTEGRATED, "score"))
-        tables.append(named(whole.contrasts, DIFFERENCE, "difference"))
+        for kind, (lower, upper) in ranges.items():
+            whole = result.against(reference).integrated(lower, upper, nan="stop")
+            if reference == references[0] and kind == INTEGRATED:
+                tables.append(named(whole.scores, INTEGRATED, "score"))
+            tables.append(named(whole.contrasts, DIFFERENCE if kind == INTEGRATED else kind, "difference"))
     return tables
 
 
-def _rows(kind: str, **columns: Any) -> pd.DataFrame:
+def rows(kind: str, **columns: Any) -> pd.DataFrame:
+    """Return rows of one kind."""
     import pandas as pd
 
     return pd.DataFrame({"kind": kind, **columns}).reindex(columns=COLUMNS)

@@ -34,8 +34,8 @@ class Description:
         At some days: Kaplan-Meier survival, Kaplan-Meier of the censoring, and how many are still under observation or
         have a censoring time that late.
     censoring_r2, censoring_error : float
-        How well gradient boosting tells C* from the covariates of other customers: share of its variance, and mean error
-        in days.
+        How well gradient boosting tells C* from the covariates of other customers: share of its variance, and mean
+        error in days.
     """
 
     counts: dict[str, float]

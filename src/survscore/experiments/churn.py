@@ -1,0 +1,144 @@
+"""The paper's real study: churn of KKBox's customers, on prepared data or on synthetic ones."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from survscore._validation import InputError
+from survscore.curves import SurvivalCurves
+from survscore.datasets.kkbox import CATEGORICAL, NUMERIC, prepare, synthesize, true_survival
+from survscore.datasets.splitting import split
+from survscore.experiments import studies as s
+from survscore.outcomes import Outcomes
+from survscore.simulate import mean_squared_error
+from survscore.weighting import IPCW, Administrative, Weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STUDY = "kkbox"
+CAPS = (1.0, 10.0, 100.0, 1000.0)
+UNCAPPED = "IPCW, Logistic-Hazard, any weight"
+#: Mean squared error against the truth, where that is known.
+ERROR = "error"
+N_EVALUATIONS = 100
+#: Synthetic customers per spell wanted, to have enough of them after some are dropped.
+CUSTOMERS_PER_SPELL = 1.1
+
+SIZES = {
+    size.name: size
+    for size in (
+        s.Size("paper", 100_000, 20_000, 100_000, n_times=150, epochs=31),
+        s.Size("quick", 2_000, 600, 2_000, n_times=30, epochs=3),
+    )
+}
+
+
+def capped(cap: float) -> str:
+    """Return the name of the score with a Logistic-Hazard censoring model and this cap."""
+    return f"IPCW, Logistic-Hazard, weights up to {cap:g}"
+
+
+def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None) -> pd.DataFrame:
+    """Fit both methods and a censoring model to churn data, and score them under every weighting.
+
+    Parameters
+    ----------
+    size : Size
+        Rows of each part, and of the nets.
+    seeds : Seeds
+        Of the split, the nets, and synthetic data.
+    report : callable
+        Is told what is being done.
+    data : Path, optional
+        Prepared data; without it synthetic ones are made, whose truth is known.
+    """
+    import pandas as pd
+
+    from survscore.models import BCESurvival, LogisticHazard
+
+    report("reading data" if data else "synthesizing data")
+    frame, truth = (pd.read_parquet(data), None) if data else _synthetic(size, seeds)
+    sizes = {"training": size.training, "validation": size.validation, "test": size.test}
+    parts = split(frame, by="msno", sizes=sizes, seed=seeds.study)
+    outcomes = {name: _outcomes(part) for name, part in parts.items()}
+    covariates = {name: part[[*NUMERIC, *CATEGORICAL]] for name, part in parts.items()}
+    end = float(outcomes["training"].time.max())
+    times = np.linspace(0.0, 0.97 * end, N_EVALUATIONS + 1)[1:]
+    held_out = (covariates["validation"], outcomes["validation"])
+    settings: dict[str, Any] = {
+        "times": np.linspace(0.0, end, size.n_times + 1)[1:], "n_layers": 6, "width": 128, "epochs": size.epochs,
+        "random_state": seeds.nets, "device": "auto", "progress": False,
+    }  # fmt: skip
+    curves: dict[str, SurvivalCurves] = {}
+    for name, kind in ((s.HAZARD, LogisticHazard), (s.BCE, BCESurvival)):
+        report(f"fitting {name}")
+        model = kind(**settings).fit(covariates["training"], outcomes["training"], validation=held_out)
+        curves[name] = model.predict_curves(covariates["test"], times)
+    report("fitting the censoring model")
+    censoring = LogisticHazard(**settings)
+    censoring.fit_censoring(covariates["training"], outcomes["training"], validation=held_out)
+    estimated = censoring.predict_curves(covariates["test"])
+    report("scoring")
+    tables = []
+    if truth is not None:
+        true = true_survival(parts["test"], truth, times)
+        curves[s.TRUTH] = true
+        for name in (s.HAZARD, s.BCE):
+            errors = mean_squared_error(true, curves[name], times)
+            tables.append(s.rows(ERROR, model=name, time=times, value=errors))
+    weightings: dict[str, Weighting] = {s.IPCW_KM: IPCW(), s.ADMINISTRATIVE: Administrative()}
+    weightings |= {capped(cap): IPCW(estimated, max_weight=cap) for cap in CAPS}
+    weightings[UNCAPPED] = IPCW(estimated)
+    groups = parts["test"]["msno"].factorize()[0]
+    for loss in s.LOSSES:
+        tables += s.compared(
+            outcomes["test"], curves, weightings, loss, (s.HAZARD,), times=times, groups=groups,
+            ranges={s.INTEGRATED: (None, None), LATE: (float(times[-1]) * 2 / 3, None)},
+        )  # fmt: skip
+    return pd.concat(tables, ignore_index=True)[s.COLUMNS]
+
+
+#: Differences integrated over the last third of the times only.
+LATE = "late"
+
+
+def _outcomes(frame: pd.DataFrame) -> Outcomes:
+    return Outcomes.from_frame(frame, time="time", event="event", censoring_time="censoring_time")
+
+
+def _synthetic(size: s.Size, seeds: s.Seeds) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Make raw files, prepare them as real ones are, and return the data with their truth."""
+    import pandas as pd
+
+    customers = int(CUSTOMERS_PER_SPELL * (size.training + size.validation + size.test)) + 1000
+    with tempfile.TemporaryDirectory(prefix="survscore-") as name:
+        folder = Path(name)
+        synthesize(folder, customers=customers, seed=seeds.test)
+        prepare(folder, folder / "prepared.parquet")
+        return pd.read_parquet(folder / "prepared.parquet"), pd.read_parquet(folder / "truth.parquet")
+
+
+def check_data(path: Path) -> dict[str, Any]:
+    """Return what identifies a file of prepared data, or say why it is none."""
+    import hashlib
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        columns = pq.read_schema(path).names
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from None
+    absent = [c for c in ("msno", "time", "event", "censoring_time", *NUMERIC, *CATEGORICAL) if c not in columns]
+    if absent:
+        raise InputError(f"{path} was not made by 'survscore kkbox prepare': it lacks the columns {absent}")
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return {"file": path.name, "sha256": digest.hexdigest()}
