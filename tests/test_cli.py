@@ -77,6 +77,38 @@ def test_a_corrupt_leftover_is_one_line(capsys, tmp_path):
     assert path.read_bytes() == b"PAR1 half of a file"
 
 
+def test_kkbox_from_raw_files_to_a_description(capsys, tmp_path):
+    raw, out = tmp_path / "raw", tmp_path / "out.parquet"
+    code, shown, err = run(capsys, "kkbox", "synthesize", str(raw), "--customers", "2000", "--seed", "3")
+    assert (code, err) == (0, "")
+    assert "rows of transactions" in shown
+    code, shown, err = run(capsys, "kkbox", "prepare", str(raw), str(out), "--memory", "1GB")
+    assert (code, err) == (0, "")
+    assert "transactions that expire before they were made" in shown
+    assert "checked: time <= censoring_time" in shown
+    code, shown, err = run(capsys, "kkbox", "describe", str(out))
+    assert (code, err) == (0, "")
+    assert "covariates tell C* of other customers with R2" in shown
+    frame = pd.read_parquet(out)
+    assert f"spells: {len(frame):,}" in shown
+
+
+def test_kkbox_mistakes_are_one_line(capsys, tmp_path):
+    (tmp_path / "other.parquet").write_bytes(b"no")
+    for arguments, message in (
+        (["prepare", str(tmp_path / "absent"), str(tmp_path / "out.parquet")], "is not a folder"),
+        (["prepare", str(tmp_path), str(tmp_path / "out.parquet")], "holds no transactions.csv"),
+        (["describe", str(tmp_path / "other.parquet")], "can't be read as Parquet"),
+        (["describe", str(tmp_path / "absent")], "does not exist"),
+        (["synthesize", str(tmp_path / "other.parquet")], "is a file"),
+        (["synthesize", str(tmp_path), "--customers", "0"], "0 is not in the range"),
+    ):
+        code, out, err = run(capsys, "kkbox", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), arguments
+        assert message in err
+    assert run(capsys, "reproduce", "figure-2", "--data", str(tmp_path / "other.parquet"))[0] == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

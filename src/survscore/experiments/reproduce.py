@@ -83,6 +83,8 @@ def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, R
     """
     figures = [FIGURES[name] for name in names]
     studies = list(dict.fromkeys(figure.study for figure in figures))
+    if run.data is not None:
+        churn.check_data(run.data)  # better now than when it is read
     compute(studies, run, progress)
     others = STUDIES if set(studies) & set(STUDIES) else ()  # which claims may need
     tables = {study: load_all(study, run) for study in dict.fromkeys([*studies, *others])}

@@ -1,0 +1,140 @@
+"""KKBox: synthesizing and preparing raw files of the real size, and the same rules in pandas at a tenth of it.
+
+``python benchmarks/kkbox.py [FOLDER]`` needs 8 GB of disk in FOLDER, by default a temporary one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from report import number, table
+
+REAL, TENTH = 2_400_000, 240_000
+LAST, AGES = pd.Timestamp("2017-01-29"), pd.Timestamp("2017-03-01")
+
+
+def main() -> None:
+    """Measure each step in a process of its own, and print a table."""
+    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
+        folder = Path(name)
+        rows = []
+        for label, customers in (("real size", REAL), ("a tenth", TENTH)):
+            raw = folder / str(customers)
+            made = measured("synthesize", raw, customers)
+            rows.append([f"synthesize, {label}", number(made["seconds"]), number(made["gigabytes"])])
+            found = measured("prepare", raw)
+            rows.append([f"prepare, {label} ({found['rows']:,} transactions)", number(found["seconds"]),
+                         number(found["gigabytes"])])  # fmt: skip
+        slow = measured("pandas", raw)
+        rows.append([f"the same rules in pandas, {label}", number(slow["seconds"]), number(slow["gigabytes"])])
+        print(table(["", "seconds", "peak GB"], rows))
+        print(f"\npandas takes {slow['seconds'] / found['seconds']:.1f} times as long, in "
+              f"{slow['gigabytes'] / found['gigabytes']:.1f} times the memory; largest difference of the outputs: "
+              f"{slow['difference']:.0e}")  # fmt: skip
+
+
+def measured(step: str, *arguments: Any) -> dict[str, Any]:
+    """Run one step in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--step", step, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def step(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
+    """Do one step, and return its time and memory."""
+    import resource
+
+    from survscore.datasets.kkbox import prepare, synthesize
+
+    begun = time.perf_counter()
+    found: dict[str, Any] = {}
+    if name == "synthesize":
+        synthesize(folder, customers=int(arguments[0]), seed=1)
+    elif name == "prepare":
+        found["rows"] = prepare(folder, folder / "out.parquet").read["transactions"]
+    else:
+        frame = in_pandas(folder)
+    found["seconds"] = time.perf_counter() - begun
+    found["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    if name == "pandas":
+        found["difference"] = compare(frame, pd.read_parquet(folder / "out.parquet"))
+    return found
+
+
+def in_pandas(folder: Path) -> pd.DataFrame:
+    """Return what `prepare` writes, by data frames in memory."""
+
+    def dates(column: pd.Series) -> pd.Series:
+        return pd.to_datetime(column.astype("Int64").astype("string"), format="%Y%m%d")
+
+    t = pd.read_csv(folder / "transactions.csv")
+    t["made"], t["expires"] = dates(t.transaction_date), dates(t.membership_expire_date)
+    t = t.sort_values(["msno", "made"], kind="stable").reset_index(drop=True)
+    t["gap"] = (t.groupby("msno").made.shift(-1) - t.expires).dt.days > 30
+    t = t[t.expires >= t.made].reset_index(drop=True)
+    t["is_last"] = ~t.msno.duplicated(keep="last")
+    t["spell"] = t.groupby("msno").gap.cumsum() - t.gap
+    key = ["msno", "spell"]
+    last = t.groupby(key, sort=False).tail(1).set_index(key)
+    t["start"] = t.groupby(key).made.transform("first")
+    first = t[t.made == t.start].groupby(key, sort=False).tail(1).set_index(key)
+    s = last[["expires", "made", "gap", "is_last"]].join(first.drop(columns=["expires", "made", "gap", "is_last"]))
+    s = s.reset_index().merge(pd.read_csv(folder / "train.csv"), on="msno", how="left")
+    s["final"] = s.is_last & (s.made <= LAST) & (s.expires <= LAST)
+    s["label"] = s.is_last & (s.is_churn == 1)
+    s["between"] = (s.start - s.groupby("msno").expires.shift(1)).dt.days.fillna(0)
+    length, s["censoring_time"] = (s.expires - s.start).dt.days, (LAST - s.start).dt.days.astype(float)
+    s["event"] = (s.gap | s.final | s.label) & (length <= s.censoring_time)
+    s["time"] = np.where(s.event, length, s.censoring_time)
+    s = s[~(s.label & ~s.gap & ~s.final & (length > s.censoring_time))]
+    s = s[~(s.gap & s.final & s.label) & (s.censoring_time > 0) & (s.time > 0)]
+    s = s.merge(
+        pd.read_csv(folder / "members_v3.csv", keep_default_na=False, na_values={"bd": ""}), on="msno", how="left"
+    )
+    since = (s.start - dates(s.registration_init_time)).dt.days
+    s, since = s[~(since < 0)], since[~(since < 0)]
+    age = (s.bd - (AGES - s.start).dt.days / 365.25).pipe(lambda a: np.sign(a) * np.floor(a.abs() + 0.5))
+    return pd.DataFrame(
+        {
+            "msno": s.msno, "time": s.time, "event": s.event, "censoring_time": s.censoring_time,
+            "n_prev_churns": s.spell.astype(int),
+            "log_days_between_subs": np.log1p(s.between),
+            "log_days_since_reg_init": np.log(since.fillna(-1) + 2.0),
+            "log_payment_plan_days": np.log1p(s.payment_plan_days),
+            "log_plan_list_price": np.log1p(s.plan_list_price),
+            "log_actual_amount_paid": np.log1p(s.actual_amount_paid),
+            "age_at_start": age.clip(0, 100).fillna(-1),
+            "payment_method_id": s.payment_method_id.astype(str),
+        }
+    )  # fmt: skip
+
+
+def compare(ours: pd.DataFrame, theirs: pd.DataFrame) -> float:
+    """Return the largest difference of any number, once rows are in the same order; infinity if they don't match."""
+    key = ["msno", "n_prev_churns"]
+    ours, theirs = (frame.sort_values(key).reset_index(drop=True) for frame in (ours, theirs[list(ours.columns)]))
+    if len(ours) != len(theirs) or not ours[["msno", "payment_method_id"]].equals(
+        theirs[["msno", "payment_method_id"]]
+    ):
+        return float("inf")
+    numbers = ours.columns.difference(["msno", "payment_method_id"])
+    return float(np.abs(ours[numbers].astype(float).to_numpy() - theirs[numbers].astype(float).to_numpy()).max())
+
+
+if __name__ == "__main__":
+    if "--step" in sys.argv:
+        _, _, which, where, *rest = sys.argv
+        print(json.dumps(step(which, Path(where), *rest)))
+    else:
+        main()

@@ -1,0 +1,134 @@
+"""The churn study: on synthetic and on given data, told apart, clustered by customer."""
+
+import json
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import survscore as ss
+from survscore.datasets.kkbox import describe, prepare, synthesize
+from survscore.experiments import churn
+from survscore.experiments import claims as c
+from survscore.experiments import reproduce as r
+from survscore.experiments import studies as s
+from survscore.experiments.figures import FIGURES
+
+mpl.use("agg")
+TINY = s.Size("tiny", 400, 150, 400, n_times=10, epochs=1)
+pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+
+
+def quiet(done, total, what):
+    pass
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kkbox")
+    synthesize(folder, customers=1500, seed=4)
+    prepare(folder, folder / "prepared.parquet")
+    return folder / "prepared.parquet"
+
+
+def run_in(folder, **changes):
+    return replace(r.Run(s.SIZES["quick"], 1, 1, folder, churn_size=TINY), **changes)
+
+
+def test_synthetic_data_come_with_the_truth(tmp_path):
+    run = run_in(tmp_path)
+    results = r.reproduce(["figure-1", "figure-6"], run, quiet)
+    table = r.load("kkbox", 0, run)
+    assert set(table.kind) == {s.SCORE, s.INTEGRATED, s.DIFFERENCE, churn.LATE, churn.ERROR}
+    assert set(table[table.kind == s.SCORE].model) == {s.HAZARD, s.BCE, s.TRUTH}
+    assert set(table[table.kind == s.SCORE].weighting) == set(FIGURES["figure-6"].panels)
+    settings = json.loads((results["figure-6"].folder / "settings.json").read_text())
+    assert settings["data"] == "synthetic"
+    drawn = FIGURES["figure-6"].draw(FIGURES["figure-6"].numbers([table]), "brier", about="synthetic data")
+    assert "synthetic data" in drawn.get_suptitle()
+    claims = results["figure-6"].claims
+    assert (claims.replicates == 1).all()
+    assert (results["figure-1"].folder / "figure-1-log.png").exists()
+
+
+def test_given_data_have_no_truth_and_are_identified(tmp_path, data):
+    run = run_in(tmp_path, data=data)
+    results = r.reproduce(["figure-6"], run, quiet)
+    table = r.load("kkbox", 0, run)
+    assert s.TRUTH not in set(table.model)
+    settings = json.loads((results["figure-6"].folder / "settings.json").read_text())
+    assert settings["data"]["file"] == "prepared.parquet"
+    unchecked = results["figure-6"].claims[results["figure-6"].claims.replicates == 0]
+    assert unchecked.needs.tolist() == ["the truth, so synthetic data"]
+    # a replicate of other data is not taken for one of these
+    with pytest.raises(ss.InputError, match="made with other settings"):
+        r.reproduce(["figure-6"], run_in(tmp_path), quiet)
+
+
+def test_standard_errors_are_clustered_by_customer(data, monkeypatch):
+    """The study hands customers over as groups, and with groups rows that repeat an individual add nothing."""
+    handed = []
+    real = s.compared
+
+    def compared(*arguments, **options):
+        handed.append((len(arguments[0]), options["groups"]))
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(s, "compared", compared)
+    churn.run(TINY, s.Seeds.of(1, 0), lambda what: None, data)
+    for n, groups in handed:
+        assert len(groups) == n
+        assert 1 < np.bincount(groups).max() < 7
+
+    sample = ss.simulate.ConstantHazardStudy().sample(300, seed=1)
+    both, curves = np.tile(np.arange(300), 2), {"a": sample.survival(s.TIMES), "b": sample.censoring(s.TIMES)}
+    weightings = {"administrative": ss.Administrative()}
+    once = real(sample.outcomes, curves, weightings, "brier", ("a",))
+    twice = real(
+        sample.outcomes[both],
+        {name: one[both] for name, one in curves.items()},
+        weightings,
+        "brier",
+        ("a",),
+        groups=both,
+    )
+    for one, two in zip(once, twice, strict=True):
+        np.testing.assert_allclose(two.value, one.value, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(two.se, one.se, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("contents", [b"no parquet", None])
+def test_other_files_are_refused(tmp_path, contents):
+    path = tmp_path / "other.parquet"
+    if contents is None:
+        pd.DataFrame({"a": [1]}).to_parquet(path)
+    else:
+        path.write_bytes(contents)
+    with pytest.raises(ss.InputError, match="can't be read as Parquet" if contents else "was not made by"):
+        r.reproduce(["figure-6"], run_in(tmp_path, data=path), quiet)
+
+
+def test_claims_about_caps():
+    rows = [
+        {"kind": s.DIFFERENCE, "loss": "brier", "weighting": churn.capped(cap), "model": s.BCE, "reference": s.HAZARD,
+         "value": value, "se": 0.01}
+        for cap, value in zip(churn.CAPS, (-0.03, -0.01, 0.02, 0.04), strict=True)
+    ]  # fmt: skip
+    tables = {"kkbox": pd.DataFrame(rows).reindex(columns=s.COLUMNS)}
+    claim = c.moves_with_the_cap("kkbox", [churn.capped(cap) for cap in churn.CAPS], "brier")
+    assert claim.margin(tables).value == pytest.approx(0.07 - 0.01)
+
+
+def test_description(data):
+    frame = pd.read_parquet(data)
+    found = describe(frame)
+    assert found.counts["spells"] == len(frame)
+    assert found.counts["share of churn"] == pytest.approx(frame.event.mean())
+    assert 0.0 < found.censoring_r2 < 1.0
+    assert 0 < found.censoring_error < frame.censoring_time.std() * 1.2
+    assert (np.diff(found.horizons["survival"]) <= 0).all()
+    # without drift there is nothing to tell
+    shuffled = frame.assign(censoring_time=np.random.default_rng(0).permutation(frame.censoring_time) + 1000.0)
+    assert describe(shuffled.assign(time=frame.time)).censoring_r2 < 0.1
