@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,6 +180,8 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
         click.echo(f"read {count:>12,} rows of {name}")
     for reason, count in summary.dropped.items():
         click.echo(f"dropped {count:>9,} {reason}")
+    for what, count in summary.noted.items():
+        click.echo(f"noted {count:>11,} spells: {what}")
     low, high = summary.censoring_time
     click.echo(
         f"spells {summary.spells:>10,} of {summary.customers:,} customers, {summary.events:,} with churn "
@@ -260,6 +264,8 @@ def _progress(total: int | None) -> Iterator[Callable[[int, int, str], None]]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    if threading.current_thread() is threading.main_thread():  # asked to end, clean up as after Ctrl-C
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         cli.main(args=arguments, prog_name="survscore", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -62,9 +62,12 @@ def test_given_data_have_no_truth_and_are_identified(tmp_path, data):
     assert settings["data"]["file"] == "prepared.parquet"
     unchecked = results["figure-6"].claims[results["figure-6"].claims.replicates == 0]
     assert unchecked.needs.tolist() == ["the truth, so synthetic data"]
-    # a replicate of other data is not taken for one of these
-    with pytest.raises(ss.InputError, match="made with other settings"):
-        r.reproduce(["figure-6"], run_in(tmp_path), quiet)
+    # replicates of other data lie beside these, and are not taken for them
+    assert run.path("kkbox", 0) != run_in(tmp_path).path("kkbox", 0)
+    other = tmp_path / "other.parquet"
+    frame = pd.read_parquet(data)
+    frame[::-1].to_parquet(other)
+    assert not run_in(tmp_path, data=other).path("kkbox", 0).exists()
 
 
 def test_standard_errors_are_clustered_by_customer(data, monkeypatch):

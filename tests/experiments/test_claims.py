@@ -45,8 +45,15 @@ def test_replicates_are_counted_and_averaged():
     (row,) = c.check([claim], [{"simple": table(administrative=m)} for m in margins]).to_dict("records")
     assert (row["holds"], row["share"], row["replicates"]) == (False, 0.75, 4)
     assert row["margin"] == pytest.approx(np.mean(margins))
-    half = 1.959964 * np.std(margins, ddof=1) / 2
+    half = 3.182446 * np.std(margins, ddof=1) / 2  # Student's, 3 degrees of freedom
     assert (row["lower"], row["upper"]) == pytest.approx((np.mean(margins) - half, np.mean(margins) + half))
+
+
+def test_a_margin_that_is_no_number_does_not_hold():
+    claim = c.better("simple", s.HAZARD, s.BCE, "administrative", "brier")
+    replicates = [{"simple": table(administrative=m)} for m in (1.0, math.nan)]
+    (row,) = c.check([claim], replicates).to_dict("records")
+    assert (row["holds"], row["share"], row["replicates"]) == (False, 0.5, 2)
 
 
 def test_a_claim_without_its_tables_is_not_decided():

@@ -103,7 +103,7 @@ def test_a_leftover_that_cannot_be_used_is_named_and_kept(tmp_path, monkeypatch,
         contents = path.read_bytes()
     path.write_bytes(contents)
     with pytest.raises(ss.InputError, match=r"simple-tiny-seed-1-1\.parquet can't be read .*remove it"):
-        r.compute(["simple"], run, quiet)
+        r.reproduce(["figure-5"], run, quiet)
     assert path.read_bytes() == contents
     assert calls == []  # found out before anything was computed
 
@@ -115,7 +115,18 @@ def test_a_replicate_made_otherwise_is_refused(tmp_path, monkeypatch, change):
     r.compute(["simple"], run, quiet)
     run.path("simple", 0).rename(other.path("simple", 0))
     with pytest.raises(ss.InputError, match="made with other settings or another version: remove it"):
-        r.compute(["simple"], other, quiet)
+        r.reproduce(["figure-5"], other, quiet)
+
+
+def test_leftovers_that_a_figure_does_not_need_do_not_matter(computed):
+    path = computed.path("complicated", 0)
+    path.write_bytes(b"junk")
+    try:
+        assert r.reproduce(["figure-2"], computed, quiet)["figure-2"].folder.is_dir()
+        with pytest.raises(ss.InputError, match="complicated-tiny-seed-1-0"):  # figure 5 has a claim about it
+            r.reproduce(["figure-5"], computed, quiet)
+    finally:
+        path.unlink()
 
 
 def test_a_failed_replicate_leaves_no_file(tmp_path, monkeypatch):

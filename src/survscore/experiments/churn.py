@@ -32,7 +32,7 @@ CUSTOMERS_PER_SPELL = 1.1
 SIZES = {
     size.name: size
     for size in (
-        s.Size("paper", 100_000, 20_000, 100_000, n_times=150, epochs=31),
+        s.Size("paper", 100_000, 20_000, 100_000, n_times=150, epochs=63),
         s.Size("quick", 2_000, 600, 2_000, n_times=30, epochs=3),
     )
 }
@@ -65,6 +65,8 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     frame, truth = (pd.read_parquet(data), None) if data else _synthetic(size, seeds)
     sizes = {"training": size.training, "validation": size.validation, "test": size.test}
     parts = split(frame, by="msno", sizes=sizes, seed=seeds.study)
+    if sum(part["msno"].nunique() for part in parts.values()) != pd.concat(parts.values())["msno"].nunique():
+        raise RuntimeError("a customer is in two parts")
     outcomes = {name: _outcomes(part) for name, part in parts.items()}
     covariates = {name: part[[*NUMERIC, *CATEGORICAL]] for name, part in parts.items()}
     end = float(outcomes["training"].time.max())
@@ -141,4 +143,4 @@ def check_data(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
-    return {"file": path.name, "sha256": digest.hexdigest()}
+    return {"sha256": digest.hexdigest()}

@@ -36,7 +36,7 @@ class Claim:
     text : str
         The statement.
     margin : callable
-        From the tables of a replicate.
+        From the tables of a replicate; None where they don't hold what it is about.
     loss : str
         ``"brier"``; ``"log"`` for what the paper's discussion expects of the log-likelihood; empty if about neither.
     studies : tuple of str
@@ -46,7 +46,7 @@ class Claim:
     """
 
     text: str
-    margin: Callable[[Tables], Margin]
+    margin: Callable[[Tables], Margin | None]
     studies: tuple[str, ...]
     loss: str = ""
     needs: str = ""
@@ -58,25 +58,31 @@ def better(
     """Claim that a model has the lower integrated score; the margin is the difference. `when` names the range."""
 
     def margin(tables: Tables) -> Margin:
-        table = tables[study]
-        rows = table[(table.kind == kind) & (table.loss == loss) & (table.weighting == weighting)]
-        for first, second, sign in ((than, model, 1.0), (model, than, -1.0)):
-            found = rows[(rows.model == first) & (rows.reference == second)]
-            if len(found):
-                return Margin(sign * float(found.value.iloc[0]), float(found.se.iloc[0]))
-        raise KeyError(f"no difference between {model} and {than}")
+        return _difference(tables[study], model, than, weighting, loss, kind)
 
     return Claim(f"{weighting}: {model} is better than {than}{when}", margin, (study,), loss)
+
+
+def _difference(
+    table: pd.DataFrame, model: str, than: str, weighting: str, loss: str, kind: str = s.DIFFERENCE
+) -> Margin:
+    """Return by how much a model's integrated score is lower."""
+    rows = table[(table.kind == kind) & (table.loss == loss) & (table.weighting == weighting)]
+    for first, second, sign in ((than, model, 1.0), (model, than, -1.0)):
+        found = rows[(rows.model == first) & (rows.reference == second)]
+        if len(found):
+            return Margin(sign * float(found.value.iloc[0]), float(found.se.iloc[0]))
+    raise KeyError(f"no difference between {model} and {than}")
 
 
 def closer(study: str, weighting: str, loss: str) -> Claim:
     """Claim that the BCE method told C* comes closer to the truth's score than the one that is not."""
 
     def margin(tables: Tables) -> Margin:
-        gaps = [better(study, s.TRUTH, other, weighting, loss).margin(tables) for other in (s.BCE, s.BCE_TOLD)]
-        return Margin(abs(gaps[0].value) - abs(gaps[1].value))
+        gaps = [abs(_difference(tables[study], s.TRUTH, other, weighting, loss).value) for other in (s.BCE, s.BCE_TOLD)]
+        return Margin(gaps[0] - gaps[1])
 
-    return Claim(f"{weighting}: {s.BCE_TOLD} is close to the {s.TRUTH}, closer than {s.BCE}", margin, (study,), loss)
+    return Claim(f"{weighting}: {s.BCE_TOLD} is closer to the {s.TRUTH} than {s.BCE} is", margin, (study,), loss)
 
 
 def worse_with_simple_censoring(loss: str) -> Claim:
@@ -98,7 +104,7 @@ def moves_with_the_cap(study: str, weightings: Sequence[str], loss: str) -> Clai
     """Claim that the largest weight allowed matters as much as the method does."""
 
     def margin(tables: Tables) -> Margin:
-        found = [better(study, s.HAZARD, s.BCE, weighting, loss).margin(tables).value for weighting in weightings]
+        found = [_difference(tables[study], s.HAZARD, s.BCE, weighting, loss).value for weighting in weightings]
         return Margin(max(found) - min(found) - min(abs(value) for value in found))
 
     text = "the difference of the methods depends on the largest weight by more than its smallest size"
@@ -108,8 +114,10 @@ def moves_with_the_cap(study: str, weightings: Sequence[str], loss: str) -> Clai
 def further_from_the_truth(study: str, error: str) -> Claim:
     """Claim, where the truth is known, that the BCE method has the larger mean squared error."""
 
-    def margin(tables: Tables) -> Margin:
+    def margin(tables: Tables) -> Margin | None:
         table = tables[study]
+        if not (table.kind == error).any():
+            return None
         means = [float(table[(table.kind == error) & (table.model == m)].value.mean()) for m in (s.BCE, s.HAZARD)]
         return Margin(means[0] - means[1])
 
@@ -163,7 +171,7 @@ def check(claims: Sequence[Claim], replicates: Sequence[Tables], level: float = 
     """Return what became of each claim.
 
     With one replicate the interval of the margin is about the sampling of test individuals, as far as it is
-    known; with several it is about the mean over replicates.
+    known; with several it is Student's, for the mean over replicates. A margin that is not a number does not hold.
 
     Returns
     -------
@@ -172,18 +180,19 @@ def check(claims: Sequence[Claim], replicates: Sequence[Tables], level: float = 
         tables that the claim needs are.
     """
     import pandas as pd
+    from scipy.stats import t
 
     rows = []
     for claim in claims:
         usable = [tables for tables in replicates if set(claim.studies) <= set(tables)]
-        margins = [margin for tables in usable if not math.isnan((margin := claim.margin(tables)).value)]
+        margins = [margin for tables in usable if (margin := claim.margin(tables)) is not None]
         values = np.array([margin.value for margin in margins])
         row = {"claim": claim.text, "loss": claim.loss, "replicates": len(values), "needs": claim.needs}
         if len(values) == 0:
             rows.append(row | {"holds": None, "share": math.nan, "margin": math.nan})
             continue
         se = margins[0].se if len(values) == 1 else float(values.std(ddof=1) / math.sqrt(len(values)))
-        half = normal_quantile(level) * se
+        half = (normal_quantile(level) if len(values) == 1 else float(t.ppf(0.5 + level / 2, len(values) - 1))) * se
         rows.append(
             row
             | {

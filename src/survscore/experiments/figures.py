@@ -84,6 +84,9 @@ class Figure:
                 ax.set_title(f"C* = {panel:g}", fontsize="medium")
             ax.set(xlabel="time", ylabel=LOSS_LABELS[loss] if self.kind == s.SCORE else "survival")
             ax.label_outer()
+        for ax in axes.flat[len(self.panels) - n_columns : len(self.panels)]:  # the lowest of each column
+            ax.xaxis.set_tick_params(labelbottom=True)
+            ax.set_xlabel("time")
         figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=len(lines))
         n = numbers.replicate.nunique()
         how = f", mean and {BAND:.0%} of {n} replicates" if n > 1 else ""
@@ -129,7 +132,7 @@ def _claims_4(loss: str) -> list[c.Claim]:
     study = "complicated"
     others = [weighting for weighting in SCORES_45 if weighting != s.IPCW_TRUE]
     return [
-        *(c.better(study, s.TRUTH, s.HAZARD, weighting, loss) for weighting in SCORES_45),
+        *(c.better(study, s.TRUTH, method, weighting, loss) for weighting in SCORES_45 for method in (s.HAZARD, s.BCE)),
         *(c.better(study, s.HAZARD, s.BCE, weighting, loss) for weighting in others),
         c.better(study, s.BCE, s.HAZARD, s.IPCW_TRUE, loss),
     ]

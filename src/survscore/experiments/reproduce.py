@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -48,13 +49,20 @@ class Run:
 
     def path(self, study: str, replicate: int) -> Path:
         """Return where a replicate is kept."""
-        name = f"{study}-{self.size_of(study).name}-seed-{self.seed}-{replicate}.parquet"
+        about = (
+            ""
+            if study != churn.STUDY
+            else "-synthetic"
+            if self.data is None
+            else f"-{self.data_identity['sha256'][:8]}"
+        )
+        name = f"{study}{about}-{self.size_of(study).name}-seed-{self.seed}-{replicate}.parquet"
         return self.folder / "replicates" / name
 
     @cached_property
-    def data_identity(self) -> dict[str, Any] | None:
-        """What identifies the prepared data."""
-        return None if self.data is None else churn.check_data(self.data)
+    def data_identity(self) -> dict[str, Any]:
+        """What identifies the prepared data; found out before they are used, and carried to other processes."""
+        return {} if self.data is None else churn.check_data(self.data)
 
     def settings(self, study: str, replicate: int) -> dict[str, Any]:
         """Return what a kept replicate must agree with."""
@@ -62,7 +70,11 @@ class Run:
             "survscore": __version__, "study": study, "size": asdict(self.size_of(study)), "seed": self.seed,
             "replicate": replicate,
         }  # fmt: skip
-        return settings | {"data": self.data_identity} if study == churn.STUDY else settings
+        if study != churn.STUDY:
+            return settings
+        import torch
+
+        return settings | {"data": self.data_identity, "device": "cuda" if torch.cuda.is_available() else "cpu"}
 
 
 def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, Result]:
@@ -83,11 +95,13 @@ def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, R
     """
     figures = [FIGURES[name] for name in names]
     studies = list(dict.fromkeys(figure.study for figure in figures))
-    if run.data is not None:
-        churn.check_data(run.data)  # better now than when it is read
+    needed = {study for figure in figures for claim in figure.claims for study in claim.studies} - set(studies)
+    for study in (*studies, *needed):  # an unreadable leftover is better known now than after hours
+        for k in range(run.n_replicates):
+            if run.path(study, k).exists():
+                load(study, k, run)
     compute(studies, run, progress)
-    others = STUDIES if set(studies) & set(STUDIES) else ()  # which claims may need
-    tables = {study: load_all(study, run) for study in dict.fromkeys([*studies, *others])}
+    tables = {study: load_all(study, run) for study in (*studies, *needed)}
     return {figure.name: _write(figure, tables, run) for figure in figures}
 
 
@@ -106,9 +120,6 @@ def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
     """Compute the replicates that are not there yet; each is kept as soon as it is done."""
     wanted = [(study, k) for study in studies for k in range(run.n_replicates)]
     missing = [job for job in wanted if not run.path(*job).exists()]
-    for study, k in wanted:
-        if (study, k) not in missing:
-            load(study, k, run)  # an unreadable leftover is better known now than after hours
     total, done = len(wanted), len(wanted) - len(missing)
     if run.n_jobs == 1 or len(missing) == 1:
         for study, k in missing:
@@ -125,6 +136,10 @@ def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
                 future.result()
                 done += 1
                 progress(done, total, f"{run.n_jobs} at once")
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                "a process was killed, perhaps for its memory; what is finished is kept: try again with fewer --jobs"
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list((pool._processes or {}).values()):  # those at work would finish their replicate
@@ -203,7 +218,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     claims = check(figure.claims, replicates)
     settings = {
         "figure": figure.name, "study": figure.study, "size": asdict(run.size_of(figure.study)), "seed": run.seed,
-        "data": None if figure.study != churn.STUDY else run.data_identity or "synthetic",
+        "data": _described_data(run) if figure.study == churn.STUDY else None,
         "replicates": run.n_replicates, "versions": {"survscore": __version__, **_versions()},
     }  # fmt: skip
     writers: dict[str, Callable[[Path], Any]] = {
@@ -222,6 +237,10 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
                 drawn.savefig(temporary, dpi=120)
         _close(drawn)
     return Result(claims, folder)
+
+
+def _described_data(run: Run) -> Any:
+    return "synthetic" if run.data is None else {"file": run.data.name, **run.data_identity}
 
 
 def _picture_paths(folder: Path, name: str, loss: str) -> Iterator[Path]:

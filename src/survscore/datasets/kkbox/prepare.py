@@ -8,6 +8,7 @@ a spell is that date minus its start, whether it ended in churn or not.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -140,6 +141,11 @@ _STEPS: tuple[tuple[str, str], ...] = (
     ("one row per spell", _SPELLS),
     ("what was observed", _OBSERVED),
 )
+#: Why a spell is dropped.
+_REASONS = (
+    "churn known only from the labels, after C*", "churn by gap, final and by label at once",
+    "starts on or after the last churn date", "no duration", "starts before the registration",
+)  # fmt: skip
 #: What a step's successor no longer needs.
 _DONE_WITH = {2: ("transactions", "members_v3"), 3: ("ordered",), 4: ("spelled",)}
 
@@ -154,6 +160,8 @@ class Summary:
         Rows of each raw file.
     dropped : dict of str to int
         Rows that each rule dropped: transactions first, then spells.
+    noted : dict of str to int
+        Spells that churned after C*, and are censored there; spells of customers who are not among the members.
     spells, customers, events : int
         In the output.
     censoring_time : tuple of float
@@ -164,6 +172,7 @@ class Summary:
 
     read: dict[str, int]
     dropped: dict[str, int]
+    noted: dict[str, int]
     spells: int
     customers: int
     events: int
@@ -196,6 +205,10 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
     paths = raw.find(Path(folder))
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}")
+    if not re.fullmatch(r"\d*[.]?\d+ ?[KMGT]i?B", memory, flags=re.IGNORECASE) or not float(
+        re.sub(r"[^\d.]", "", memory)
+    ):
+        raise InputError(f"memory must be a size such as 4GB, not {memory!r}")
     tell = progress or (lambda done, total, what: None)
     scratch = Path(tempfile.mkdtemp(prefix=".kkbox-", dir=target.parent))
     try:
@@ -212,6 +225,10 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
                 raise InputError(f"memory={memory} is not enough, or the disk is full; give more") from None
             except duckdb.IOException as error:
                 raise OSError(str(error).splitlines()[0]) from None
+            except (duckdb.InterruptException, RuntimeError) as error:
+                if "nterrupt" in str(error):
+                    raise KeyboardInterrupt from None
+                raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -234,8 +251,8 @@ def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tel
             dropped = {"transactions that expire before they were made": read["transactions"] - int(kept)}
     tell(total - 1, total, f"writing {target.name}")
     database.execute(f"CREATE TABLE output AS {_OUTPUT}")
-    found = database.execute("SELECT dropped, count(*) FROM observed WHERE dropped IS NOT NULL GROUP BY 1 ORDER BY 1")
-    dropped |= {f"spells: {reason}": int(count) for reason, count in found.fetchall()}
+    found = dict(database.execute("SELECT dropped, count(*) FROM observed GROUP BY 1").fetchall())
+    dropped |= {f"spells: {reason}": int(found.get(reason, 0)) for reason in _REASONS}
     summary = _summary(database, read, dropped)
     with written_whole(target) as temporary:
         database.execute(f"COPY output TO {_quoted(temporary)} (FORMAT parquet)")
@@ -271,6 +288,7 @@ def _summary(database: Any, read: dict[str, int], dropped: dict[str, int]) -> Su
         "time = censoring_time for the censored": "NOT event AND time <> censoring_time",
         "time > 0": "time <= 0",
         "no missing values": " OR ".join(f"{column} IS NULL" for column in columns),
+        "all numbers finite": " OR ".join(f"NOT isfinite({c})" for c in columns if c.startswith("log_")),
     }
     invariants = {
         rule: database.execute(f"SELECT count(*) FROM output WHERE {condition}").fetchone()[0] == 0
@@ -279,4 +297,9 @@ def _summary(database: Any, read: dict[str, int], dropped: dict[str, int]) -> Su
     failed = [rule for rule, holds in invariants.items() if not holds]
     if failed:
         raise RuntimeError(f"the prepared data break a rule they must keep: {'; '.join(failed)}")
-    return Summary(read, dropped, spells, customers, events, (least, most), invariants)
+    late, strangers = database.execute(
+        "SELECT count(*) FILTER (churned AND NOT event), count(*) FILTER (m.msno IS NULL) "
+        "FROM observed LEFT JOIN members m USING (msno) WHERE dropped IS NULL"
+    ).fetchone()
+    noted = {"churn after C*, censored there": int(late), "not among the members": int(strangers)}
+    return Summary(read, dropped, noted, spells, customers, events, (least, most), invariants)

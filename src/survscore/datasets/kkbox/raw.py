@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,8 @@ DATES = {
     "members_v3": ("registration_init_time",),
     "train": (),
 }
+NOT_NEGATIVE = {"payment_plan_days", "plan_list_price", "actual_amount_paid"}
+ZERO_OR_ONE = {"is_auto_renew", "is_cancel", "is_churn"}
 MAY_BE_MISSING = {"gender", "city", "bd", "registered_via", "registration_init_time"}
 FORMS = (".csv", ".csv.gz", ".csv.7z")
 
@@ -75,8 +78,12 @@ def load(database: Any, name: str, path: Path, scratch: Path) -> int:
     types = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
     options = f"header = true, auto_detect = false, delim = ',', quote = '\"', columns = {{{types}}}"
     try:
-        database.execute(f"CREATE TABLE {name} AS SELECT * FROM read_csv(?, {options})", [str(source)])
+        database.execute(f"CREATE TABLE {name} AS SELECT * FROM read_csv(?, {options})", [_not_a_pattern(source)])
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as error:
+        if "No space left" in str(error):
+            raise OSError(str(error).splitlines()[0]) from None
         raise InputError(f"{path}: {_first_fault(str(error))}") from None
     if source is not path:
         source.unlink()
@@ -93,7 +100,7 @@ def _check_header(source: Path, path: Path, name: str) -> None:
     opener: Callable[..., Any] = gzip.open if source.name.endswith(".gz") else open
     try:
         with opener(source, "rt", encoding="utf-8", newline="") as file:
-            header = file.readline(10_000).strip().lstrip("\ufeff").split(",")
+            header = [column.strip('"') for column in file.readline(10_000).strip().lstrip("\ufeff").split(",")]
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} can't be read: {error}") from None
     if header != list(COLUMNS[name]):
@@ -101,22 +108,30 @@ def _check_header(source: Path, path: Path, name: str) -> None:
 
 
 def _check_values(database: Any, name: str, path: Path) -> None:
-    """Refuse missing values where there may be none, and dates that are none; the first row is named."""
+    """Refuse missing values where there may be none, and values that can't be; the first row is named."""
     for column in COLUMNS[name]:
-        broken, what = f"{column} IS NULL", "is missing"
+        rules = [] if column in MAY_BE_MISSING else [(f"{column} IS NULL", "is missing")]
         if column in DATES[name]:
-            broken = f"try_strptime({column}::VARCHAR, '%Y%m%d') IS NULL"
-            what = "is no date written yyyymmdd"
-            if column in MAY_BE_MISSING:
-                broken = f"{column} IS NOT NULL AND {broken}"
-        elif column in MAY_BE_MISSING:
-            continue
-        count, first, value = database.execute(
-            f"SELECT count(*), min(rowid), arg_min({column}, rowid) FROM {name} WHERE {broken}"
-        ).fetchone()
-        if count:
-            shown = "" if value is None else f" ({value})"
-            raise InputError(f"{path}, row {first + 2}: {column} {what}{shown}; {count} rows in all")
+            no_date = f"{column} < 10000000 OR try_strptime({column}::VARCHAR, '%Y%m%d') IS NULL"
+            rules.append((f"{column} IS NOT NULL AND ({no_date})", "is no date written yyyymmdd"))
+        if column in NOT_NEGATIVE:
+            rules.append((f"{column} < 0", "is negative"))
+        if column in ZERO_OR_ONE:
+            rules.append((f"{column} NOT IN (0, 1)", "is neither 0 nor 1"))
+        if column == "msno":
+            rules.append(("msno <> trim(msno)", "has spaces around it"))
+        for broken, what in rules:
+            count, first, value = database.execute(
+                f"SELECT count(*), min(rowid), arg_min({column}, rowid) FROM {name} WHERE {broken}"
+            ).fetchone()
+            if count:
+                shown = "" if value is None else f" ({value})"
+                raise InputError(f"{path}, row {first + 2}: {column} {what}{shown}; {count} rows in all")
+
+
+def _not_a_pattern(path: Path) -> str:
+    """Return a path in which nothing is taken for a pattern that other files match, too."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
 
 
 def _unpacked(path: Path, name: str, scratch: Path) -> Path:
@@ -135,6 +150,8 @@ def _unpacked(path: Path, name: str, scratch: Path) -> Path:
     except InputError:
         raise
     except Exception as error:  # py7zr has a dozen, and passes on those of its decoders
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES):
+            raise
         raise InputError(f"{path} can't be unpacked, it is damaged or no archive ({type(error).__name__})") from None
     source: Path = scratch / inside[0]
     if not source.resolve().is_relative_to(scratch.resolve()):
@@ -146,5 +163,11 @@ def _first_fault(message: str) -> str:
     """Return the row and the reason from DuckDB's message about a CSV file, in one line."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     row = re.search(r"Line:? (\d+)", message)
-    reason = next((line for line in lines[1:] if "Original Line" not in line), lines[0])
+    known = (
+        "Error when converting",
+        "Expected Number of Columns",
+        "Value with unterminated quote",
+        "Could not convert",
+    )
+    reason = next((line for line in lines if line.startswith(known)), lines[0])
     return f"row {row.group(1)}: {reason}" if row else lines[0]
