@@ -71,7 +71,8 @@ def test_scores_order_the_methods_as_in_the_reference_run():
         )  # fmt: skip
         assert (bce < hazard) == (expected[1] < expected[0]), (loss, weighting)
         assert hazard == pytest.approx(expected[0], rel=0.05)
-        assert bce == pytest.approx(expected[1], rel=0.25)  # it leaks more and more while it trains
+        # BCE leaks more and more while it trains, which shows in what can be seen after C*
+        assert bce == pytest.approx(expected[1], rel=0.35 if weighting == "uncensored" else 0.1)
 
 
 @pytest.mark.parametrize(
