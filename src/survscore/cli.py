@@ -53,7 +53,9 @@ def _print_demo(summary: Any, n: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    hazard, bce = "Logistic-Hazard", "BCE"
+    from survscore.inference import normal_quantile
+
+    hazard, bce, z = "Logistic-Hazard", "BCE", normal_quantile(0.95)
     truth = dict(zip(*(summary.loc[summary.weighting == "uncensored", c] for c in ("loss", "prefers")), strict=True))
     console = Console()
     fooled = []
@@ -71,7 +73,7 @@ def _print_demo(summary: Any, n: int) -> None:
                 fooled.append(row["weighting"])
             table.add_row(
                 escape(row["weighting"]),
-                *(f"{row[model]:.4f} ±{1.96 * row[f'{model} se']:.4f}" for model in (hazard, bce)),
+                *(f"{row[model]:.4f} ±{z * row[f'{model} se']:.4f}" for model in (hazard, bce)),
                 f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}",
                 verdict,
             )
@@ -121,6 +123,8 @@ def reproduce(
         results = reproduce(names, run, show)
     if on_churn and data is None:
         click.echo("These are synthetic data, not KKBox's: the statements are about the latter.")
+    if on_churn:
+        click.echo("checked: no customer is in two parts")
     for name, result in results.items():
         _print_claims(name, result.claims, replicates)
         click.echo(f"Written to {result.folder}\n")
@@ -210,32 +214,15 @@ def kkbox_synthesize(out_dir: Path, customers: int, seed: int) -> None:
 @click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def kkbox_describe(data: Path) -> None:
     """Describe prepared DATA (Parquet): follow-up, churn, censoring, and how well covariates tell C*."""
-    from survscore.datasets.kkbox import describe
+    from survscore.datasets.kkbox import describe, read
 
-    found = describe(_read_prepared(data))
+    found = describe(read(data))
     for name, value in found.counts.items():
         click.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value:.1%}")
     click.echo("\nquantiles in days\n" + found.quantiles.T.to_string(float_format="{:.0f}".format))
     click.echo("\n" + found.horizons.to_string(index=False, float_format="{:.3f}".format))
     click.echo(f"\ncovariates tell C* of other customers with R2 {found.censoring_r2:.2f}, "
                f"and a mean error of {found.censoring_error:.0f} days")  # fmt: skip
-
-
-def _read_prepared(path: Path) -> Any:
-    """Read a file made by ``kkbox prepare``."""
-    import pandas as pd
-    import pyarrow as pa
-
-    from survscore.datasets.kkbox import CATEGORICAL, NUMERIC
-
-    try:
-        frame = pd.read_parquet(path)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from None
-    absent = [c for c in ("msno", "time", "event", "censoring_time", *NUMERIC, *CATEGORICAL) if c not in frame]
-    if absent:
-        raise InputError(f"{path} was not made by 'survscore kkbox prepare': it lacks the columns {absent}")
-    return frame
 
 
 def check_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ squares and products of these influences. Nothing is resampled, and no influence
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -434,6 +434,13 @@ class Influence:
         return np.ascontiguousarray(self.weights.event_weight)
 
 
+def _by_time(time: NDArray[np.float64], chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return the positions of some individuals by increasing time, and these times."""
+    positions = np.flatnonzero(chosen).astype(np.int32)
+    positions = positions[np.argsort(time[positions])]
+    return positions, time[positions]
+
+
 @dataclass(frozen=True, eq=False)
 class _EventOrder:
     """Events from the latest time to the earliest, and the Greenwood sums between them."""
@@ -453,15 +460,11 @@ class _EventOrder:
 
         time, event = index.outcomes.time, index.outcomes.event
 
-        def of_censored() -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-            return np.zeros(0, dtype=np.int32), _loops.sort(time[~event], compiled=True)
-
-        def of_events() -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-            positions = np.flatnonzero(event).astype(np.int32)
-            positions = positions[np.argsort(time[positions])]
-            return positions, time[positions]
-
-        (_, censored), (rows, events) = _loops.each(lambda order: order(), [of_censored, of_events], threads=True)
+        jobs: list[Callable[[], Any]] = [
+            lambda: _loops.sort(time[~event], compiled=True),
+            lambda: _by_time(time, event),
+        ]
+        censored, (rows, events) = _loops.each(lambda job: job(), jobs, threads=True)
         before = _influence_kernels.greenwood(censored, events, events, False)
         at_times = _influence_kernels.greenwood(censored, events, index.times, True)
         last_event = np.searchsorted(events, index.times, side="right")
@@ -511,12 +514,7 @@ class _Order:
 
         time, event = index.outcomes.time, index.outcomes.event
 
-        def by_time(chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-            positions = np.flatnonzero(chosen).astype(np.int32)
-            positions = positions[np.argsort(time[positions])]
-            return positions, time[positions]
-
-        censored, events = _loops.each(by_time, [~event, event], threads=True)
+        censored, events = _loops.each(partial(_by_time, time), [~event, event], threads=True)
         rows, at_risk, n_censored, leads = _influence_kernels.order_by_time(*censored, *events, weights.martingale)
         moves = (event & (weights.event_weight < weights.max_weight))[rows]
         return cls(rows, at_risk, n_censored, leads, moves, weights.martingale)

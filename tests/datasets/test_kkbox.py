@@ -512,6 +512,21 @@ def test_an_interrupt_within_the_database(raw_folder, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_full_disk_and_too_little_memory_are_told(raw_folder, tmp_path, monkeypatch):
+    import duckdb
+
+    from survscore.datasets.kkbox import raw
+
+    for error, expected, message in (
+        (duckdb.IOException("IO Error: No space left on device"), OSError, "No space left"),
+        (duckdb.OutOfMemoryException("Out of Memory Error"), ss.InputError, "memory=4GB is not enough"),
+    ):
+        monkeypatch.setattr(raw, "load", lambda *_, error=error: (_ for _ in ()).throw(error))
+        with pytest.raises(expected, match=message):
+            prepare(raw_folder, tmp_path / "out.parquet")
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_paths_with_quotes(raw_folder, tmp_path):
     folder = tmp_path / "it's here"
     folder.mkdir()

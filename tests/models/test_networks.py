@@ -343,7 +343,7 @@ GOOD = np.random.default_rng(0).normal(size=(20, 2))
         (GOOD, outcomes(), {"n_times": True}, "n_times must be a whole number"),
         (GOOD, outcomes(), {"weight_decay": np.nan}, "weight_decay must be zero or larger"),
         (GOOD, outcomes(), {"device": "meta"}, "device 'meta' can't be used here"),
-        (GOOD[:1], outcomes(1), {"validation_share": 0}, "X has 1 rows .* at least 2"),
+        (GOOD[:1], outcomes(1), {"validation_share": 0}, "X has 1 rows .* training needs 2"),
         (GOOD, outcomes(19), {}, "y has length 19, but X has length 20"),
         (GOOD, np.ones(20), {}, "y must be Outcomes"),
         (GOOD, None, {}, "y"),

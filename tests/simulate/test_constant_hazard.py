@@ -63,5 +63,5 @@ def test_impossible_settings_are_refused(settings):
 
 
 def test_nobody_can_not_be_sampled():
-    with pytest.raises(ss.InputError, match="n must be at least 1"):
+    with pytest.raises(ss.InputError, match="n must be a whole number of at least 1"):
         ConstantHazardStudy().sample(0, seed=1)

@@ -189,7 +189,7 @@ def test_other_pieces_can_be_put_in():
     [
         (lambda: SineConstantAcceleratingStudy("none"), "censoring must be one of"),
         (lambda: SineConstantAcceleratingStudy(n_per_driver=0), "n_per_driver"),
-        (lambda: STUDIES["simple"].sample(0, seed=1), "n must be at least 1"),
+        (lambda: STUDIES["simple"].sample(0, seed=1), "n must be a whole number of at least 1"),
         (lambda: SineConstantAcceleratingStudy(None), "censoring must be one of"),
         (lambda: STUDIES["simple"].sample(2, seed=1).survival([100, 101]), "within the study, which ends at 100"),
     ],

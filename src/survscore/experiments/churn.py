@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
-from survscore.datasets.kkbox import CATEGORICAL, NUMERIC, prepare, synthesize, true_survival
+from survscore.datasets import kkbox
 from survscore.datasets.splitting import split
 from survscore.experiments import studies as s
-from survscore.outcomes import Outcomes
 from survscore.simulate import mean_squared_error
 from survscore.weighting import IPCW, Administrative, Weighting
 
@@ -23,8 +21,9 @@ if TYPE_CHECKING:
 STUDY = "kkbox"
 CAPS = (1.0, 10.0, 100.0, 1000.0)
 UNCAPPED = "IPCW, Logistic-Hazard, any weight"
-#: Mean squared error against the truth, where that is known.
-ERROR = "error"
+#: Kinds of rows besides those of the simulations: mean squared error against the truth, where that is known, and
+#: differences integrated over the last third of the times only.
+ERROR, LATE = "error", "late"
 N_EVALUATIONS = 100
 #: Synthetic customers per spell wanted, to have enough of them after some are dropped.
 CUSTOMERS_PER_SPELL = 1.1
@@ -62,13 +61,13 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     from survscore.models import BCESurvival, LogisticHazard
 
     report("reading data" if data else "synthesizing data")
-    frame, truth = (pd.read_parquet(data), None) if data else _synthetic(size, seeds)
+    frame, truth = (kkbox.read(data), None) if data else _synthetic(size, seeds)
     sizes = {"training": size.training, "validation": size.validation, "test": size.test}
     parts = split(frame, by="msno", sizes=sizes, seed=seeds.study)
     if sum(part["msno"].nunique() for part in parts.values()) != pd.concat(parts.values())["msno"].nunique():
         raise RuntimeError("a customer is in two parts")
-    outcomes = {name: _outcomes(part) for name, part in parts.items()}
-    covariates = {name: part[[*NUMERIC, *CATEGORICAL]] for name, part in parts.items()}
+    outcomes = {name: kkbox.outcomes_of(part) for name, part in parts.items()}
+    covariates = {name: part[[*kkbox.NUMERIC, *kkbox.CATEGORICAL]] for name, part in parts.items()}
     end = float(outcomes["training"].time.max())
     times = np.linspace(0.0, 0.97 * end, N_EVALUATIONS + 1)[1:]
     held_out = (covariates["validation"], outcomes["validation"])
@@ -88,7 +87,7 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     report("scoring")
     tables = []
     if truth is not None:
-        true = true_survival(parts["test"], truth, times)
+        true = kkbox.true_survival(parts["test"], truth, times)
         curves[s.TRUTH] = true
         for name in (s.HAZARD, s.BCE):
             errors = mean_squared_error(true, curves[name], times)
@@ -105,14 +104,6 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     return pd.concat(tables, ignore_index=True)[s.COLUMNS]
 
 
-#: Differences integrated over the last third of the times only.
-LATE = "late"
-
-
-def _outcomes(frame: pd.DataFrame) -> Outcomes:
-    return Outcomes.from_frame(frame, time="time", event="event", censoring_time="censoring_time")
-
-
 def _synthetic(size: s.Size, seeds: s.Seeds) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Make raw files, prepare them as real ones are, and return the data with their truth."""
     import pandas as pd
@@ -120,27 +111,6 @@ def _synthetic(size: s.Size, seeds: s.Seeds) -> tuple[pd.DataFrame, pd.DataFrame
     customers = int(CUSTOMERS_PER_SPELL * (size.training + size.validation + size.test)) + 1000
     with tempfile.TemporaryDirectory(prefix="survscore-") as name:
         folder = Path(name)
-        synthesize(folder, customers=customers, seed=seeds.test)
-        prepare(folder, folder / "prepared.parquet")
+        kkbox.synthesize(folder, customers=customers, seed=seeds.test)
+        kkbox.prepare(folder, folder / "prepared.parquet")
         return pd.read_parquet(folder / "prepared.parquet"), pd.read_parquet(folder / "truth.parquet")
-
-
-def check_data(path: Path) -> dict[str, Any]:
-    """Return what identifies a file of prepared data, or say why it is none."""
-    import hashlib
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        columns = pq.read_schema(path).names
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from None
-    absent = [c for c in ("msno", "time", "event", "censoring_time", *NUMERIC, *CATEGORICAL) if c not in columns]
-    if absent:
-        raise InputError(f"{path} was not made by 'survscore kkbox prepare': it lacks the columns {absent}")
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"sha256": digest.hexdigest()}

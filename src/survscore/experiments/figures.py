@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from survscore.experiments import churn
 from survscore.experiments import claims as c
 from survscore.experiments import studies as s
+from survscore.inference import limits
 from survscore.plots import LOSS_LABELS, pyplot, shade
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = {s.TRUTH: "C0", s.HAZARD: "C2", s.BCE: "C1", s.BCE_TOLD: "C2"}
-#: Share of the replicates between the limits of a band.
-BAND = 0.9
+#: Of the confidence intervals of one replicate, and the share of several between the limits of a band.
+LEVEL, BAND = 0.95, 0.9
 SCORES_3 = (s.UNCENSORED, s.IPCW_KM, s.IPCW_TRUE, s.ADMINISTRATIVE)
 SCORES_45 = (s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE, s.IPCW_100, s.IPCW_1000)
 ALL_IPCW = (s.IPCW_KM, s.IPCW_TRUE, s.IPCW_100, s.IPCW_1000)
@@ -100,11 +101,9 @@ def _line(ax: Axes, rows: pd.DataFrame, colour: str) -> Any:
     mean = by_time.mean()
     (line,) = ax.plot(mean.index, mean, color=colour)
     if rows.replicate.nunique() > 1:
-        limits = by_time.quantile((1 - BAND) / 2), by_time.quantile((1 + BAND) / 2)
-        shade(ax, line, mean.index, *limits)
+        shade(ax, line, mean.index, by_time.quantile((1 - BAND) / 2), by_time.quantile((1 + BAND) / 2))
     elif "se" in rows:
-        half = 1.96 * rows.se.to_numpy()
-        shade(ax, line, rows.time, rows.value - half, rows.value + half)
+        shade(ax, line, rows.time, *limits(rows.value.to_numpy(), rows.se.to_numpy(), LEVEL))
     return line
 
 

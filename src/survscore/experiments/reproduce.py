@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._files import written_whole
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.datasets.kkbox import prepared
 from survscore.experiments import churn
 from survscore.experiments.claims import check
 from survscore.experiments.figures import FIGURES, Figure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 #: Told how many replicates are done, of how many, and what is being done.
 Progress = Callable[[int, int, str], None]
+SYNTHETIC = "synthetic"
 PACKAGES = ("numpy", "numba", "pandas", "torch", "scikit-learn", "matplotlib")
 
 
@@ -49,20 +51,18 @@ class Run:
 
     def path(self, study: str, replicate: int) -> Path:
         """Return where a replicate is kept."""
-        about = (
-            ""
-            if study != churn.STUDY
-            else "-synthetic"
-            if self.data is None
-            else f"-{self.data_identity['sha256'][:8]}"
-        )
-        name = f"{study}{about}-{self.size_of(study).name}-seed-{self.seed}-{replicate}.parquet"
+        # "synthetic", or how the identity of the data begins: replicates of other data can lie beside these
+        about = f"{study}-{self.data_identity[:9]}" if study == churn.STUDY else study
+        name = f"{about}-{self.size_of(study).name}-seed-{self.seed}-{replicate}.parquet"
         return self.folder / "replicates" / name
 
     @cached_property
-    def data_identity(self) -> dict[str, Any]:
-        """What identifies the prepared data; found out before they are used, and carried to other processes."""
-        return {} if self.data is None else churn.check_data(self.data)
+    def data_identity(self) -> str:
+        """What identifies the data of the churn study; found out before they are used, and carried along."""
+        if self.data is None:
+            return SYNTHETIC
+        prepared.check(self.data)
+        return prepared.digest(self.data)
 
     def settings(self, study: str, replicate: int) -> dict[str, Any]:
         """Return what a kept replicate must agree with."""
@@ -231,7 +231,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
         with written_whole(folder / name) as temporary:
             write(temporary)
     for loss in figure.losses:
-        drawn = figure.draw(numbers, loss, about="synthetic data" if settings["data"] == "synthetic" else "")
+        drawn = figure.draw(numbers, loss, about="synthetic data" if settings["data"] == SYNTHETIC else "")
         for path in _picture_paths(folder, figure.name, loss):
             with written_whole(path) as temporary:
                 drawn.savefig(temporary, dpi=120)
@@ -240,7 +240,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
 
 
 def _described_data(run: Run) -> Any:
-    return "synthetic" if run.data is None else {"file": run.data.name, **run.data_identity}
+    return SYNTHETIC if run.data is None else {"file": run.data.name, "sha256": run.data_identity}
 
 
 def _picture_paths(folder: Path, name: str, loss: str) -> Iterator[Path]:

@@ -100,11 +100,3 @@ def check_within(times: NDArray[np.float64], grid: NDArray[np.float64]) -> None:
         raise InputError(
             f"times must lie within what the model learnt: they end at {times[-1]:g}, its grid at {grid[-1]:g}"
         )
-
-
-def step_curves(
-    survival: NDArray[np.float64], jumps: NDArray[np.float64], times: NDArray[np.float64], n: int
-) -> SurvivalCurves:
-    """Return the same step function for n individuals, at `times`."""
-    values = np.concatenate(([1.0], survival))[np.searchsorted(jumps, times, side="right")]
-    return SurvivalCurves(np.tile(values, (n, 1)), times, "step", beyond="hold")

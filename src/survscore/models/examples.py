@@ -53,17 +53,15 @@ def split(
     The individual followed longest, and one event, always stay in training: the grid ends with the one, and without the
     other there is nothing to learn.
     """
-    order = random.permutation(event.size)
+    n = event.size
+    order = random.permutation(n)
+    if n < (3 if share else 2):
+        needs = "training and validation need at least 3, or validation_share=0" if share else "training needs 2"
+        raise InputError(f"X has {n} rows (n_samples = {n}); {needs}")
     if not share:
-        return np.sort(order), order[:0]
-    if event.size < 3:
-        raise InputError(
-            f"X has {event.size} rows (n_samples = {event.size}); training and validation need at least 3: "
-            "give more, or validation_share=0"
-        )
-    kept = {int(np.argmax(time)), *np.flatnonzero(event)[:1].tolist()}
-    free = np.array([row for row in order if row not in kept], dtype=np.intp)
-    held_out = np.zeros(event.size, dtype=np.bool_)
+        return np.arange(n), order[:0]
+    free = order[~np.isin(order, [np.argmax(time), np.argmax(event)])]
+    held_out = np.zeros(n, dtype=np.bool_)
     for kind in (event, ~event):
         members = free[kind[free]]
         held_out[members[: round(share * np.count_nonzero(kind))]] = True
@@ -71,7 +69,7 @@ def split(
         held_out[free[0]] = True
     rows = np.flatnonzero(~held_out)
     if rows.size < 2:
-        raise InputError(f"validation_share leaves {rows.size} of {event.size} rows for training, which needs 2")
+        raise InputError(f"validation_share leaves {rows.size} of {n} rows for training, which needs 2")
     return rows, np.flatnonzero(held_out)
 
 

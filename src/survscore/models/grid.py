@@ -65,11 +65,16 @@ def _quantiles(
     time: NDArray[np.float64], event: NDArray[np.bool_], n_times: int, events_first: bool
 ) -> NDArray[np.float64]:
     jumps, survival = _loops.product_limit(time, event, others_leave_first=not events_first)
-    levels = np.linspace(1.0, survival[-1], n_times + 1)[1:]
-    reached = np.searchsorted(-survival, -levels - 1e-12)  # the first jump at or below each level
-    grid = np.unique(jumps[np.minimum(reached, jumps.size - 1)])
+    grid = jumps[equal_steps(survival, n_times)]
     grid[-1] = time.max()
     return grid[grid > 0]
+
+
+def equal_steps(survival: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    """Return the positions of at most n jumps of a curve between which it falls by about the same."""
+    levels = np.linspace(1.0, survival[-1], n + 1)[1:]
+    reached = np.searchsorted(-survival, -levels - 1e-12)  # the first jump at or below each level
+    return np.unique(np.minimum(reached, survival.size - 1))
 
 
 def hazard_labels(

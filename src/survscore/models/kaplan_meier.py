@@ -13,8 +13,9 @@ from survscore import _loops
 from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.models import saving
-from survscore.models.base import SurvivalModel, as_outcomes, as_training_data, step_curves
+from survscore.models.base import SurvivalModel, as_outcomes, as_training_data
 from survscore.models.features import n_rows_of
+from survscore.models.grid import equal_steps
 
 
 class KaplanMeier(SurvivalModel):
@@ -81,10 +82,9 @@ class KaplanMeier(SurvivalModel):
         elif self.times_.size <= self.n_times:
             grid = self.times_
         else:
-            levels = np.linspace(1.0, self.survival_[-1], self.n_times + 1)[1:]
-            places = np.searchsorted(-self.survival_, -levels - 1e-12)
-            grid = self.times_[np.unique(np.minimum(places, self.times_.size - 1))]
-        return step_curves(self.survival_, self.times_, grid, n_rows_of(X))
+            grid = self.times_[equal_steps(self.survival_, self.n_times)]
+        values = _loops.step_values(self.times_, self.survival_, grid, inclusive=True)
+        return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", beyond="hold")
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, whole or not at all."""

@@ -149,8 +149,6 @@ class _NetworkModel(SurvivalModel):
         rows, held_out = split(time, event, share, random)
         # only from the rows that are trained on: a category or a gap that others have can't be learnt
         features = Features.learn(X, missing=self.missing, rows=rows)
-        if rows.size < 2:
-            raise InputError(f"X has {rows.size} rows (n_samples = {rows.size}); training needs at least 2")
         numbers, codes = features.encode(X)
         grid = time_grid(
             time, event, times=self.times, n_times=self.n_times, spacing=self.spacing, events_first=target == EVENT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, check_rule
+from survscore._validation import InputError, check_rule, check_whole
 from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
 
@@ -68,8 +68,7 @@ class ConstantHazardStudy:
         -------
         Sample
         """
-        if n < 1:
-            raise InputError(f"n must be at least 1, not {n}")
+        check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
         step = rng.geometric(self.hazard, n)  # the grid time, counted from 1, at which the event happens
         happened = step <= self.n_times

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_choice, check_rule, check_whole
+from survscore._validation import check_choice, check_rule, check_whole
 from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
 from survscore.simulate.hazards import (
@@ -160,8 +160,7 @@ class SineConstantAcceleratingStudy:
         """
         import pandas as pd
 
-        if n < 1:
-            raise InputError(f"n must be at least 1, not {n}")
+        check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
         rule = self.censoring_rule
         parts, names, drivers = [], [], []

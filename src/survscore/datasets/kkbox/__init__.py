@@ -1,7 +1,8 @@
 """KKBox's churn data: from raw transactions to survival data, and raw files of the same form with a known truth."""
 
 from survscore.datasets.kkbox.describe import Description, describe
-from survscore.datasets.kkbox.prepare import CATEGORICAL, NUMERIC, Summary, prepare
+from survscore.datasets.kkbox.prepare import Summary, prepare
+from survscore.datasets.kkbox.prepared import CATEGORICAL, NUMERIC, outcomes_of, read
 from survscore.datasets.kkbox.synthesize import synthesize, true_survival
 
 __all__ = [
@@ -10,7 +11,9 @@ __all__ = [
     "Description",
     "Summary",
     "describe",
+    "outcomes_of",
     "prepare",
+    "read",
     "synthesize",
     "true_survival",
 ]

@@ -9,9 +9,8 @@ import numpy as np
 
 from survscore import _loops
 from survscore.censoring import KaplanMeierCensoring
-from survscore.datasets.kkbox.prepare import CATEGORICAL, NUMERIC
+from survscore.datasets.kkbox.prepared import CATEGORICAL, NUMERIC, outcomes_of
 from survscore.datasets.splitting import split
-from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +60,7 @@ def describe(frame: pd.DataFrame, *, seed: int = 0) -> Description:
     """
     import pandas as pd
 
-    y = Outcomes.from_frame(frame, time="time", event="event", censoring_time="censoring_time")
+    y = outcomes_of(frame)
     if y.censoring_time is None:
         raise TypeError("prepared data carry censoring times")
     horizons = np.array([h for h in HORIZONS if h <= y.time.max()] or [float(y.time.max())])
@@ -69,7 +68,7 @@ def describe(frame: pd.DataFrame, *, seed: int = 0) -> Description:
     table = pd.DataFrame(
         {
             "day": horizons,
-            "survival": np.concatenate(([1.0], survival))[np.searchsorted(jumps, horizons, side="right")],
+            "survival": _loops.step_values(jumps, survival, horizons, inclusive=True),
             "not censored": KaplanMeierCensoring(y).at(horizons),
             "under observation": [int((y.time >= h).sum()) for h in horizons],
             "C* as late": [int((y.censoring_time >= h).sum()) for h in horizons],

@@ -24,13 +24,6 @@ LAST_CHURN_DATE = "2017-01-29"  # 30 days before the last transactions in the da
 AGE_DATE = "2017-03-01"  # when members gave the ages that the file holds
 GAP_DAYS = 30
 
-NUMERIC = (
-    "n_prev_churns", "log_days_between_subs", "log_days_since_reg_init", "log_payment_plan_days", "log_plan_list_price",
-    "log_actual_amount_paid", "is_auto_renew", "is_cancel", "age_at_start", "strange_age", "nan_days_since_reg_init",
-    "no_prev_churns",
-)  # fmt: skip
-CATEGORICAL = ("city", "gender", "registered_via", "payment_method_id")
-
 #: Told the number of the step, of how many, and what it is.
 Progress = Callable[[int, int, str], None]
 
