@@ -90,7 +90,7 @@ def compare(
     0        gloomy     truth      0.0447  0.0072  0.0305  0.0588      0.0
     1  Kaplan-Meier     truth      0.0444  0.0069  0.0310  0.0579      0.0
     """
-    named = _named(models)
+    named = as_models(models)
     for name, curves in named.items():
         check_inputs(y, curves, f"the curves of {name!r}")
     normal_quantile(level)
@@ -113,7 +113,7 @@ def compare(
         raise InputError(f"reference must be one of the models {names}, not {reference!r}")
 
     index = TimeIndex(y, scored)
-    null_curve = None if null is False else _kaplan_meier(y if null is True else null)
+    null_curve = None if null is False else kaplan_meier(y if null is True else null)
     far = {"not all models predict": wanted.size - scored.size} if wanted.size > scored.size else {}
     sums = {name: sum_up(curves, index, [chosen], weightings) for name, curves in named.items()}
     under = []
@@ -385,7 +385,8 @@ class IntegratedComparison:
         )
 
 
-def _named(models: Any) -> dict[str, SurvivalCurves]:
+def as_models(models: Any) -> dict[str, SurvivalCurves]:
+    """Return the models by name, whichever way they were given."""
     pairs = list(models.items()) if isinstance(models, Mapping) else list(models)
     if not pairs:
         raise InputError("models is empty")
@@ -406,7 +407,7 @@ def _distinct(labels: list[str]) -> list[str]:
     ]
 
 
-def _kaplan_meier(outcomes: Outcomes) -> SurvivalCurves:
+def kaplan_meier(outcomes: Outcomes) -> SurvivalCurves:
     """Return the Kaplan-Meier curve of the event times, to stand for everybody."""
     if not isinstance(outcomes, Outcomes):
         raise InputError(f"null must be True, False or Outcomes, not {type(outcomes).__name__}")

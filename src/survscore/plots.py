@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from survscore.diagnostics import Diagnosis
 from survscore.horizon import AUCCurve, Calibration
 from survscore.results import ScoreCurve
 
@@ -150,6 +151,27 @@ class CalibrationDisplay:
             f" - discrimination {shown.discrimination:.3f} + uncertainty {shown.uncertainty:.3f}",
         )
         ax.title.set_fontsize("small")
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False)
+class DiagnosisDisplay:
+    """Drawn mean predictions around C*; `diagnosis` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
+
+    diagnosis: Diagnosis
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw one line per model into `ax`, or a new figure."""
+        ax = axes_or_new(ax)
+        for name, mean in self.diagnosis.survival.items():
+            ax.plot(self.diagnosis.offsets, mean, label=name)
+        ax.axvline(0.0, color="0.5", linewidth=1, linestyle="--")
+        ax.set(xlabel="time since everybody's own C*", ylabel="mean predicted survival")
+        ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self
