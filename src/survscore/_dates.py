@@ -23,8 +23,8 @@ def follow_up(
     unit: str,
     last_seen: ArrayLike | None,
     drop_late_starts: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """Return time, event and censoring_time; see `Outcomes.from_dates` for the rules."""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return time, event and censoring_time, and who was kept; see `Outcomes.from_dates` for the rules."""
     check_choice("unit", unit, UNITS)
     starts = _as_dates(start, "start")
     events = _as_dates(event_date, "event_date")
@@ -55,7 +55,7 @@ def follow_up(
     followed = seen.where(seen.notna() & (seen < ends), ends)
     last = events.where(happened, followed)
     step = np.timedelta64(1, {"min": "m"}.get(unit, unit))  # type: ignore[call-overload]
-    return (last - starts).to_numpy() / step, happened, (ends - starts).to_numpy() / step
+    return (last - starts).to_numpy() / step, happened, (ends - starts).to_numpy() / step, ~late
 
 
 def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex) -> str:

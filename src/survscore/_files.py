@@ -11,7 +11,11 @@ from pathlib import Path
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`, which takes its place only if the block ends without error."""
+    """Give a temporary path beside `path`, which takes its place only if the block ends without error.
+
+    The folder is made if it is not there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)

@@ -197,7 +197,8 @@ class Outcomes:
         from survscore import _dates  # pandas is loaded only where dates need it
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
-        return cls(*_dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"))
+        *observed, _ = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop")
+        return cls(*observed)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Outcomes]) -> Self:

@@ -1,0 +1,186 @@
+"""Outcomes from a file: times, or dates and a cut-off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError, check_choice
+from survscore.io.tables import TableFile, about, identifiers, numbers, open_table, vector
+from survscore.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ID = "id"
+DATES = ("start", "event_date", "last_seen")
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedFile:
+    """What a file says was observed.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    outcomes : Outcomes
+        In the order of the file.
+    ids : pyarrow.Array or None
+        Who they are, where the file says so.
+    groups : ndarray or None
+        Who belongs together, where a column was named.
+    """
+
+    path: Path
+    outcomes: Outcomes
+    ids: pa.Array | None
+    groups: NDArray[Any] | None
+
+
+def read_outcomes(
+    path: Path | str,
+    *,
+    time: str | None = None,
+    event: str | None = None,
+    censoring_time: str | None = None,
+    cutoff: str | None = None,
+    start: str | None = None,
+    event_date: str | None = None,
+    last_seen: str | None = None,
+    unit: str = "D",
+    late_starts: str = "raise",
+    id: str | None = None,
+    groups: str | None = None,
+) -> ObservedFile:
+    r"""Read outcomes from a CSV or Parquet file.
+
+    Without `cutoff` the file has columns ``time``, ``event`` and, if known, ``censoring_time``; with it, ``start``,
+    ``event_date`` (missing where there was no event) and, if some dropped out, ``last_seen``. The names are the
+    defaults of the arguments of the same name.
+
+    Parameters
+    ----------
+    path : path
+        Of a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+    time, event, censoring_time, start, event_date, last_seen : str, optional
+        Names of columns, where they are others.
+    cutoff : str, optional
+        The date on which the data end, or the name of a column of such dates.
+    unit : {"D", "W", "h", "min", "s"}
+        The unit of the times derived from dates.
+    late_starts : {"raise", "drop"}
+        What to do with individuals who start after the cut-off.
+    id : str, optional
+        The column of ids; by default ``id``, if there is one.
+    groups : str, optional
+        The column of labels of individuals that belong together.
+
+    Returns
+    -------
+    ObservedFile
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from survscore.io import read_outcomes
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "outcomes.csv"
+    >>> _ = path.write_text("id,start,event_date\na,2016-12-30,2017-01-09\nb,2017-01-09,\n")
+    >>> read_outcomes(path, cutoff="2017-01-29").outcomes
+    Outcomes(2 individuals, 1 event (50.0 %), time 10 to 20, censoring_time known (20 to 30), no drop-outs)
+    """
+    file = open_table(path, text=[id or ID])
+    columns = _Columns(file)
+    labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
+    if cutoff is None:
+        for argument, name in (("start", start), ("event_date", event_date), ("last_seen", last_seen)):
+            if name is not None:
+                raise InputError(f"{argument} is for dates, which need a cutoff")
+        outcomes, kept = _from_times(columns, time, event, censoring_time), None
+    else:
+        for argument, name in (("time", time), ("event", event), ("censoring_time", censoring_time)):
+            if name is not None:
+                raise InputError(f"{argument} is for times; with a cutoff, times come from dates")
+        outcomes, kept = _from_dates(columns, cutoff, start, event_date, last_seen, unit, late_starts)
+    name = columns.optional("id", id)
+    ids = None if name is None else identifiers(file, name)
+    if kept is not None and not kept.all():
+        ids = None if ids is None else ids.filter(kept)
+        labels = None if labels is None else labels[kept]
+    return ObservedFile(file.path, outcomes, ids, labels)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which columns a file has for what; an argument of `None` stands for the usual name."""
+
+    file: TableFile
+
+    def named(self, argument: str, name: str | None) -> str:
+        found = self.optional(argument, name)
+        if found is None:
+            raise InputError(
+                f"{self.file.path}: there is no column {argument!r}; the columns are {listed(self.file.names)}"
+            )
+        return found
+
+    def optional(self, argument: str, name: str | None) -> str | None:
+        if name is not None and name not in self.file.names:
+            raise InputError(
+                f"{self.file.path}: there is no column {name!r} ({argument}); the columns are {listed(self.file.names)}"
+            )
+        usual = argument if argument in self.file.names else None
+        return usual if name is None else name
+
+
+def listed(names: list[str], most: int = 12) -> str:
+    """Return names in quotes, the first of them where there are many."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _from_times(columns: _Columns, time: str | None, event: str | None, censoring_time: str | None) -> Outcomes:
+    file = columns.file
+    if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
+        raise InputError(
+            f"{file.path}: holds dates (start, event_date); give the cutoff, the date on which the data end"
+        )
+    names = {"time": columns.named("time", time), "event": columns.named("event", event)}
+    end = columns.optional("censoring_time", censoring_time)
+    times = numbers(file.path, names["time"], file.column(names["time"]))
+    events = vector(file.column(names["event"]))
+    ends = None if end is None else numbers(file.path, end, file.column(end))
+    with about(file.path):
+        return Outcomes(times, events, ends)
+
+
+def _from_dates(
+    columns: _Columns,
+    cutoff: str,
+    start: str | None,
+    event_date: str | None,
+    last_seen: str | None,
+    unit: str,
+    late_starts: str,
+) -> tuple[Outcomes, NDArray[np.bool_]]:
+    from survscore import _dates
+
+    check_choice("late_starts", late_starts, ("raise", "drop"))
+    file = columns.file
+    dates: dict[str, Any] = {}
+    for argument, name in (("start", start), ("event_date", event_date)):
+        found = columns.named(argument, name)
+        dates[argument] = vector(file.read([found]).column(0))
+    seen = columns.optional("last_seen", last_seen)
+    if seen is not None:
+        dates["last_seen"] = vector(file.read([seen]).column(0))
+    ends = vector(file.read([cutoff]).column(0)) if cutoff in file.names else cutoff
+    with about(file.path):
+        time, event, end, kept = _dates.follow_up(
+            dates["start"], dates["event_date"], ends, unit, dates.get("last_seen"), late_starts == "drop"
+        )
+        return Outcomes(time, event, end), kept

@@ -1,0 +1,247 @@
+"""Predictions from a file: wide columns named by time, or list columns with a grid."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_times, plural
+from survscore.curves import SurvivalCurves
+from survscore.io.outcomes import ID, listed
+from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, TableFile, about, arrow, identifiers, numbers, open_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+METADATA = b"survscore"
+NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+USUAL_COLUMNS = ("{time}", "{model}:{time}")
+NAMELESS = ("", "survival")  # what a file calls a model that has the name of the file
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedFile:
+    """What a file predicts.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    models : dict of str to SurvivalCurves
+        In the order of the file.
+    ids : pyarrow.Array or None
+        Whom the rows are about, where the file says so.
+    """
+
+    path: Path
+    models: dict[str, SurvivalCurves]
+    ids: pa.Array | None
+
+
+def read_predictions(
+    path: Path | str,
+    *,
+    name: str | None = None,
+    grid: ArrayLike | None = None,
+    columns: str | None = None,
+    between: str | None = None,
+    beyond: str | None = None,
+    monotone: str = "check",
+    id: str | None = None,
+) -> PredictedFile:
+    r"""Read the predictions of one or several models from a CSV or Parquet file.
+
+    A prediction is the probability of being event-free after a time. Either there is a column for every time, named by
+    it (``30``, ``60``, ``90.5``), with the model before a colon where there are several (``net:30``, ``cox:30``). Or
+    each model has a column of lists of equal length, whose grid is in the file's metadata or given.
+
+    Parameters
+    ----------
+    path : path
+        Of a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+    name : str, optional
+        What to call the file's only model, by default like the file; or which of several to take.
+    grid : array_like, optional
+        The times of list columns, where the file does not say them.
+    columns : str, optional
+        How wide columns are named, if not as above: a pattern with ``{time}`` and perhaps ``{model}``,
+        such as ``"surv_{time}"``.
+    between, beyond : str, optional
+        As for `SurvivalCurves`; by default what the file says, or ``"linear"`` and ``"nan"``.
+    monotone : str
+        As for `SurvivalCurves`.
+    id : str, optional
+        The column of ids; by default ``id``, if there is one.
+
+    Returns
+    -------
+    PredictedFile
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from survscore.io import read_predictions
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cox.csv"
+    >>> _ = path.write_text("id,30,60\na,0.9,0.8\nb,0.7,0.5\n")
+    >>> read_predictions(path).models
+    {'cox': SurvivalCurves(2 individuals, 2 times from 30 to 60, between='linear', beyond='nan', float64)}
+    """
+    file = open_table(path, text=[id or ID])
+    if id is not None and id not in file.names:
+        raise InputError(f"{file.path}: there is no column {id!r} (id); the columns are {listed(file.names)}")
+    id_column = id or (ID if ID in file.names else None)
+    wide = _wide(file, columns, id_column)
+    lists = [] if columns is not None else [n for n in file.names if _is_list(file.schema.field(n).type)]
+    if wide and lists:
+        raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
+    if not wide and not lists:
+        wanted = f"named like {columns!r}" if columns else "named by time (30, 60 or net:30, net:60), nor a list column"
+        raise InputError(f"{file.path}: no column is {wanted}; the columns are {listed(file.names)}")
+    if wide and grid is not None:
+        raise InputError(f"{file.path}: a grid is for list columns; here the columns' names are the times")
+    found = {_stem(file.path) if key in NAMELESS else key: key for key in (wide or lists)}
+    models = {}
+    for model, key in _chosen(file.path, found, name).items():
+        says = _metadata(file, None if wide else key)
+        if wide:
+            times = np.array(sorted(wide[key]))
+            matrix = _wide_matrix(file, [wide[key][time] for time in times])
+        else:
+            times, matrix = _list_matrix(file, key, grid, says)
+        with about(file.path):
+            models[model] = SurvivalCurves(
+                matrix,
+                times,
+                between or says.get("between", "linear"),
+                beyond=beyond or says.get("beyond", "nan"),
+                monotone=monotone,
+            )
+    ids = None if id_column is None else identifiers(file, id_column)
+    return PredictedFile(file.path, models, ids)
+
+
+def holds_predictions(path: Path | str, columns: str | None = None, id: str | None = None) -> bool:
+    """Whether a file has columns of predictions, right or wrong."""
+    file = open_table(path, text=[id or ID])
+    return bool(_wide(file, columns, id or ID)) or any(_is_list(field.type) for field in file.schema)
+
+
+def _stem(path: Path) -> str:
+    for ending in sorted(CSV_ENDINGS + PARQUET_ENDINGS, key=len, reverse=True):
+        if path.name.lower().endswith(ending):
+            return path.name[: -len(ending)]
+    return path.name
+
+
+def _chosen(path: Path, found: Mapping[str, str], name: str | None) -> dict[str, str]:
+    """Return which models to take, under which name."""
+    if name is None:
+        return dict(found)
+    if len(found) == 1:
+        return {name: next(iter(found.values()))}
+    if name not in found:
+        raise InputError(f"{path}: has {len(found)} models, {', '.join(map(repr, found))}, but none called {name!r}")
+    return {name: found[name]}
+
+
+def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
+    """Return the columns of each model by time; a model without name is ''."""
+    patterns = [re.compile(_pattern(one)) for one in ([columns] if columns else USUAL_COLUMNS)]
+    found: dict[str, dict[float, str]] = defaultdict(dict)
+    for column in file.names:
+        match = next((m for m in (pattern.fullmatch(column) for pattern in patterns) if m), None)
+        if match is None or column == id_column:
+            continue
+        model, time = match.groupdict().get("model", ""), float(match["time"])
+        if time in found[model]:
+            raise InputError(f"{file.path}: columns {found[model][time]!r} and {column!r} are the same time")
+        found[model][time] = column
+    return dict(found)
+
+
+def _pattern(columns: str) -> str:
+    if columns.count("{time}") != 1 or columns.count("{model}") > 1:
+        raise InputError(f"columns must hold {{time}} once, and {{model}} at most once, not {columns!r}")
+    escaped = re.escape(columns)
+    return escaped.replace(r"\{time\}", f"(?P<time>{NUMBER})").replace(r"\{model\}", "(?P<model>.+?)")
+
+
+def _is_list(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind))
+
+
+def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
+    """Return what the file says about a column of predictions, or about all of them."""
+    says: dict[str, Any] = {}
+    for metadata in (file.schema.metadata, None if column is None else file.schema.field(column).metadata):
+        written = (metadata or {}).get(METADATA)
+        if written is not None:
+            try:
+                found = json.loads(written)
+                if not isinstance(found, dict):
+                    raise ValueError
+            except ValueError:
+                raise InputError(
+                    f"{file.path}: the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
+                ) from None
+            says |= found
+    return says
+
+
+def _wide_matrix(file: TableFile, names: list[str]) -> NDArray[Any]:
+    table = file.read(names)
+    several = [numbers(file.path, name, table.column(name)) for name in names]
+    dtype = np.float32 if all(one.dtype == np.float32 for one in several) else np.float64
+    matrix = np.empty((table.num_rows, len(several)), dtype=dtype)
+    for start in range(0, len(matrix), BLOCK):  # in blocks of rows, so that what is written stays in the cache
+        rows = slice(start, start + BLOCK)
+        np.stack([one[rows] for one in several], axis=1, out=matrix[rows], casting="unsafe")
+    return matrix
+
+
+def _list_matrix(
+    file: TableFile, name: str, grid: ArrayLike | None, says: Mapping[str, Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    column = file.column(name)
+    lengths = np.asarray(_compute().list_value_length(column).to_numpy())
+    uneven = lengths != lengths[0]
+    if uneven.any():
+        first = int(np.argmax(uneven))
+        raise InputError(
+            f"{file.path}: the lists in column {name!r} must have one length: {int(uneven.sum())} of {lengths.size} "
+            f"have not the {lengths[0]} of row 0, the first in row {first} ({lengths[first]})"
+        )
+    if grid is None and "grid" not in says:
+        raise InputError(f"{file.path}: column {name!r} needs a grid: in the file's metadata, or given")
+    with about(file.path):
+        times = as_times(says["grid"] if grid is None else grid, "grid")
+    if times.size != lengths[0]:
+        where = "in its metadata" if grid is None else "given"
+        raise InputError(
+            f"{file.path}: column {name!r} has lists of {plural(int(lengths[0]), 'value')}, "
+            f"but the grid {where} has {plural(times.size, 'time')}"
+        )
+    flat = _compute().list_flatten(column)
+    if flat.null_count:
+        first = int(np.argmax(flat.is_null().to_numpy())) // times.size
+        raise InputError(
+            f"{file.path}: column {name!r} has {plural(flat.null_count, 'missing value')} in its lists, "
+            f"the first in row {first}"
+        )
+    return times, numbers(file.path, name, flat).reshape(-1, times.size)
+
+
+def _compute() -> Any:
+    import pyarrow.compute as pc
+
+    return pc

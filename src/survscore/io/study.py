@@ -1,0 +1,189 @@
+"""Outcomes and the predictions of several files, brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, plural
+from survscore.curves import SurvivalCurves
+from survscore.io.outcomes import ObservedFile, read_outcomes
+from survscore.io.predictions import PredictedFile, read_predictions
+from survscore.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What `score`, `compare` and `report` need.
+
+    Attributes
+    ----------
+    outcomes : Outcomes
+        In the order of their file.
+    models : dict of str to SurvivalCurves
+        For the same individuals in the same order.
+    ids : pyarrow.Array or None
+        Who they are.
+    groups : ndarray or None
+        Who belongs together.
+    censoring : SurvivalCurves or None
+        Curves of a censoring model, where they were given.
+    files : dict
+        What came from where.
+    """
+
+    outcomes: Outcomes
+    models: dict[str, SurvivalCurves]
+    ids: pa.Array | None
+    groups: NDArray[Any] | None
+    censoring: SurvivalCurves | None
+    files: dict[str, Any]
+
+
+def read_study(
+    outcomes: Path | str,
+    predictions: Sequence[Path | str | tuple[str | None, Path | str]] = (),
+    *,
+    censoring: Path | str | None = None,
+    id: str | None = None,
+    by_order: bool = False,
+    allow_extra: bool = False,
+    grid: ArrayLike | None = None,
+    columns: str | None = None,
+    between: str | None = None,
+    beyond: str | None = None,
+    monotone: str = "check",
+    progress: Progress = lambda done, total, what: None,
+    **outcome_columns: Any,
+) -> Study:
+    r"""Read outcomes and predictions, and match their rows: by id where files have one, by order where none has.
+
+    Parameters
+    ----------
+    outcomes : path
+        See `read_outcomes`.
+    predictions : sequence of paths, or of pairs (name, path)
+        See `read_predictions`; none, if the outcomes' file holds the predictions too.
+    censoring : path, optional
+        Predictions of a censoring model, P(C* > t), in the same form.
+    id : str, optional
+        The column of ids in all files; by default ``id``.
+    by_order : bool
+        Match rows by order though there are ids.
+    allow_extra : bool
+        Whether predictions for individuals of whom there is no outcome are left out, instead of refused.
+    grid, columns, between, beyond, monotone
+        See `read_predictions`.
+    progress : callable
+        Is told (done, total, what is being done).
+    **outcome_columns
+        The other arguments of `read_outcomes`.
+
+    Returns
+    -------
+    Study
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from survscore.io import read_study
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "outcomes.csv").write_text("id,time,event,censoring_time\na,1,1,4\nb,3,0,3\n")
+    >>> _ = (folder / "cox.csv").write_text("id,2,3\nb,0.9,0.8\na,0.5,0.2\n")
+    >>> read_study(folder / "outcomes.csv", [folder / "cox.csv"]).models["cox"].probabilities
+    array([[0.5, 0.2],
+           [0.9, 0.8]])
+    """
+    named = [one if isinstance(one, tuple) else (None, one) for one in predictions] or [(None, outcomes)]
+    total = 1 + len(named) + (censoring is not None)
+    progress(0, total, f"reading {Path(outcomes).name}")
+    observed = read_outcomes(outcomes, id=id, **outcome_columns)
+    settings: dict[str, Any] = {
+        "grid": grid,
+        "columns": columns,
+        "between": between,
+        "beyond": beyond,
+        "monotone": monotone,
+        "id": id,
+    }
+    models: dict[str, SurvivalCurves] = {}
+    sources: dict[str, str] = {}
+    for done, (name, path) in enumerate(named, start=1):
+        progress(done, total, f"reading {Path(path).name}")
+        predicted = read_predictions(path, name=name, **settings)
+        rows = matching_rows(observed, predicted, by_order=by_order, allow_extra=allow_extra)
+        for model, curves in predicted.models.items():
+            if model in models:
+                raise InputError(
+                    f"two models are called {model!r}, in {sources[model]} and {path}; name one: NAME={path}"
+                )
+            models[model] = curves if rows is None else curves[rows]
+            sources[model] = str(path)
+    curves_of_censoring = None
+    if censoring is not None:
+        progress(total - 1, total, f"reading {Path(censoring).name}")
+        predicted = read_predictions(censoring, **settings)
+        if len(predicted.models) != 1:
+            raise InputError(f"{censoring}: must hold one censoring model, not {len(predicted.models)}")
+        rows = matching_rows(observed, predicted, by_order=by_order, allow_extra=allow_extra)
+        (curves,) = predicted.models.values()
+        curves_of_censoring = curves if rows is None else curves[rows]
+    progress(total, total, "read")
+    files = {"outcomes": str(outcomes), "predictions": sources}
+    if censoring is not None:
+        files["censoring"] = str(censoring)
+    return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files)
+
+
+def matching_rows(
+    observed: ObservedFile, predicted: PredictedFile, *, by_order: bool = False, allow_extra: bool = False
+) -> NDArray[np.intp] | None:
+    """Return the row of the predictions that belongs to each outcome; None, where they are in the same order."""
+    n = len(observed.outcomes)
+    rows_there = len(next(iter(predicted.models.values())))
+    ids, theirs = observed.ids, predicted.ids
+    if by_order or (ids is None and theirs is None):
+        if rows_there != n:
+            raise InputError(f"{predicted.path} has {plural(rows_there, 'row')}, but {observed.path} has {n}")
+        return None
+    if ids is None or theirs is None:
+        without, other = (observed, predicted) if ids is None else (predicted, observed)
+        raise InputError(
+            f"{other.path} has ids, {without.path} has none: name the column of ids, or match rows by their order"
+        )
+    return _positions(observed, predicted, ids, theirs, allow_extra)
+
+
+def _positions(
+    observed: ObservedFile, predicted: PredictedFile, ids: pa.Array, theirs: pa.Array, allow_extra: bool
+) -> NDArray[np.intp] | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if ids.type != theirs.type:  # whole numbers in one file, text in the other
+        ids, theirs = ids.cast(pa.string()), theirs.cast(pa.string())
+    positions = pc.index_in(ids, value_set=theirs)
+    if positions.null_count:
+        first = ids.filter(positions.is_null())[0].as_py()
+        raise InputError(
+            f"{predicted.path}: {positions.null_count} of the {len(ids)} ids in {observed.path} are missing, "
+            f"the first {first!r}"
+        )
+    if len(theirs) > len(ids) and not allow_extra:
+        first = theirs.filter(pc.invert(pc.is_in(theirs, value_set=ids)))[0].as_py()
+        raise InputError(
+            f"{predicted.path}: {len(theirs) - len(ids)} of {len(theirs)} ids are not in {observed.path}, "
+            f"the first {first!r}; allow extra ids to leave them out"
+        )
+    rows = positions.to_numpy().astype(np.intp)
+    return None if len(theirs) == len(ids) and np.array_equal(rows, np.arange(len(rows))) else rows

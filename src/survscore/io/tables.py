@@ -1,0 +1,219 @@
+"""Files of columns: what they hold, and one line about what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError, plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET_ENDINGS = (".parquet", ".pq")
+MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
+DELIMITERS = (",", ";", "\t")
+
+
+def arrow() -> Any:
+    """Return pyarrow, or say what to install."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ImportError("files need pyarrow: pip install 'survscore[files]'") from None
+    return pa
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """An open file: its columns' names and types, and the columns when they are asked for."""
+
+    path: Path
+    schema: pa.Schema
+    n_rows: int
+    _source: Any  # a ParquetFile, or the table that a CSV file is
+
+    @property
+    def names(self) -> list[str]:
+        """Of all columns, in the order of the file."""
+        return list(self.schema.names)
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """Return some of the columns; of a Parquet file, only these are read."""
+        if hasattr(self._source, "schema_arrow"):
+            with readable(self.path):
+                table = self._source.read(columns=list(names))
+            if any(len(column) != self.n_rows for column in table.columns):
+                raise InputError(f"{self.path}: is damaged: it promises {self.n_rows} rows, and holds others")
+            return table
+        return self._source.select(list(names))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column without missing values."""
+        return complete(self.path, name, self.read([name]).column(0))
+
+
+def open_table(path: Path | str, *, text: Collection[str] = ()) -> TableFile:
+    """Open a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        Its ending says which: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+    text : collection of str
+        Columns of a CSV file that hold text even if they look like numbers: ids.
+    """
+    path = Path(path)
+    name = path.name.lower()
+    if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
+        raise InputError(f"{path}: the ending must say what it is: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq")
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, not a file")
+    with readable(path):
+        if name.endswith(PARQUET_ENDINGS):
+            source = _parquet(path)
+            schema, n_rows = source.schema_arrow, source.metadata.num_rows
+        else:
+            source = _csv(path, text)
+            schema, n_rows = source.schema, source.num_rows
+        names = list(schema.names)
+    twice = sorted({column for column in names if names.count(column) > 1})
+    if twice:
+        raise InputError(f"{path}: {plural(len(twice), 'column name')} occur twice, the first {twice[0]!r}")
+    if n_rows == 0:
+        raise InputError(f"{path}: has no rows")
+    return TableFile(path, schema, n_rows, source)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what a reader raises about a broken file into one line that names it."""
+    pa = arrow()
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path}: can't be read: {why[:300]}") from None
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Name the file in the message of a check that knows nothing of files."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def complete(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the column, unless it has missing values."""
+    if column.null_count:
+        first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"{path}: column {name!r} has {plural(column.null_count, 'missing value')}, "
+                         f"the first in row {first}")  # fmt: skip
+    return column
+
+
+def numbers(path: Path, name: str, column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column's numbers, or say what it holds instead."""
+    types = arrow().types
+    kind = column.type
+    if types.is_decimal(kind):
+        column, kind = column.cast("float64"), arrow().float64()
+    if not (types.is_integer(kind) or types.is_floating(kind)):
+        raise InputError(f"{path}: column {name!r} must hold numbers, not {_kind(kind)}{_offender(column)}")
+    return np.asarray(complete(path, name, column).to_numpy())
+
+
+def vector(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of whatever kind, for a check that comes later; missing values only where they are allowed."""
+    types = arrow().types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_temporal(column.type) and getattr(column.type, "tz", None):
+        return np.asarray(column.to_pandas(), dtype=object)
+    return np.asarray(column.to_numpy())
+
+
+def identifiers(file: TableFile, name: str) -> pa.Array:
+    """Return a column of ids, none missing and none twice: whole numbers as they are, anything else as text."""
+    pa = arrow()
+    import pyarrow.compute as pc
+
+    column = file.column(name)
+    with readable(file.path):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        column = column.cast(pa.int64() if pa.types.is_integer(column.type) else pa.string())
+        ids = column.combine_chunks()
+        ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+        counted = pc.value_counts(ids)
+    if len(counted) < len(ids):
+        more = pc.greater(counted.field("counts"), 1)
+        first = counted.filter(more)[0]
+        raise InputError(
+            f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
+            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
+        )
+    return ids
+
+
+def _parquet(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
+
+
+def _csv(path: Path, text: Collection[str]) -> Any:
+    pa = arrow()
+    from pyarrow import csv
+
+    with pa.input_stream(str(path)) as stream:  # the ending says whether it is compressed
+        head = stream.read(1 << 16).splitlines()
+    header = head[0].decode("utf-8-sig", errors="replace") if head else ""
+    delimiter = max(DELIMITERS, key=header.count)
+    convert = csv.ConvertOptions(
+        null_values=MISSING,
+        strings_can_be_null=True,
+        column_types={name: pa.string() for name in text},
+    )
+    return csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=convert,
+    )
+
+
+def _kind(kind: Any) -> str:
+    types = arrow().types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind):
+        return "text"
+    if types.is_binary(kind):
+        return "bytes that are no UTF-8 text"
+    if types.is_null(kind):
+        return "nothing: all values are missing"
+    return str(kind)
+
+
+def _offender(column: pa.ChunkedArray) -> str:
+    """Say which text is no number, where that is what is wrong."""
+    types = arrow().types
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return ""
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            float(value if value is not None else 0)
+        except ValueError:
+            return f" (the first in row {row}: {value[:40]!r})"
+    return ""

@@ -1,0 +1,158 @@
+"""Outcomes, predictions and tables to files, each whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from survscore._files import written_whole
+from survscore._validation import InputError, check_length
+from survscore._version import __version__
+from survscore.curves import SurvivalCurves
+from survscore.io.predictions import METADATA
+from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, arrow
+from survscore.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write_outcomes(path: Path | str, y: Outcomes, *, ids: ArrayLike | None = None) -> None:
+    """Write outcomes with columns id, time, event and censoring_time, as `read_outcomes` takes them.
+
+    Parameters
+    ----------
+    path : path
+        Ending in .csv or .parquet.
+    y : Outcomes
+        What was observed.
+    ids : array_like, optional
+        Who they are.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import survscore as ss
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "outcomes.csv"
+    >>> ss.io.write_outcomes(path, ss.Outcomes([1, 3], [1, 0], [4, 3]))
+    >>> print(path.read_text(), end="")
+    time,event,censoring_time
+    1.0,1,4.0
+    3.0,0,3.0
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame({"time": y.time, "event": y.event.astype(np.int8)})
+    if y.censoring_time is not None:
+        frame["censoring_time"] = y.censoring_time
+    write_frame(path, _with_ids(frame, ids))
+
+
+def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *, ids: ArrayLike | None = None) -> None:
+    """Write predictions as `read_predictions` takes them.
+
+    A CSV file gets a column for every model and time; a Parquet file a list column for every model, with its grid and
+    how it is read between grid points in the column's metadata.
+
+    Parameters
+    ----------
+    path : path
+        Ending in .csv or .parquet.
+    models : mapping of str to SurvivalCurves
+        Of the same individuals. A CSV file says nothing of `between` and `beyond`.
+    ids : array_like, optional
+        Who they are.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import survscore as ss
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "models.csv"
+    >>> curves = ss.SurvivalCurves([[0.9, 0.8]], [30, 60])
+    >>> ss.io.write_predictions(path, {"net": curves, "cox": curves})
+    >>> print(path.read_text(), end="")
+    net:30,net:60,cox:30,cox:60
+    0.9,0.8,0.9,0.8
+    """
+    import pandas as pd
+
+    if not models:
+        raise InputError("models is empty")
+    sizes = {name: len(curves) for name, curves in models.items()}
+    first = next(iter(sizes))
+    for name, size in sizes.items():
+        check_length(f"the curves of {name!r}", size, f"that of {first!r}", sizes[first])
+    if _is_parquet(path):
+        _write_lists(Path(path), models, ids)
+        return
+    parts = []
+    for name, curves in models.items():
+        before = f"{name}:" if len(models) > 1 else ""
+        parts.append(pd.DataFrame(curves.probabilities, columns=[before + _as_text(time) for time in curves.times]))
+    write_frame(path, _with_ids(pd.concat(parts, axis=1), ids))
+
+
+def write_frame(path: Path | str, frame: pd.DataFrame, *, settings: Mapping[str, Any] | None = None) -> None:
+    """Write a table as CSV or Parquet; a Parquet file carries the settings in its metadata.
+
+    Parameters
+    ----------
+    path : path
+        Ending in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+    frame : pandas.DataFrame
+        What to write.
+    settings : mapping, optional
+        How it was made.
+    """
+    if not _is_parquet(path):
+        with written_whole(Path(path)) as temporary:
+            frame.to_csv(temporary, index=False, sep="\t" if ".tsv" in Path(path).name.lower() else ",")
+        return
+    table = arrow().Table.from_pandas(frame, preserve_index=False)
+    _write_parquet(Path(path), table.replace_schema_metadata({METADATA: json.dumps(dict(settings or {}))}))
+
+
+def _write_lists(path: Path, models: Mapping[str, SurvivalCurves], ids: ArrayLike | None) -> None:
+    pa = arrow()
+    arrays, fields = [], []
+    if ids is not None:
+        arrays.append(pa.array(np.asarray(ids)))
+        fields.append(pa.field("id", arrays[0].type))
+    for name, curves in models.items():
+        flat = pa.array(curves.probabilities.reshape(-1))
+        arrays.append(pa.FixedSizeListArray.from_arrays(flat, curves.times.size))
+        says = {"grid": curves.times.tolist(), "between": curves.between, "beyond": curves.beyond}
+        fields.append(pa.field(name, arrays[-1].type, metadata={METADATA: json.dumps(says)}))
+    schema = pa.schema(fields, metadata={METADATA: json.dumps({"survscore": __version__})})
+    _write_parquet(path, pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _write_parquet(path: Path, table: Any) -> None:
+    import pyarrow.parquet as pq
+
+    with written_whole(path) as temporary:
+        pq.write_table(table, temporary, write_page_checksum=True)
+
+
+def _is_parquet(path: Path | str) -> bool:
+    name = Path(path).name.lower()
+    if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
+        raise InputError(f"{path}: the ending must say what to write: .csv or .parquet")
+    return name.endswith(PARQUET_ENDINGS)
+
+
+def _with_ids(frame: pd.DataFrame, ids: ArrayLike | None) -> pd.DataFrame:
+    if ids is not None:
+        labels = np.asarray(ids)
+        check_length("ids", labels.size, "the data", len(frame))
+        frame.insert(0, "id", labels)
+    return frame
+
+
+def _as_text(time: float) -> str:
+    return repr(float(time)).removesuffix(".0")
