@@ -21,8 +21,10 @@ from survscore.censoring import (
 )
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
+from survscore.diagnostics import Diagnosis, diagnose
 from survscore.horizon import AUCCurve, Calibration, at_horizon, auc, calibration
 from survscore.outcomes import Outcomes
+from survscore.reports import Report, report
 from survscore.results import IntegratedScore, ScoreCurve, ScoreTerms
 from survscore.scorers import make_scorer
 from survscore.scores import brier_score, log_loss, score_all
@@ -37,12 +39,14 @@ __all__ = [
     "CensoringDistribution",
     "CensoringFunction",
     "Comparison",
+    "Diagnosis",
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",
     "KaplanMeierCensoring",
     "KnownCensoring",
     "Outcomes",
+    "Report",
     "ScoreCurve",
     "ScoreTerms",
     "SurvivalCurves",
@@ -54,12 +58,14 @@ __all__ = [
     "brier_score",
     "calibration",
     "compare",
+    "diagnose",
     "log_loss",
     "make_scorer",
+    "report",
     "score_all",
 ]
 
-_ROOMS = ("models", "plots", "simulate")
+_ROOMS = ("io", "models", "plots", "simulate")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,0 +1,171 @@
+"""Which charts and tables a page has: data about what to draw, no drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from survscore.reports.summary import Table
+from survscore.reports.words import loss_name
+
+Panel = dict[str, Any]
+
+
+def tables(summary: dict[str, Any]) -> dict[str, Table]:
+    """Return every table of the page by the name of its file."""
+    found = {
+        "follow-up": summary["data"]["quantiles"],
+        "remaining": summary["data"]["remaining"],
+        "means": summary["means"],
+        "scores": summary["scores"],
+        "verdicts": summary["verdicts"],
+        "differences": summary["contrasts"],
+        "disagreements": summary["disagreements"]["table"],
+        "around-censoring": summary["around_censoring"]["curves"],
+        "falls": summary["around_censoring"]["falls"],
+        "calibration": summary["calibration"]["curves"],
+        "calibration-parts": summary["calibration"]["parts"],
+        "individuals": summary["curves"]["people"],
+        "curves": summary["curves"]["curves"],
+    }
+    return {name: table for name, table in found.items() if any(table.values())}
+
+
+def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
+    """Return the panels of every chart, by the table whose rows they draw."""
+    return {
+        "remaining": _remaining(summary),
+        "scores": _by_loss_and_weighting(summary, "scores", "score", "{loss} (lower is better)"),
+        "differences": _by_loss_and_weighting(
+            summary, "contrasts", "difference", "{loss}: difference to " + summary["reference"]
+        ),
+        "around-censoring": _around(summary),
+        "calibration": _calibration(summary),
+        "curves": _single_curves(summary),
+    }
+
+
+def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], int, int]]:
+    """Yield each run of rows with the same keys, and where it starts and stops."""
+    rows = list(zip(*(table.get(key, []) for key in keys), strict=True))
+    start = 0
+    for stop in range(1, len(rows) + 1):
+        if stop == len(rows) or rows[stop] != rows[start]:
+            yield rows[start], start, stop
+            start = stop
+
+
+def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[str, Any]:
+    return {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
+
+
+def _remaining(summary: dict[str, Any]) -> list[Panel]:
+    table = summary["data"]["remaining"]
+    labels = {
+        "censoring_time_as_late": "C* as late or later",
+        "under_observation": "still under observation",
+        "events": "events so far",
+    }
+    stop = len(table["time"])
+    shown = [name for name in labels if name in table]
+    return [
+        {
+            "title": "Individuals by time",
+            "x": "time",
+            "xlabel": "time",
+            "ylabel": "individuals",
+            "zero": True,
+            "series": [
+                {"model": None, "style": k, "label": labels[name], "y": name, "start": 0, "stop": stop}
+                for k, name in enumerate(shown)
+            ],
+        }
+    ]
+
+
+def _by_loss_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: str) -> list[Panel]:
+    found: dict[tuple[str, str], Panel] = {}
+    for (loss, weighting, model), start, stop in _runs(summary[key], ("loss", "weighting", "model")):
+        panel = found.setdefault(
+            (loss, weighting),
+            {
+                "loss": loss,
+                "title": weighting,
+                "x": "time",
+                "y": y,
+                "lower": "lower",
+                "upper": "upper",
+                "xlabel": "time",
+                "ylabel": ylabel.format(loss=loss_name(loss)),
+                "zero": True,
+                "series": [],
+            },
+        )
+        panel["series"].append(_series(summary, model, start, stop))
+    return list(found.values())
+
+
+def _around(summary: dict[str, Any]) -> list[Panel]:
+    around = summary["around_censoring"]
+    if around["missing"]:
+        return []
+    runs = _runs(around["curves"], ("model",))
+    return [
+        {
+            "title": "Mean predicted survival around everybody's own C*",
+            "x": "offset",
+            "y": "survival",
+            "xlabel": "time since C*",
+            "ylabel": "mean predicted survival",
+            "ydomain": [0, 1],
+            "marks": [{"x": 0, "label": "C*"}],
+            "series": [
+                _series(summary, model, start, stop) for (model,), start, stop in runs if model in summary["models"]
+            ],
+        }
+    ]
+
+
+def _calibration(summary: dict[str, Any]) -> list[Panel]:
+    found: dict[float, Panel] = {}
+    for (horizon, model), start, stop in _runs(summary["calibration"]["curves"], ("horizon", "model")):
+        panel = found.setdefault(
+            horizon,
+            {
+                "title": f"at time {horizon:g}",
+                "x": "predicted",
+                "y": "observed",
+                "lower": "lower",
+                "upper": "upper",
+                "xlabel": "predicted probability of being event-free",
+                "ylabel": "share that is event-free",
+                "xdomain": [0, 1],
+                "ydomain": [0, 1],
+                "diagonal": True,
+                "series": [],
+            },
+        )
+        panel["series"].append(_series(summary, model, start, stop))
+    return list(found.values())
+
+
+def _single_curves(summary: dict[str, Any]) -> list[Panel]:
+    people = summary["curves"]["people"]
+    found: dict[str, Panel] = {}
+    for label, time, event, end in zip(*people.values(), strict=True):
+        marks = [{"x": time, "label": "event" if event else "last seen", "kind": "event" if event else "seen"}]
+        if end is not None:
+            marks = ([marks[0]] if event or time < end else []) + [{"x": end, "label": "C*"}]
+        found[label] = {
+            "title": f"individual {label}",
+            "x": "time",
+            "y": "survival",
+            "xlabel": "time",
+            "ylabel": "predicted survival",
+            "ydomain": [0, 1],
+            "marks": marks,
+            "series": [],
+        }
+    for (label, model), start, stop in _runs(summary["curves"]["curves"], ("individual", "model")):
+        found[label]["series"].append(_series(summary, model, start, stop))
+    return list(found.values())

@@ -1,0 +1,366 @@
+"""What a report says, as plain data: dictionaries, lists, texts and numbers, ready for JSON."""
+
+from __future__ import annotations
+
+import math
+import platform
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_whole, plural
+from survscore._version import __version__
+from survscore.comparison import Comparison, IntegratedComparison, as_models, compare
+from survscore.curves import SurvivalCurves
+from survscore.diagnostics import diagnose
+from survscore.horizon import calibration
+from survscore.losses import Loss, as_loss
+from survscore.outcomes import Outcomes
+from survscore.reports import words
+from survscore.scores import check_inputs, default_times
+from survscore.weighting import Weighting, as_weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Table = dict[str, list[Any]]
+Progress = Callable[[int, int, str], None]
+
+MOST_CALIBRATION_POINTS = 200
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+def summarise(
+    y: Outcomes,
+    models: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    *,
+    weightings: Sequence[str | Weighting] | None = None,
+    losses: Sequence[str | Loss] = ("brier", "log"),
+    times: ArrayLike | None = None,
+    range: tuple[float | None, float | None] = (None, None),
+    reference: str | None = None,
+    null: bool | Outcomes = True,
+    horizons: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    ids: Sequence[Any] | None = None,
+    n_curves: int = 6,
+    title: str = "How good are the predictions?",
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress = lambda done, total, what: None,
+) -> dict[str, Any]:
+    """Compute everything that a report shows.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    models : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
+        What was predicted, for the same individuals in the same order.
+    weightings : sequence, optional
+        As for `compare`; the first is the one that the headline goes by. By default those that the data allow:
+        administrative before IPCW, or uncensored where nobody is censored.
+    losses : sequence of {"brier", "log"} or Loss
+        What a prediction costs.
+    times : array_like, optional
+        The evaluation times; by default as for `compare`.
+    range : tuple of float, optional
+        Over which time mean scores are taken; by default over all of `times`, up to the first without score.
+    reference, null, groups, level
+        As for `compare`.
+    horizons : array_like, optional
+        At which times to show calibration; by default at three within the range. Calibration needs censoring times.
+    ids : sequence, optional
+        What to call the individuals whose curves are shown; by default their positions.
+    n_curves : int
+        Of how many individuals to show the curves; 0 shows none.
+    title : str
+        Of the report.
+    settings : mapping, optional
+        More to say about how this was made, such as the names of files.
+    progress : callable
+        Is told (done, total, what is being done).
+
+    Returns
+    -------
+    dict
+        Of plain data, with tables as dictionaries of equally long lists; missing numbers are None.
+
+    Examples
+    --------
+    >>> from survscore.reports import summarise
+    >>> from survscore.simulate import ConstantHazardStudy
+    >>> sample = ConstantHazardStudy().sample(500, seed=1)
+    >>> found = summarise(sample.outcomes, {"truth": sample.survival(range(1, 91))}, times=range(10, 81, 10))
+    >>> found["weightings"]
+    ['administrative', 'ipcw (Kaplan-Meier of the scored outcomes)']
+    >>> found["verdicts"]["sentence"][0]
+    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0017 (95 % interval −0.0003 to 0.0036,
+    p = 0.091)."
+    """
+    named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
+    for name, curves in named.items():
+        check_inputs(y, curves, f"the curves of {name!r}")
+    check_whole("n_curves", n_curves, 0)
+    if ids is not None and len(ids) != len(y):
+        raise InputError(f"ids has length {len(ids)}, but y has length {len(y)}")
+    if isinstance(losses, (str, Loss)) or not losses:
+        raise InputError("losses must be a sequence of at least one")
+    chosen = [as_weighting(one, y) for one in (fitting(y) if weightings is None else weightings)]
+    wanted = default_times(y, named.values()) if times is None else as_times(times)
+    costs = [as_loss(loss) for loss in losses]
+    total = len(costs) + 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndefinedScoreWarning)
+        comparisons = []
+        for done, loss in enumerate(costs):
+            progress(done, total, f"comparing by {words.loss_name(loss.name)}")
+            comparisons.append(
+                compare(
+                    y,
+                    named,
+                    weighting=chosen,
+                    loss=loss,
+                    times=wanted,
+                    reference=reference,
+                    null=null,
+                    groups=groups,
+                    level=level,
+                )
+            )
+    notes = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UndefinedScoreWarning)))
+    for one in caught:
+        if not issubclass(one.category, UndefinedScoreWarning):  # not ours to keep
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    one_time = wanted.size == 1 and range == (None, None)
+    means = [] if one_time else [comparison.integrated(*range, nan="stop") for comparison in comparisons]
+    progress(total - 2, total, "checking calibration")
+    calibrated = _calibration(y, named, _horizons(y, named, wanted, horizons), asked=horizons is not None)
+    progress(total - 1, total, "looking at single curves")
+    summary = {
+        "survscore": __version__,
+        "title": str(title),
+        "models": list(comparisons[0].models),
+        "reference": comparisons[0].reference,
+        "losses": [loss.name for loss in costs],
+        "weightings": comparisons[0].weightings,
+        "explanations": [words.explanation(weighting) for weighting in comparisons[0].weightings],
+        "level": float(level),
+        "range": list(means[0].range) if means else None,
+        "data": _data(y, wanted, groups),
+        "scores": _stacked([comparison.scores for comparison in comparisons]),
+        "contrasts": _stacked([comparison.contrasts for comparison in comparisons]),
+        **mean_tables(means, comparisons, level),
+        "disagreements": disagreements(means, comparisons),
+        "calibration": calibrated,
+        "around_censoring": _around(y, named),
+        "curves": _single_curves(y, named, wanted, n_curves, ids),
+        "notes": notes,
+        "settings": {
+            "survscore": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "weightings": comparisons[0].weightings,
+            "losses": {loss.name: {"epsilon": loss.epsilon} if loss.epsilon else {} for loss in costs},
+            "times": f"{plural(wanted.size, 'time')} from {wanted[0]:g} to {wanted[-1]:g}",
+            "level": float(level),
+            "groups": groups is not None,
+            "curves": {
+                name: f"{plural(curves.times.size, 'time')} from {curves.times[0]:g} to {curves.times[-1]:g}, "
+                f"between them {curves.between}, beyond them {curves.beyond}"
+                for name, curves in named.items()
+            },
+            **(settings or {}),
+        },
+    }
+    progress(total, total, "summarised")
+    return summary
+
+
+def fitting(y: Outcomes) -> list[str]:
+    """Return the weightings that these data allow, the one to trust first."""
+    if y.event.all():
+        return ["uncensored"]
+    if y.censoring_time is not None and not y.dropped_out.any():
+        return ["administrative", "ipcw"]
+    return ["ipcw"]
+
+
+def as_table(frame: pd.DataFrame) -> Table:
+    """Return a data frame as lists of plain values, None for NaN."""
+    return {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
+
+
+def plain(value: Any) -> Any:
+    """Return a number that JSON knows, or None where there is none."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _stacked(frames: Sequence[pd.DataFrame]) -> Table:
+    import pandas as pd
+
+    return as_table(pd.concat(frames, ignore_index=True))
+
+
+def _data(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> dict[str, Any]:
+    """Describe follow-up: whom there is, how long, and how many are left at each time."""
+    end = y.censoring_time
+    columns = {"time": y.time, **({} if end is None else {"censoring_time": end})}
+    quantiles: Table = {"quantile": list(QUANTILES)}
+    for name, values in columns.items():
+        quantiles[name] = [plain(value) for value in np.quantile(values, QUANTILES, method="inverted_cdf")]
+    remaining: Table = {
+        "time": times.tolist(),
+        "under_observation": _at_least(y.time, times),
+        "events": (np.count_nonzero(y.event) - np.array(_at_least(y.time[y.event], times, strictly=True))).tolist(),
+    }
+    if end is not None:
+        remaining["censoring_time_as_late"] = _at_least(end, times)
+    return {
+        "n": len(y),
+        "events": int(y.event.sum()),
+        "censoring_times_known": end is not None,
+        "dropped_out": None if end is None else int(y.dropped_out.sum()),
+        "groups": None if groups is None else len(set(np.asarray(groups).tolist())),
+        "quantiles": quantiles,
+        "remaining": remaining,
+    }
+
+
+def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strictly: bool = False) -> list[int]:
+    """Return how many values are at least, or more than, each of the times."""
+    ordered = np.sort(values)
+    found: list[int] = (values.size - np.searchsorted(ordered, times, side="right" if strictly else "left")).tolist()
+    return found
+
+
+def mean_tables(
+    means: Sequence[IntegratedComparison], comparisons: Sequence[Comparison], level: float
+) -> dict[str, Table]:
+    """Return the mean scores with skill, and the verdicts, for all losses."""
+    scores: list[pd.DataFrame] = []
+    verdicts: list[pd.DataFrame] = []
+    for whole, comparison in zip(means, comparisons, strict=True) if means else ():
+        table = whole.scores.assign(skill=math.nan)
+        if whole.skill is not None:
+            found = {(row.weighting, row.model): row.skill for row in whole.skill.itertuples()}
+            table["skill"] = [found.get((row.weighting, row.model), math.nan) for row in table.itertuples()]
+        table.insert(0, "loss", comparison.loss)
+        scores.append(table)
+        if whole.contrasts is not None:
+            rows = whole.contrasts.to_dict("records")
+            table = whole.contrasts.assign(
+                outcome=[words.outcome(row) for row in rows],
+                sentence=[words.verdict(row, comparison.loss, level) for row in rows],
+            )
+            table.insert(0, "loss", comparison.loss)
+            verdicts.append(table)
+    return {
+        "means": _stacked(scores) if scores else {},
+        "verdicts": _stacked(verdicts) if verdicts else {},
+    }
+
+
+def disagreements(means: Sequence[IntegratedComparison], comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Return where the weightings rank models differently: in words for the means, as a table for single times."""
+    sentences: dict[str, list[str]] = {}
+    tables: Table = {}
+    for k, comparison in enumerate(comparisons):
+        sentences[comparison.loss] = []
+        if means and means[k].contrasts is not None and len(comparison.weightings) > 1:
+            for model, rows in means[k].contrasts.groupby("model", sort=False):
+                found = {row["weighting"]: words.outcome(row) for row in rows.to_dict("records")}
+                sentence = words.disagreement(str(model), comparison.reference, found)
+                sentences[comparison.loss] += [sentence] if sentence else []
+        table = as_table(comparison.disagreements())
+        columns = {"loss": [comparison.loss] * len(table["model"]), **table}
+        tables = {name: tables.get(name, []) + values for name, values in columns.items()}
+    return {"sentences": sentences, "table": tables}
+
+
+def _horizons(
+    y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], asked: ArrayLike | None
+) -> list[float]:
+    if asked is not None:
+        return [float(t) for t in as_times(asked, "horizons")]
+    last = min([float(times[-1]), *(float(curves.times[-1]) for curves in models.values())])
+    if y.censoring_time is not None:
+        last = min(last, float(y.censoring_time.max()))
+    return [] if last <= 0 else [float(f"{last * share:.3g}") for share in (0.25, 0.5, 0.75)]
+
+
+def _calibration(
+    y: Outcomes, models: Mapping[str, SurvivalCurves], horizons: Sequence[float], *, asked: bool
+) -> dict[str, Any]:
+    """Return reliability curves, thinned to what can be drawn, and the parts of the Brier score."""
+    if y.censoring_time is None or y.dropped_out.any():
+        why = "calibration needs everybody's censoring time, and nobody lost before it"
+        if asked:
+            raise InputError(f"horizons: {why}")
+        return {"missing": why, "curves": {}, "parts": {}}
+    curves: Table = {name: [] for name in ("model", "horizon", "predicted", "observed", "lower", "upper")}
+    parts: Table = {
+        name: [] for name in ("model", "horizon", "n", "score", "miscalibration", "discrimination", "uncertainty")
+    }
+    for horizon in horizons:
+        for model, predicted in models.items():
+            found = calibration(y, predicted, horizon)
+            size = found.predicted.size
+            shown = np.unique(np.linspace(0, size - 1, min(size, MOST_CALIBRATION_POINTS)).round().astype(np.intp))
+            curves["model"] += [model] * shown.size
+            curves["horizon"] += [horizon] * shown.size
+            for name in ("predicted", "observed", "lower", "upper"):
+                curves[name] += getattr(found, name)[shown].tolist()
+            parts["model"].append(model)
+            parts["horizon"].append(horizon)
+            for name in ("n", "score", "miscalibration", "discrimination", "uncertainty"):
+                parts[name].append(plain(getattr(found, name)))
+    return {"missing": None, "curves": curves, "parts": parts}
+
+
+def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]:
+    """Return the mean predictions around everybody's own censoring time, and in words what they lose there."""
+    try:
+        found = diagnose(y, models)
+    except InputError as error:
+        return {"missing": str(error), "curves": {}, "falls": {}, "width": None, "n": 0}
+    curves: Table = {"model": [], "offset": [], "survival": []}
+    for name, mean in found.survival.items():
+        curves["model"] += [name] * mean.size
+        curves["offset"] += found.offsets.tolist()
+        curves["survival"] += [plain(value) for value in mean.tolist()]
+    return {"missing": None, "curves": curves, "falls": as_table(found.to_frame()), "width": found.width, "n": found.n}
+
+
+def _single_curves(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    times: NDArray[np.float64],
+    n_curves: int,
+    ids: Sequence[Any] | None,
+) -> dict[str, Any]:
+    """Return the curves of some individuals, spread evenly over the order of follow-up."""
+    by = y.time if y.censoring_time is None else y.censoring_time
+    ranks = np.unique(((np.arange(n_curves) + 0.5) / max(n_curves, 1) * len(y)).astype(np.intp))
+    rows = np.argsort(by, kind="stable")[ranks]
+    last = max(float(times[-1]), float(y.time[rows].max(initial=0.0)))
+    people: Table = {"individual": [], "time": [], "event": [], "censoring_time": []}
+    shown: Table = {"individual": [], "model": [], "time": [], "survival": []}
+    for row in rows.tolist():
+        label = str(row if ids is None else ids[row])
+        people["individual"].append(label)
+        people["time"].append(float(y.time[row]))
+        people["event"].append(bool(y.event[row]))
+        people["censoring_time"].append(None if y.censoring_time is None else plain(float(y.censoring_time[row])))
+        for model, curves in models.items():
+            grid = np.linspace(0.0, min(last, float(curves.times[-1])), 101)
+            shown["individual"] += [label] * grid.size
+            shown["model"] += [model] * grid.size
+            shown["time"] += grid.tolist()
+            shown["survival"] += [plain(value) for value in curves[row].at(grid)[0].tolist()]
+    return {"people": people, "curves": shown}
