@@ -30,9 +30,12 @@ ROOMS = [
     ["results"],
     ["scores"],
     ["comparison", "horizon", "scorers"],
+    ["diagnostics"],
     ["simulate", "models"],
+    ["io"],
     ["datasets"],
     ["plots"],
+    ["reports"],
     ["experiments"],
     ["cli"],
 ]
@@ -42,6 +45,7 @@ ALLOWED_LAZILY = {
     ("results", "plots"),
     ("comparison", "plots"),
     ("horizon", "plots"),
+    ("diagnostics", "plots"),
     ("_isotonic", "_kernels"),
     ("models", "plots"),
 }

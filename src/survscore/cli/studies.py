@@ -1,29 +1,17 @@
-"""The command line: parse, call, print. What is heavy is imported by the command that needs it."""
+"""Commands that run studies: the demo, the paper's figures, KKBox."""
 
 from __future__ import annotations
 
-import signal
-import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from survscore._validation import InputError
-from survscore._version import __version__
+from survscore.cli.screen import check_folder, progress
+from survscore.cli.tables import print_claims, print_demo
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="survscore")
-def cli() -> None:
-    """Score time-to-event predictions when the data end on a known date."""
-
-
-@cli.command()
+@click.command(short_help="Show which of two methods each score prefers.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
               help="Folder for the figures, the scores and the settings.")  # fmt: skip
 @click.option("--size", type=click.Choice(["demo", "quick"]), default="demo", show_default=True,
@@ -40,51 +28,16 @@ def demo(out: Path, size: str, seed: int) -> None:
     from survscore.experiments.studies import DEMO_SIZE, SIZES
 
     check_folder(out)
-    with _progress(total=None) as show:
+    with progress(total=None) as show:
         result = study.run(size={"demo": DEMO_SIZE, **SIZES}[size], seed=seed, report=lambda what: show(0, 0, what))
     paths = result.save(out)
-    _print_demo(result.summary(), result.settings["size"]["test"])
-    click.echo("\nWritten: " + ", ".join(str(path) for path in paths))
+    print_demo(result.summary(), result.settings["size"]["test"])
+    *others, page = paths
+    click.echo("\nWritten: " + ", ".join(str(path) for path in others))
+    click.echo(f"The report, to open in a browser: {page}")
 
 
-def _print_demo(summary: Any, n: int) -> None:
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from survscore.inference import normal_quantile
-
-    hazard, bce, z = "Logistic-Hazard", "BCE", normal_quantile(0.95)
-    truth = dict(zip(*(summary.loc[summary.weighting == "uncensored", c] for c in ("loss", "prefers")), strict=True))
-    console = Console()
-    fooled = []
-    for loss, title in (("brier", "Integrated Brier score"), ("log", "Integrated logarithmic loss")):
-        heading = f"{title} of {n} simulated individuals, with 95 % intervals (lower is better)"
-        table = Table(title=heading, title_justify="left", box=SIMPLE, pad_edge=False)
-        table.add_column("weighting")
-        for column in (hazard, bce, "difference"):
-            table.add_column(column, justify="right", no_wrap=True)
-        table.add_column("prefers")
-        for row in summary[summary.loss == loss].to_dict("records"):
-            verdict = row["prefers"] or "neither"
-            if truth[loss] and verdict not in (truth[loss], "neither"):
-                verdict += " [bold red]wrong[/]"
-                fooled.append(row["weighting"])
-            table.add_row(
-                escape(row["weighting"]),
-                *(f"{row[model]:.4f} ±{z * row[f'{model} se']:.4f}" for model in (hazard, bce)),
-                f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}",
-                verdict,
-            )
-        console.print(table)
-    console.print(
-        f"The uncensored score, which real data do not allow, prefers {truth['brier'] or 'neither'}. "
-        + (f"Fooled: {escape('; '.join(dict.fromkeys(fooled)))}." if fooled else "No score was fooled.")
-    )
-
-
-@cli.command()
+@click.command(short_help="Reproduce a figure of the paper, with its claims.")
 @click.argument("figure", type=click.Choice([*(f"figure-{k}" for k in range(1, 7)), "all"]))
 @click.option("--size", type=click.Choice(["paper", "quick"]), default="paper", show_default=True,
               help="As many individuals as in the paper, or few, barely trained: to see that it works.")  # fmt: skip
@@ -119,48 +72,18 @@ def reproduce(
     # one replicate of the churn study uses all cores itself
     n_jobs = jobs or (1 if on_churn else n_cores())
     run = Run(SIZES[size], seed, replicates, out, n_jobs, CHURN_SIZES[size], data)
-    with _progress(total=replicates) as show:
+    with progress(total=replicates) as show:
         results = reproduce(names, run, show)
     if on_churn and data is None:
         click.echo("These are synthetic data, not KKBox's: the statements are about the latter.")
     if on_churn:
         click.echo("checked: no customer is in two parts")
     for name, result in results.items():
-        _print_claims(name, result.claims, replicates)
+        print_claims(name, result.claims, replicates)
         click.echo(f"Written to {result.folder}\n")
 
 
-def _print_claims(name: str, claims: Any, replicates: int) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    losses = [loss for loss in dict.fromkeys(claims.loss) if loss] or [""]
-    how = "holds" if replicates == 1 else f"held in, of {replicates} replicates"
-    table = Table(title=f"What the paper says about {name}: {how}, margin and 95 % interval", title_justify="left")
-    table.add_column("claim")
-    for loss in losses:
-        table.add_column({"brier": "Brier score", "log": "log loss"}.get(loss, ""))
-    for claim, rows in claims.groupby("claim", sort=False):
-        by_loss = {row["loss"]: _answer(row) for row in rows.to_dict("records")}
-        table.add_row(escape(claim), *([by_loss[""]] if "" in by_loss else [by_loss[loss] for loss in losses]))
-    Console().print(table)
-
-
-def _answer(row: Any) -> str:
-    from rich.markup import escape
-
-    if not row["replicates"]:
-        return f"[dim]not checked: needs {row['needs']}[/]"
-    held = round(row["share"] * row["replicates"])
-    style = "green" if row["holds"] else "yellow" if held else "bold red"
-    answer = ("yes" if held else "no") if row["replicates"] == 1 else str(held)
-    interval = f" [{row['lower']:+.3f}, {row['upper']:+.3f}]" if row["lower"] == row["lower"] else ""
-    margin = escape(f"{row['margin']:+.3f}{interval}")
-    return f"[{style}]{answer}[/] {margin}"
-
-
-@cli.group()
+@click.group(short_help="Prepare KKBox's churn data, or make some alike.")
 def kkbox() -> None:
     """Prepare KKBox's churn data (Kaggle, 2017), or make raw files of the same form."""
 
@@ -178,7 +101,7 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
     """
     from survscore.datasets.kkbox import prepare
 
-    with _progress(total=1) as show:
+    with progress(total=1) as show:
         summary = prepare(raw_dir, out, memory=memory, progress=show)
     for name, count in summary.read.items():
         click.echo(f"read {count:>12,} rows of {name}")
@@ -205,7 +128,7 @@ def kkbox_synthesize(out_dir: Path, customers: int, seed: int) -> None:
     from survscore.datasets.kkbox import synthesize
 
     check_folder(out_dir)
-    with _progress(total=customers) as show:
+    with progress(total=customers) as show:
         rows = synthesize(out_dir, customers=customers, seed=seed, progress=show)
     click.echo(f"Written to {out_dir}: " + ", ".join(f"{count:,} rows of {name}" for name, count in rows.items()))
 
@@ -223,47 +146,3 @@ def kkbox_describe(data: Path) -> None:
     click.echo("\n" + found.horizons.to_string(index=False, float_format="{:.3f}".format))
     click.echo(f"\ncovariates tell C* of other customers with R2 {found.censoring_r2:.2f}, "
                f"and a mean error of {found.censoring_error:.0f} days")  # fmt: skip
-
-
-def check_folder(folder: Path) -> None:
-    """Find out now whether results can be written there, not when they are ready."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
-
-
-@contextmanager
-def _progress(total: int | None) -> Iterator[Callable[[int, int, str], None]]:
-    """Give a function (done, total, what is being done) that shows a bar on a terminal, and does nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, what: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
-    if total is not None:
-        columns[1:1] = [BarColumn(), MofNCompleteColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total or None, description=what)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; a user's mistake is one line on standard error and exit code 2."""
-    if threading.current_thread() is threading.main_thread():  # asked to end, clean up as after Ctrl-C
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        cli.main(args=arguments, prog_name="survscore", standalone_mode=False)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("survscore: interrupted", err=True)
-        sys.exit(130)
-    except click.exceptions.NoArgsIsHelpError as error:  # no command: the help is the answer
-        click.echo(error.format_message())
-        sys.exit(2)
-    except click.ClickException as error:
-        click.echo(f"survscore: {' '.join(error.format_message().split())}", err=True)
-        sys.exit(2)
-    except (InputError, OSError, ImportError) as error:
-        click.echo(f"survscore: {error}", err=True)
-        sys.exit(2)

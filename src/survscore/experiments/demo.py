@@ -13,6 +13,8 @@ from survscore._version import __version__
 from survscore.experiments import studies as s
 from survscore.experiments.figures import FIGURES
 from survscore.inference import limits
+from survscore.reports import Report
+from survscore.reports import report as make_report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,10 +25,11 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """One replicate of the study with simple censoring, and how it was made."""
+    """One replicate of the study with simple censoring, how it was made, and a report on what real data would show."""
 
     table: pd.DataFrame
     settings: dict[str, Any]
+    report: Report
 
     def summary(self) -> pd.DataFrame:
         """Return the integrated scores of both methods: one row per loss and weighting.
@@ -54,7 +57,7 @@ class Demo:
         return pd.DataFrame(rows)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write the figures, every number and the settings into `folder`; each file whole or not at all."""
+        """Write figures, every number, settings and the report, in this order; each file whole or not at all."""
         from survscore.plots import pyplot
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +69,7 @@ class Demo:
             "scores.csv": lambda path: numbers.to_csv(path, index=False),
             "summary.csv": lambda path: self.summary().to_csv(path, index=False),
             "settings.json": lambda path: path.write_text(json.dumps(self.settings, indent=2) + "\n"),
+            "report.html": self.report.save,
         }
         for name, write in writers.items():
             with written_whole(folder / name) as path:
@@ -87,6 +91,18 @@ def run(*, size: s.Size = s.DEMO_SIZE, seed: int = 1, report: s.Report = lambda 
     report : callable
         Is told what is being done.
     """
-    table = s.simple(size, s.Seeds.of(seed, 0), report)
+    fitted = s.fit_mixture("simple", size, s.Seeds.of(seed, 0), report)
+    report("scoring")
+    table = fitted.scores(references=(s.TRUTH, s.HAZARD))
     settings = {"survscore": __version__, "study": "simple", "size": asdict(size), "seed": seed}
-    return Demo(table, settings)
+    report("making the report")
+    page = make_report(
+        fitted.test.outcomes,
+        {name: fitted.curves[name] for name in (s.HAZARD, s.BCE)},
+        weightings=list(fitted.weightings.values()),
+        times=s.TIMES,
+        reference=s.HAZARD,
+        title="Two methods on simulated data whose covariates tell C*",
+        settings={"seed": seed, "size": asdict(size)},
+    )
+    return Demo(table, settings, page)

@@ -110,10 +110,23 @@ def constant_hazard(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[COLUMNS]
 
 
-def mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
-    """Run the study with hazards from a mixture: both methods and a censoring model, under six scores."""
-    import pandas as pd
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Individuals to score on, what each method predicts for them, and by which weightings to judge it."""
 
+    test: Sample
+    curves: dict[str, SurvivalCurves]
+    weightings: dict[str, Weighting]
+
+    def scores(self, references: tuple[str, ...]) -> pd.DataFrame:
+        """Return scores by time and integrated, and differences to each reference, for both losses."""
+        import pandas as pd
+
+        return pd.concat(_scores(self.test, self.curves, self.weightings, references), ignore_index=True)[COLUMNS]
+
+
+def fit_mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> Fitted:
+    """Run the study with hazards from a mixture: both methods and a censoring model."""
     from survscore.models import BCESurvival, LogisticHazard
 
     study = SineConstantAcceleratingStudy(censoring, seed=seeds.study)
@@ -129,15 +142,21 @@ def mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> pd.Data
     model = LogisticHazard(**_net(size, seeds))
     model.fit_censoring(training.covariates, training.outcomes, validation=held_out)
     estimated = model.predict_curves(test.covariates)
-    report("scoring")
-    weightings = {
+    weightings: dict[str, Weighting] = {
         ADMINISTRATIVE: Administrative(),
         IPCW_KM: IPCW(),
         IPCW_TRUE: IPCW("known"),
         IPCW_100: IPCW(estimated, max_weight=100),
         IPCW_1000: IPCW(estimated, max_weight=1000),
     }
-    return pd.concat(_scores(test, curves, weightings, references=(TRUTH, HAZARD)), ignore_index=True)[COLUMNS]
+    return Fitted(test, curves, weightings)
+
+
+def mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
+    """Run the study with hazards from a mixture, and score under six weightings."""
+    fitted = fit_mixture(censoring, size, seeds, report)
+    report("scoring")
+    return fitted.scores(references=(TRUTH, HAZARD))
 
 
 def simple(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:

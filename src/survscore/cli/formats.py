@@ -1,0 +1,135 @@
+"""What files must look like, and whether one does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from survscore._validation import InputError, plural
+from survscore.cli import options
+
+EXPLAINED = """\
+survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is
+a comma, semicolon or tab; missing values are empty, NA, NaN or null.
+
+OUTCOMES, one row per individual: times ...
+
+    id,time,event,censoring_time
+    a17,75,1,89
+    b02,45,0,45
+
+    time            when the event happened, or until when the individual was seen without it; zero or later
+    event           1 (true) where the event happened at time, 0 (false) where it did not
+    censoring_time  C*, when the data of this individual end, also if the event came first; at least time. Without
+                    this column only IPCW scores are possible
+
+... or, with --cutoff 2017-01-29, dates (2017-01-15, or with a time of day: 2017-01-15T08:30:00):
+
+    id,start,event_date
+    a17,2016-11-01,2017-01-15
+    b02,2016-12-15,
+
+    start           when the individual came under observation
+    event_date      when the event happened; empty where it has not
+    last_seen       optional: when somebody who dropped out before the cut-off was last seen
+
+PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time: wide ...
+
+    id,30,60,90                          one model, called like the file
+    a17,0.95,0.88,0.71
+
+    id,net:30,net:60,cox:30,cox:60       several models, before a colon; --columns takes other patterns
+    a17,0.95,0.88,0.93,0.85
+
+... or, in Parquet, a column of lists for each model, all of one length, with the times
+
+    in the metadata of the column or of the file, key "survscore":   {"grid": [30, 60, 90], "between": "step"}
+    or in --grid 30,60,90 (or 30:90:30, or a text file)
+
+    Called "survival", the column is named like its file. "between" says how predictions are read between grid points
+    (linear, step or constant-hazard), "beyond" what holds after the last one (nan or hold).
+
+IDS. If files have a column id (--id names another), rows are matched by it, in any order: every id once, and the same
+ids in all files (--allow-extra leaves out predictions without outcome). Without ids, or with --by-order, rows are
+matched by their order. Outcomes and predictions may be one file.
+
+"survscore formats FILE ..." checks files; "survscore simulate play" writes some.
+"""
+
+
+@click.command(short_help="Explain what files must look like, and check them.")
+@click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of ids.  [default: id, if there is one]")
+@click.option("--cutoff", metavar="DATE", help="The date on which the data end, for outcomes that are dates.")
+@click.option("--grid", type=options.Times(), help="The times of list columns whose file does not say them.")
+@click.option("--columns", metavar="PATTERN", help="How columns of predictions are named, such as 'surv_{time}'.")
+def formats(paths: tuple[Path, ...], id_column: str | None, cutoff: str | None, grid: Any, columns: str | None) -> None:
+    """Explain what files must look like; with FILES, say what they hold and whether that is right.
+
+    \b
+    Examples:
+      survscore formats
+      survscore formats outcomes.csv net.parquet
+      survscore formats subscriptions.csv --cutoff 2017-01-29
+    """  # noqa: D301
+    if not paths:
+        for option, value in (("--id", id_column), ("--cutoff", cutoff), ("--grid", grid), ("--columns", columns)):
+            if value is not None:
+                raise InputError(f"{option} is for checking a file; name one")
+        click.echo(EXPLAINED, nl=False)
+        return
+    for path in paths:
+        for line in describe(path, id_column, cutoff, grid, columns):
+            click.echo(f"{path}: {line}")
+
+
+def describe(path: Path, id_column: str | None, cutoff: str | None, grid: Any, columns: str | None) -> list[str]:
+    """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
+    from survscore.io import read_outcomes, read_predictions
+    from survscore.io.predictions import holds_predictions
+    from survscore.io.tables import open_table
+
+    names = open_table(path, text=[id_column or "id"]).names
+    lines = []
+    if {"time", "event"} <= set(names) or (cutoff is not None and "start" in names):
+        observed = read_outcomes(path, id=id_column, cutoff=cutoff if "start" in names else None)
+        lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
+    elif "start" in names and "event_date" in names:
+        raise InputError(f"{path}: holds dates; --cutoff, the date on which the data end, makes outcomes of them")
+    if holds_predictions(path, columns, id_column):
+        predicted = read_predictions(path, id=id_column, grid=grid, columns=columns)
+        for name, curves in predicted.models.items():
+            lines.append(f"predictions of {name!r}: {curves!r}, {_ids(predicted.ids)}")
+    if not lines:
+        raise InputError(
+            f"{path}: holds neither outcomes (time and event, or start and event_date) nor predictions (columns named "
+            "by time, or list columns); 'survscore formats' explains"
+        )
+    return lines
+
+
+def _ids(ids: Any) -> str:
+    return "no ids" if ids is None else f"{plural(len(ids), 'id')}, all different"
+
+
+@click.command(short_help="Make the shell complete commands and options.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands, options and files.
+
+    \b
+    For this session, in bash or zsh:
+      eval "$(survscore completion bash)"
+    For good, put that line into ~/.bashrc or ~/.zshrc. In fish:
+      survscore completion fish > ~/.config/fish/completions/survscore.fish
+    """  # noqa: D301
+    from click.shell_completion import get_completion_class
+
+    from survscore.cli import cli
+
+    found = get_completion_class(shell)
+    if found is None:
+        raise InputError(f"shell must be one of bash, zsh and fish, not {shell}")
+    click.echo(found(cli, {}, "survscore", "_SURVSCORE_COMPLETE").source())

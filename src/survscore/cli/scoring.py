@@ -1,0 +1,321 @@
+"""Commands on files of outcomes and predictions: score, compare, report, simulate."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from survscore._validation import InputError
+from survscore._version import __version__
+from survscore.cli import options
+from survscore.cli.options import FILE
+from survscore.cli.screen import check_folder, noted, progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.io import Study
+    from survscore.weighting import Weighting
+
+Show = Callable[[int, int, str], None]
+ANY_TIME = (None, None)
+
+
+@click.command(short_help="Score predictions in files.")
+@options.files
+@options.weightings
+@options.scoring
+@options.results
+def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given: Any) -> None:
+    """Score predictions: OUTCOMES and one or more files of PREDICTIONS, CSV or Parquet.
+
+    OUTCOMES has columns time, event (0 or 1) and censoring_time; or, with --cutoff, start and event_date. PREDICTIONS
+    has a column for every time, holding the probability of being event-free after it, or a column of lists. Rows are
+    matched by the column id, if there is one. "survscore formats" says more, and checks files.
+
+    \b
+    Examples:
+      survscore simulate play
+      survscore score play/outcomes.csv play/truth.csv play/leaking.csv -w administrative
+      survscore score play/outcomes.csv net=play/truth.csv -w administrative -w ipcw --cap 5 --cap none
+      survscore score subscriptions.csv net.parquet --cutoff 2017-01-29 -w administrative -t 0:365:5
+      survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
+    """  # noqa: D301
+    from survscore.cli.tables import print_scores
+    from survscore.scores import default_times, score_all
+
+    write = results_writer(given)
+    with noted(), progress(total=1) as show:
+        study, weightings = read(given, show)
+        wanted = default_times(study.outcomes, study.models.values()) if times is None else times
+        total = 1 + len(study.models)
+        found = {}
+        for done, (name, curves) in enumerate(study.models.items()):
+            show(done, total, f"scoring {name}")
+            found[name] = score_all(
+                study.outcomes, curves, losses=losses, weightings=weightings, times=wanted, groups=study.groups,
+                level=level,
+            )  # fmt: skip
+        show(total - 1, total, "standard errors")
+        means, table = _score_tables(found, span)
+    settings = _settings("score", study, weightings, losses, level)
+    if not write(table, {"means": means, "scores": table}, settings):
+        print_scores(means, table, len(study.outcomes), level)
+
+
+@click.command(short_help="Compare models: differences, intervals, p-values.")
+@options.files
+@options.weightings
+@options.scoring
+@click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@click.option("--no-null", is_flag=True, help="Leave out the null model, Kaplan-Meier for everybody.")
+@options.results
+def compare(
+    losses: tuple[str, ...], times: Any, span: Any, level: float, reference: str | None, no_null: bool, **given: Any
+) -> None:
+    """Compare models on the same individuals: differences, intervals, p-values, and where weightings disagree.
+
+    Files are as for "survscore score". --csv and --parquet write the differences by time.
+
+    \b
+    Examples:
+      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv -w administrative -w ipcw
+      survscore compare outcomes.parquet new=a.parquet old=b.parquet -w administrative -r old --range 0:365
+      survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
+    """  # noqa: D301
+    import pandas as pd
+
+    from survscore.cli.tables import print_comparison
+    from survscore.comparison import compare as compare_models
+    from survscore.reports.summary import disagreements, mean_tables
+
+    write = results_writer(given)
+    with noted(), progress(total=1) as show:
+        study, weightings = read(given, show)
+        comparisons = []
+        for done, loss in enumerate(losses):
+            show(done, len(losses), f"comparing by {loss} loss")
+            comparisons.append(
+                compare_models(
+                    study.outcomes,
+                    study.models,
+                    weighting=weightings,
+                    loss=loss,
+                    times=times,
+                    reference=reference,
+                    null=not no_null,
+                    groups=study.groups,
+                    level=level,
+                )
+            )
+        one_time = comparisons[0].times.size == 1 and span == ANY_TIME
+        means = [] if one_time else [comparison.integrated(*span, nan="stop") for comparison in comparisons]
+    tables = {name: pd.DataFrame(table) for name, table in mean_tables(means, comparisons, level).items()}
+    tables["scores"] = pd.concat([comparison.scores for comparison in comparisons], ignore_index=True)
+    tables["contrasts"] = pd.concat([comparison.contrasts for comparison in comparisons], ignore_index=True)
+    settings = {
+        **_settings("compare", study, weightings, losses, level),
+        "reference": comparisons[0].reference,
+        "range": list(means[0].range) if means else None,
+    }
+    if not write(tables["contrasts"], tables, settings):
+        print_comparison(tables, disagreements(means, comparisons)["sentences"], settings, len(study.outcomes))
+
+
+@click.command(short_help="Write a report: one page that works offline.")
+@options.files
+@options.weightings
+@options.scoring
+@click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
+@click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@click.option("--horizons", type=options.Times(), help="At which times to show calibration: 90,365.")
+@click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
+              help="Of how many to show the curves.")  # fmt: skip
+@click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
+def report(
+    losses: tuple[str, ...], times: Any, span: Any, level: float, out: Path, reference: str | None, horizons: Any,
+    individuals: int, title: str, **given: Any,
+) -> None:  # fmt: skip
+    """Write a report: one page that works offline, with charts, tables and verdicts in words.
+
+    Files are as for "survscore score". Without --weighting, the report shows those that the data allow, and goes
+    by the administrative one if it is among them.
+
+    \b
+    Examples:
+      survscore report play/outcomes.csv play/truth.csv play/leaking.csv -o report.html
+      survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 --horizons 90,365 --title "Churn, March"
+    """  # noqa: D301
+    from survscore.reports import report as make_report
+    from survscore.reports.summary import fitting
+
+    check_target(out, (".html", ".htm"))
+    with noted(), progress(total=1) as show:
+        study, weightings = read(given, show, usual=fitting)
+        made = make_report(
+            study.outcomes, study.models, weightings=weightings, losses=losses, times=times, range=span,
+            reference=reference, horizons=horizons, groups=study.groups, level=level, n_curves=individuals,
+            ids=None if study.ids is None else study.ids.to_pylist(), title=title, settings={"files": study.files},
+            progress=show,
+        )  # fmt: skip
+        made.save(out)
+    for sentence in made.summary["verdicts"].get("sentence", [])[: len(made.summary["models"]) - 1]:
+        click.echo(sentence)
+    click.echo(f"Written: {out}")
+
+
+@click.command(short_help="Write files to play with.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--study", type=click.Choice(["simple", "complicated", "independent", "constant"]), default="simple",
+              show_default=True, help="Kind of censoring; in the first two, covariates tell C*.")  # fmt: skip
+@click.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
+@click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
+              help="Of the files.")  # fmt: skip
+@click.option("--cutoff", metavar="DATE", help="Write dates of entry and event, up to this date, instead of times.")
+def simulate(folder: Path, study: str, individuals: int, seed: int, ending: str, cutoff: str | None) -> None:
+    """Write files to play with into FOLDER: outcomes, covariates, and predictions of which the truth is known.
+
+    "truth" is the true survival. "leaking" is the same until everybody's own C*, and zero after it: what classifiers
+    learn that drop the censored, and what IPCW scores prefer to the truth.
+
+    \b
+    Examples:
+      survscore simulate play
+      survscore simulate play --individuals 100000 --format parquet
+      survscore simulate play --cutoff 2017-01-29
+    """  # noqa: D301
+    from survscore.io.playing import write_study
+
+    check_folder(folder)
+    with progress(total=None) as show:
+        show(0, 0, "simulating")
+        paths = write_study(folder, study, individuals, seed, ending, cutoff)
+    click.echo("Written: " + ", ".join(str(path) for path in paths))
+    dates = f" --cutoff {cutoff}" if cutoff else ""
+    click.echo(f"Try: survscore compare {paths[0]} {paths[1]} {paths[2]} -w administrative -w ipcw{dates}")
+
+
+def read(
+    given: dict[str, Any], show: Show, usual: Callable[[Any], list[str]] | None = None
+) -> tuple[Study, list[Weighting]]:
+    """Read all files that a command was given, and say which weightings it was asked for."""
+    from survscore.io import read_outcomes, read_study
+
+    dates = {"start": "--start", "event_date": "--event-date", "last_seen": "--last-seen"}
+    if given["cutoff"] is None:
+        for name, option in {**dates, "drop_late_starts": "--drop-late-starts"}.items():
+            if given[name]:
+                raise InputError(f"{option} is for dates, which need --cutoff")
+    outcome_columns = {name: given[name] for name in ("time", "event", "censoring_time", "cutoff", "unit", *dates)}
+    outcome_columns["late_starts"] = "drop" if given["drop_late_starts"] else "raise"
+    study = read_study(
+        given["outcomes"],
+        options.as_predictions(given["predictions"]),
+        id=given["id_column"],
+        groups=given["groups"],
+        progress=show,
+        **{name: given[name] for name in ("censoring", "by_order", "allow_extra", "grid", "columns")},
+        **{name: given[name] for name in ("between", "beyond", "monotone")},
+        **outcome_columns,
+    )
+    train = None
+    if given["train"] is not None:
+        train = read_outcomes(given["train"], id=given["id_column"], **outcome_columns).outcomes
+    usual_names = None if usual is None else usual(study.outcomes)
+    return study, options.as_weightings(study, given["names"], given["caps"], given["divide_by"], train, usual_names)
+
+
+def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
+    """Check now where results are to go, and return a function that writes them there when they are ready.
+
+    The function says whether standard output is taken, so that nothing else is printed there.
+    """
+    paths = {name: given.pop(f"{name}_path") for name in ("json", "csv", "parquet")}
+    endings = {"json": (".json",), "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz"), "parquet": (".parquet", ".pq")}
+    for name, path in paths.items():
+        if path is not None and str(path) != "-":
+            check_target(path, endings[name])
+        elif path is not None and name == "parquet":
+            raise InputError("--parquet can't go to standard output; name a file")
+    taken = [name for name, path in paths.items() if str(path) == "-"]
+    if len(taken) > 1:
+        raise InputError("only one of --json and --csv can go to standard output")
+
+    def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
+        from survscore._files import written_whole
+        from survscore.io import write_frame
+        from survscore.reports.summary import as_table
+
+        if paths["json"] is not None:
+            records = {name: [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
+                       for name, found in ((name, as_table(frame)) for name, frame in tables.items())}  # fmt: skip
+            text = json.dumps({"settings": settings, **records}, indent=1, allow_nan=False) + "\n"
+            if str(paths["json"]) == "-":
+                click.echo(text, nl=False)
+            else:
+                with written_whole(paths["json"]) as temporary:
+                    temporary.write_text(text, encoding="utf-8")
+        if str(paths["csv"]) == "-":
+            click.echo(table.to_csv(index=False), nl=False)
+        elif paths["csv"] is not None:
+            write_frame(paths["csv"], table)
+        if paths["parquet"] is not None:
+            write_frame(paths["parquet"], table, settings=settings)
+        for path in paths.values():
+            if path is not None and str(path) != "-":
+                click.echo(f"Written: {path}", err=True)
+        return bool(taken)
+
+    return write
+
+
+def check_target(path: Path, endings: tuple[str, ...]) -> None:
+    """Find out now whether a file can be written, not when it is ready."""
+    if not path.name.lower().endswith(endings):
+        raise InputError(f"{path}: must end in {' or '.join(endings)}")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, not a file")
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    with tempfile.TemporaryFile(dir=there):
+        pass
+
+
+def _score_tables(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the mean scores, and the scores by time, of all models."""
+    import pandas as pd
+
+    means, tables = [], []
+    for name, curves in found.items():
+        for curve in curves:
+            table = curve.to_frame()
+            table.insert(2, "model", name)
+            tables.append(table)
+            if curve.times.size > 1 or span != ANY_TIME:
+                mean = curve.integrated(*span, nan="stop")
+                means.append(
+                    {"loss": mean.loss, "weighting": mean.weighting, "model": name, "score": mean.value, "se": mean.se,
+                     "lower": mean.lower, "upper": mean.upper, "from": mean.range[0], "to": mean.range[1]}
+                )  # fmt: skip
+    return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
+
+
+def _settings(
+    command: str, study: Study, weightings: list[Weighting], losses: tuple[str, ...], level: float
+) -> dict[str, Any]:
+    return {
+        "survscore": __version__,
+        "command": command,
+        "weightings": [str(one) for one in weightings],
+        "losses": list(losses),
+        "level": level,
+        "individuals": len(study.outcomes),
+        "events": int(study.outcomes.event.sum()),
+        "files": study.files,
+        "curves": {name: {"between": curves.between, "beyond": curves.beyond} for name, curves in study.models.items()},
+    }

@@ -1,0 +1,256 @@
+"""The commands on files: what they print and write is what the library says."""
+
+import json
+import os
+import subprocess
+import sys
+
+import mangling
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import survscore as ss
+from survscore import cli
+
+TIMES = [3.0, 8, 15, 29]
+
+
+def run(capsys, *arguments):
+    """Run a command; return exit code, standard output, standard error."""
+    try:
+        cli.main([str(one) for one in arguments])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def refused(capsys, *arguments):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def files(request, tmp_path):
+    return mangling.write(tmp_path, request.param)
+
+
+def test_score_writes_the_library_s_numbers(capsys, tmp_path, files):
+    y, models, _ = mangling.study()
+    weightings = [ss.Administrative(), ss.IPCW(max_weight=2), ss.IPCW()]
+    options = ["-w", "administrative", "-w", "ipcw", "--cap", 2, "--cap", "none", "-t", "3,8,15,29", "--level", 0.9]
+    code, out, err = run(
+        capsys, "score", *files, *options, "--range", "3:15", "--csv", "-", "--json", tmp_path / "all.json",
+        "--parquet", tmp_path / "scores.parquet",
+    )  # fmt: skip
+    assert code == 0
+    assert sorted(line.split()[0] for line in err.splitlines()) == ["Written:", "Written:"]
+    wanted = []
+    for name, curves in models.items():
+        for score in ss.score_all(y, curves, weightings=weightings, times=TIMES, level=0.9):
+            frame = score.to_frame()
+            frame.insert(2, "model", name)
+            wanted.append((score, frame))
+    table = pd.concat([frame for _, frame in wanted], ignore_index=True)
+    (tmp_path / "out.csv").write_text(out)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv"), table, rtol=0, atol=1e-12)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scores.parquet"), table, rtol=0, atol=1e-12)
+    written = json.loads((tmp_path / "all.json").read_text())
+    pd.testing.assert_frame_equal(pd.DataFrame(written["scores"]), table, rtol=0, atol=1e-12)
+    means = [score.integrated(3, 15) for score, _ in wanted]
+    assert np.allclose([row["score"] for row in written["means"]], [mean.value for mean in means], rtol=0, atol=1e-12)
+    assert np.allclose([row["se"] for row in written["means"]], [mean.se for mean in means], rtol=0, atol=1e-12)
+    carried = json.loads(pq.read_schema(tmp_path / "scores.parquet").metadata[b"survscore"])
+    assert carried == written["settings"]
+    assert carried["survscore"] == ss.__version__
+    assert carried["weightings"] == [str(weighting) for weighting in weightings]
+
+
+def test_score_prints_a_table(capsys, files):
+    code, out, _ = run(capsys, "score", files[0], f"net={files[1]}", "-w", "administrative", "-t", "3:15:3")
+    y, models, _ = mangling.study()
+    mean = ss.brier_score(y, models["net"], weighting="administrative", times=np.arange(3, 16, 3.0)).integrated()
+    assert code == 0
+    assert f"{mean.value:.4f} ±{mean.upper - mean.value:.4f}" in out
+    assert "cox" not in out
+    code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", "8")  # a single time has no mean
+    assert code == 0
+    assert "at 8" in out
+    assert "mean" not in out
+
+
+def test_compare_writes_the_library_s_numbers(capsys, tmp_path, files):
+    y, models, _ = mangling.study()
+    result = ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="cox")
+    options = ["-w", "administrative", "-w", "ipcw", "-t", "3,8,15,29", "-r", "cox", "-l", "brier"]
+    code, out, _ = run(capsys, "compare", *files, *options, "--json", "-")
+    assert code == 0
+    written = json.loads(out)
+    found = pd.DataFrame(written["contrasts"])
+    pd.testing.assert_frame_equal(found, result.contrasts, rtol=0, atol=1e-12)
+    whole = result.integrated().contrasts
+    verdicts = pd.DataFrame(written["verdicts"])
+    pd.testing.assert_frame_equal(verdicts[whole.columns], whole, rtol=0, atol=1e-12)
+    assert written["settings"]["reference"] == "cox"
+    code, out, _ = run(capsys, "compare", *files, *options)
+    assert code == 0
+    for row in whole.to_dict("records"):
+        assert f"{row['difference']:+.4f} ±{row['upper'] - row['difference']:.4f}" in out
+    code, out, _ = run(capsys, "compare", *files, *options, "--no-null", "--csv", tmp_path / "d.csv")
+    assert code == 0
+    assert "Kaplan-Meier   " not in out
+    assert set(pd.read_csv(tmp_path / "d.csv").model) == {"net"}
+
+
+def test_compare_warns_where_weightings_contradict(capsys, tmp_path):
+    assert run(capsys, "simulate", tmp_path, "-n", 1000)[0] == 0
+    paths = [tmp_path / f"{name}.csv" for name in ("outcomes", "truth", "leaking")]
+    code, out, _ = run(capsys, "compare", *paths, "-w", "administrative", "-w", "ipcw", "-t", "5:90:5")
+    assert code == 0
+    assert "Careful. Weightings contradict each other" in " ".join(out.split())
+    code, out, _ = run(capsys, "compare", *paths, "-w", "administrative", "-t", "5:90:5")
+    assert "Careful" not in out
+
+
+def test_groups_and_training_data_are_used(capsys, tmp_path):
+    y, models, ids = mangling.study()
+    labels = np.arange(len(y)) // 4
+    frame = pd.DataFrame(
+        {"id": ids, "time": y.time, "event": y.event, "censoring_time": y.censoring_time, "who": labels}
+    )
+    frame.to_csv(tmp_path / "y.csv", index=False)
+    _, predictions = mangling.write(tmp_path)
+    train, _, _ = mangling.study(seed=5)
+    ss.io.write_outcomes(tmp_path / "train.csv", train)
+    code, out, _ = run(
+        capsys, "score", tmp_path / "y.csv", predictions, "-w", "ipcw", "--train", tmp_path / "train.csv", "--groups",
+        "who", "-t", "3,8", "-l", "log", "--divide-by", "n", "--json", "-",
+    )  # fmt: skip
+    assert code == 0
+    found = [row["se"] for row in json.loads(out)["scores"] if row["model"] == "net"]
+    weighting = ss.IPCW(train, normalize="n")
+    wanted = ss.log_loss(y, models["net"], weighting=weighting, times=[3, 8], groups=labels)
+    assert np.allclose(found, wanted.se, rtol=0, atol=1e-12)
+
+
+def test_dates_with_a_cutoff(capsys, tmp_path):
+    assert run(capsys, "simulate", tmp_path, "-n", 300, "--cutoff", "2020-03-31", "--study", "constant")[0] == 0
+    paths = [tmp_path / "outcomes.csv", tmp_path / "truth.csv"]
+    code, out, _ = run(capsys, "score", *paths, "--cutoff", "2020-03-31", "-w", "administrative", "-t", "20:80:20",
+                       "--json", "-")  # fmt: skip
+    assert code == 0
+    assert json.loads(out)["settings"]["individuals"] == 300
+    assert "need --cutoff" in refused(capsys, "score", *paths, "--start", "start", "-w", "administrative")
+    assert "give the cutoff" in refused(capsys, "score", *paths, "-w", "administrative")
+
+
+def test_report_says_where_it_is(capsys, tmp_path, files):
+    target = tmp_path / "new" / "report.html"
+    code, out, _ = run(capsys, "report", *files, "-o", target, "--title", "Churn <March>", "--horizons", "8,15")
+    assert code == 0
+    assert out.endswith(f"Written: {target}\n")
+    page = target.read_text()
+    assert "Churn &lt;March&gt;" in page
+    assert "p000" in page or "p019" in page  # individuals go by their ids
+    assert "is better than net" in out or "is worse than net" in out or "can't be told from net" in out
+
+
+def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
+    for options, message in (
+        ([], "--weighting must be given, since there are censored individuals. All censoring times are known"),
+        (["-w", "administrative", "--cap", "3"], "--cap is for --weighting ipcw"),
+        (["-w", "administrative", "--divide-by", "n"], "--divide-by is for --weighting ipcw"),
+        (["-w", "administrative", "--train", files[0]], "--train is for --weighting ipcw"),
+        (["-w", "ipcw", "--train", files[0], "--censoring", files[1]], "must hold one censoring model, not 2"),
+        (["-w", "uncensored"], "'uncensored' weighting needs everybody's status"),
+        (["-w", "ipcw", "--cap", "0.5"], "max_weight must be a number, at least 1"),
+        (["-w", "ipcw", "--cap", "x"], "'x' must be a number of at least 1, or none"),
+        (["-w", "nothing"], "'nothing' is not one of 'administrative'"),
+        (["-w", "administrative", "-t", "5:1:1"], "must go up from START to STOP"),
+        (["-w", "administrative", "-t", "5,x"], "must be like 30,90,365"),
+        (["-w", "administrative", "-t", "8,3"], "times must be strictly increasing"),
+        (["-w", "administrative", "-t", "8", "--range", "0:9"], "one time, 8, spans no range"),
+        (["-w", "administrative", "--range", "0-9"], "must be like 0:365"),
+        (["-w", "administrative", "--level", "95"], "level must be between 0 and 1"),
+        (["-w", "administrative", "--groups", "nobody"], "there is no column 'nobody'"),
+        (["-w", "administrative", "--id", "nobody"], "there is no column 'nobody'"),
+        (["-w", "administrative", "--time", "nothing"], "there is no column 'nothing' (time)"),
+        (["-w", "administrative", "--csv", tmp_path / "x.txt"], "must end in .csv"),
+        (["-w", "administrative", "--csv", "-", "--json", "-"], "only one of --json and --csv"),
+        (["-w", "administrative", "--parquet", "-"], "--parquet can't go to standard output"),
+        (["-w", "administrative", "--cutoff", "2017-01-01"], "there is no column 'start'"),
+    ):
+        assert message in refused(capsys, "score", *files, *options), message
+    assert "reference must be one of" in refused(capsys, "compare", *files, "-w", "administrative", "-r", "tree")
+    assert "must end in .html" in refused(capsys, "report", *files, "-o", tmp_path / "report.pdf")
+    assert "after the last time" in refused(capsys, "compare", *files, "-w", "administrative", "-t", "99")
+    assert "there is no such file" in refused(capsys, "score", tmp_path / "no.csv", "-w", "ipcw")
+    spoilt = ["score", files[0], files[0], "-w", "ipcw", "--csv", tmp_path / "new" / "x.csv"]
+    assert "no column is named by time" in refused(capsys, *spoilt)
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+
+
+def test_a_time_without_score_is_a_note(capsys, files):
+    code, _, err = run(capsys, "score", *files, "-w", "administrative", "-t", "3,8,99", "-l", "brier")
+    assert code == 0
+    assert err.startswith(
+        "survscore: note: scores are NaN under administrative: 1 time where the predictions end at 30"
+    )
+    assert err.count("\n") == 1
+
+
+def test_formats_explains_and_checks(capsys, tmp_path, files):
+    code, out, err = run(capsys, "formats")
+    assert (code, err) == (0, "")
+    assert "censoring_time" in out
+    code, out, _ = run(capsys, "formats", *files)
+    assert code == 0
+    assert "outcomes: Outcomes(40 individuals" in out
+    assert "predictions of 'cox': SurvivalCurves(40 individuals, 5 times from 2.5 to 30" in out
+    assert "40 ids, all different" in out
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    assert "holds neither outcomes" in refused(capsys, "formats", other)
+    assert "--grid is for checking" in refused(capsys, "formats", "--grid", "1,2")
+    other.write_text("id,start,event_date\na,2017-01-01,\n")
+    assert "--cutoff" in refused(capsys, "formats", other)
+    assert "1 individual" in run(capsys, "formats", other, "--cutoff", "2017-02-01")[1]
+
+
+def test_simulated_files_are_the_same_for_the_same_seed(capsys, tmp_path):
+    for folder in ("a", "b"):
+        code, out, _ = run(capsys, "simulate", tmp_path / folder, "-n", 50, "--seed", 3, "--format", "parquet")
+        assert code == 0
+        assert "Try: survscore compare" in out
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    assert "must be a date" in refused(capsys, "simulate", tmp_path / "a", "--cutoff", "soon")
+
+
+def test_every_command_has_a_manual_with_examples(capsys):
+    for command in ("score", "compare", "report", "formats", "simulate"):
+        code, out, _ = run(capsys, command, "--help")
+        assert code == 0
+        assert "Examples:" in out
+        assert f"survscore {command}" in out.split("Examples:")[1]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes(capsys, shell):
+    code, out, _ = run(capsys, "completion", shell)
+    assert code == 0
+    assert "_SURVSCORE_COMPLETE" in out
+    asked = {"bash": {"COMP_WORDS": "survscore sco", "COMP_CWORD": "1"}}.get(
+        shell, {"COMP_WORDS": "survscore sco", "COMP_CWORD": "1" if shell == "zsh" else "sco"}
+    )
+    environment = {**os.environ, **asked, "_SURVSCORE_COMPLETE": f"{shell}_complete"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from survscore.cli import main; main()"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "score" in done.stdout
+    assert "compare" not in done.stdout
