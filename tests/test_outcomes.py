@@ -1,5 +1,6 @@
 import datetime as dt
 import pickle
+import warnings
 
 import duckdb
 import numpy as np
@@ -328,3 +329,14 @@ def test_cross_validate_and_grid_search(many):
     assert scores.shape == (3,)
     search = GridSearchCV(Constant(), {"level": [0.0, 0.7]}, cv=3).fit(X, y)
     assert search.best_params_ == {"level": 0.7}
+
+
+def test_the_event_s_time_as_censoring_time_is_a_warning():
+    time, event = np.arange(1.0, 21.0), np.arange(20) % 2 == 0
+    with pytest.warns(UserWarning, match="all individuals with event have it exactly at their censoring_time"):
+        ss.Outcomes(time, event, time)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ss.Outcomes(time, event, time + (np.arange(20) == 0))  # one of them was followed longer
+        ss.Outcomes(time[:8], event[:8], time[:8])  # few may do so by chance
+        ss.Outcomes(time, event)

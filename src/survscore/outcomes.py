@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_array, as_event, as_vector, check_choice, check_length
+
+MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +33,8 @@ class Outcomes:
         the individual was still event-free then.
     censoring_time : array_like of shape (n,), optional
         :math:`C^*_i`, at least `time`; infinite for individuals who can't be censored. An individual
-        without event whose `time` is smaller than this dropped out (see `dropped_out`).
+        without event whose `time` is smaller than this dropped out (see `dropped_out`). A warning says so if all with
+        event have it exactly then, as if the time of the event had been taken for it.
 
     Notes
     -----
@@ -62,6 +66,7 @@ class Outcomes:
             checked_censoring = as_vector(censoring_time, "censoring_time", allow_infinite=True)
             check_length("censoring_time", checked_censoring.size, "time", checked_time.size)
             _check_not_after(checked_time, checked_censoring)
+            _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
         self._set(checked_time, checked_event, checked_censoring)
 
     # Other ways in
@@ -307,6 +312,18 @@ class Outcomes:
             if value is not None:
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
+
+
+def _warn_if_cut_at_event(
+    time: NDArray[np.float64], event: NDArray[np.bool_], censoring_time: NDArray[np.float64]
+) -> None:
+    """Warn about a common mistake: the event's time given as the censoring time of those who had it."""
+    if np.count_nonzero(event) >= MANY_EVENTS and np.array_equal(time[event], censoring_time[event]):
+        warnings.warn(
+            "all individuals with event have it exactly at their censoring_time. That should be when they would have "
+            "been censored (cut-off minus start); scores are wrong if it is the time of the event",
+            stacklevel=4,
+        )
 
 
 def _check_not_after(time: NDArray[np.float64], censoring_time: NDArray[np.float64]) -> None:

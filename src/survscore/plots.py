@@ -39,7 +39,7 @@ def shade(ax: Axes, line: Any, x: Any, lower: Any, upper: Any) -> None:
     ax.fill_between(x, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ScoreCurveDisplay:
     """A drawn score curve.
 
@@ -71,7 +71,7 @@ class ScoreCurveDisplay:
         return self
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DifferenceDisplay:
     """Drawn differences of scores to a reference.
 
@@ -109,7 +109,7 @@ class DifferenceDisplay:
         return self
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class AUCDisplay:
     """A drawn AUC curve; `curve` holds the numbers, `ax_` and `figure_` the matplotlib objects, once drawn."""
 
@@ -129,7 +129,7 @@ class AUCDisplay:
         return self
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CalibrationDisplay:
     """A drawn reliability curve; `calibration` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
 
@@ -156,7 +156,7 @@ class CalibrationDisplay:
         return self
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DiagnosisDisplay:
     """Drawn mean predictions around C*; `diagnosis` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
 
@@ -177,7 +177,7 @@ class DiagnosisDisplay:
         return self
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TrainingDisplay:
     """Drawn losses of a training; `history` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
 
