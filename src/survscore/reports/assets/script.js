@@ -131,7 +131,11 @@
       if (now.bands && panel.lower) svg.append(make("path", { class: `band fill s${styleOf(series)}`, d: bandPath(x.map(px), place(lower), place(upper)) }));
       return { series, x, y, lower, upper, path: make("path", { class: `line s${styleOf(series)}`, d: linePath(x.map(px), place(y)) }) };
     });
-    lines.forEach((line) => svg.append(line.path));
+    for (const { series, x, y, path } of lines) {
+      const known = y.map((_, k) => k).filter((k) => y[k] !== null);
+      svg.append(path);
+      if (known.length === 1) svg.append(make("circle", { class: `dot fill s${styleOf(series)}`, cx: px(x[known[0]]), cy: py(y[known[0]]), r: 4 }));
+    }
     for (const mark of panel.marks || []) {
       const end = px(mark.x) > (inner.left + inner.right) / 2;
       const lift = mark.kind ? 14 : 0;

@@ -1,0 +1,242 @@
+"""The page in a real browser: every control, no error, no request, the library's numbers, names for screen readers."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+from report_case import HOSTILE, TITLE
+
+pytest.importorskip("playwright.sync_api", reason="needs playwright")
+from playwright.sync_api import sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
+WIDTHS = {"desktop": 1280, "phone": 390}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(params=WIDTHS)
+def page(request, browser, report, tmp_path):
+    """Open the report; afterwards nothing must have gone wrong and nothing have been asked for."""
+    path = report.save(tmp_path / "report.html")
+    opened = browser.new_page(viewport={"width": WIDTHS[request.param], "height": 900}, accept_downloads=True)
+    said, asked = [], []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(path.as_uri())
+    yield opened
+    opened.close()
+    assert said == []
+    assert {url for url in asked if not url.startswith(("blob:", "data:"))} == {path.as_uri()}
+
+
+def lines(page, chart, panel=0):
+    """Return the drawn lines of a panel."""
+    return page.locator(f'[data-chart="{chart}"] figure').nth(panel).locator("svg path.line")
+
+
+def test_all_charts_are_drawn_and_fit(page):
+    for chart, panels, series in (
+        ("remaining", 1, 3), ("scores", 2, 4), ("differences", 2, 3), ("around-censoring", 1, 4), ("calibration", 2, 3),
+        ("curves", 6, 3),
+    ):  # fmt: skip
+        assert page.locator(f'[data-chart="{chart}"] figure').count() == panels, chart
+        assert lines(page, chart).count() == series, chart
+        for k in range(series):
+            drawn = lines(page, chart).nth(k).get_attribute("d")
+            assert drawn.count("L") > 10 or chart == "calibration", chart
+    # the truth is one probability for everybody: a point, which a line would not show
+    assert page.locator('[data-chart="calibration"] figure').first.locator("circle.dot.s0").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_loss_is_switched(page, report):
+    title = page.locator('[data-chart="scores"] svg text', has_text="lower is better")
+    assert "Brier score" in title.first.text_content()
+    before = lines(page, "scores").first.get_attribute("d")
+    page.get_by_role("radio", name="logarithmic loss").check()
+    assert "logarithmic loss" in title.first.text_content()
+    assert lines(page, "scores").first.get_attribute("d") != before
+    shown = [text for text in page.locator("#answer li").all() if text.is_visible()]
+    wanted = [
+        sentence for sentence, loss, weighting in zip(
+            *(report.summary["verdicts"][key] for key in ("sentence", "loss", "weighting")), strict=True)
+        if (loss, weighting) == ("log", "administrative")
+    ]  # fmt: skip
+    assert [item.text_content() for item in shown] == wanted
+    page.get_by_role("radio", name="Brier score").check()
+    assert lines(page, "scores").first.get_attribute("d") == before
+
+
+def test_models_and_bands_are_switched(page):
+    assert page.locator('[data-chart="scores"] path.band').count() == 8
+    page.get_by_label("intervals").uncheck()
+    assert page.locator("path.band").count() == 0
+    page.get_by_label("intervals").check()
+    box = page.locator("form").get_by_role("checkbox", name="leaking")
+    box.uncheck()
+    assert lines(page, "scores").count() == 3
+    assert lines(page, "curves").count() == 2
+    assert not page.locator('#scores tr[data-model-row="leaking"]').first.is_visible()
+    entry = page.locator('[data-chart="scores"] .legend').get_by_role("button", name="leaking")
+    assert entry.get_attribute("aria-pressed") == "false"
+    entry.click()  # the legend is a switch too
+    assert box.is_checked()
+    assert lines(page, "scores").count() == 4
+    for name in page.locator("form input[name=model]").all():
+        name.uncheck()
+    assert page.locator('[data-chart="scores"] path.line').count() == 0
+
+
+def test_values_are_read_by_pointer_and_keys(page, report):
+    plot = page.locator('[data-chart="scores"] .plot').first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5)
+    tip = plot.locator(".tip")
+    assert tip.is_visible()
+    assert HOSTILE in tip.text_content()
+    page.mouse.move(0, 0)
+    assert not tip.is_visible()
+    plot.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    text = plot.get_attribute("aria-valuetext")
+    scores = report.summary["scores"]
+    row = next(k for k, time in enumerate(scores["time"]) if time == 15)  # the third time of the first model
+    assert text.startswith("time 15: truth ")
+    assert (
+        f"truth {shown(scores['score'][row])} ({shown(scores['lower'][row])} to {shown(scores['upper'][row])})" in text
+    )
+    page.keyboard.press("End")
+    assert plot.get_attribute("aria-valuetext").startswith("time 90:")
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
+def shown(value):
+    return f"{float(f'{value:.4g}')}".replace("-", "−").removesuffix(".0")
+
+
+def test_tables_open_and_files_hold_all_digits(page, report):
+    tables = page.evaluate("JSON.parse(document.getElementById('data-json').textContent).tables")
+    assert json.loads(json.dumps(tables["scores"])) == report.summary["scores"]
+    for details in page.locator("details.numbers").all():
+        details.locator("summary").click()
+        name = details.locator("[data-fill]").get_attribute("data-fill")
+        rows = details.locator("tbody tr")
+        rows.first.wait_for()  # a table is made when it is opened
+        assert rows.count() == len(next(iter(tables[name].values()))), name
+        first = [cell.text_content() for cell in rows.first.locator("td").all()]
+        assert first[0] == str(next(iter(tables[name].values()))[0]) or name in ("remaining", "curves"), name
+    for k in range(page.locator("button.download").count()):
+        if k % 8 == 7:  # Chromium stops a page that starts ten downloads in a row
+            page.reload()
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        button = page.locator("button.download").nth(k)
+        with page.expect_download() as waited:
+            button.click()
+        name = button.get_attribute("data-table")
+        assert waited.value.suggested_filename == f"{name}.csv"
+        with open(waited.value.path(), newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0]) == list(tables[name])
+        for column, values in tables[name].items():
+            for row, value in zip(rows, values, strict=True):
+                if isinstance(value, float):
+                    assert float(row[column]) == value
+                elif value is None:
+                    assert row[column] == ""
+                elif not isinstance(value, bool):
+                    assert row[column] == str(value)
+
+
+def test_colours_change_on_request_and_with_the_system(page, browser):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    button = page.get_by_role("button", name="Dark colours")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    dark = page.evaluate(background)
+    assert dark != light
+    button.click()
+    assert page.evaluate(background) == light
+    night = browser.new_page(color_scheme="dark")
+    night.goto(page.url)
+    assert night.evaluate(background) == dark
+    night.close()
+
+
+def test_everything_has_a_name(page):
+    assert page.title() == TITLE
+    assert page.locator("h1").text_content() == TITLE
+    nameless = page.evaluate(
+        """[...document.querySelectorAll("button, input, a, [role=slider], [role=region], nav, form")]
+        .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length)))
+        .map((e) => e.outerHTML)"""
+    )
+    assert nameless == []
+    for plot in page.locator("[role=slider]").all():
+        assert "Arrow keys" in plot.get_attribute("aria-label")
+        assert plot.get_attribute("aria-valuetext")
+    assert page.locator("table caption").count() == page.locator("table").count()
+    assert page.locator("th:not([scope])").count() == 0
+    assert page.locator("main section:not([aria-labelledby])").count() == 0
+    assert page.evaluate("document.documentElement.lang") == "en"
+    # the hostile name is text in every place, and never became an element
+    assert page.locator(f'form label:has-text("{HOSTILE}")').count() == 1
+    assert page.locator("script").count() == 2
+
+
+def test_the_keyboard_reaches_everything(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#answer")
+    reached = set()
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate("document.activeElement.closest('section, form')?.id || document.activeElement.tagName")
+        )
+    assert {"data", "scores", "differences", "weightings", "calibration", "curves"} <= reached
+
+
+def test_on_paper_charts_stay_and_controls_go(page):
+    page.emulate_media(media="print")
+    assert not page.locator("form.controls").is_visible()
+    assert not page.locator("button.download").first.is_visible()
+    assert page.locator('[data-chart="scores"] svg').first.is_visible()
+
+
+def test_a_report_without_script_still_answers(browser, report, tmp_path):
+    context = browser.new_context(java_script_enabled=False)
+    opened = context.new_page()
+    opened.goto(report.save(tmp_path / "report.html").as_uri())
+    assert report.summary["verdicts"]["sentence"][0] in opened.locator("#answer").text_content()
+    assert opened.locator("#scores table").first.is_visible()
+    context.close()
+
+
+def test_the_notebook_s_frame_draws(browser, report, tmp_path):
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
+    opened = browser.new_page()
+    opened.goto(path.as_uri())
+    frame = opened.frame_locator("iframe")
+    frame.locator('[data-chart="scores"] svg path.line').first.wait_for()
+    assert frame.locator("h1").text_content() == TITLE
+    opened.close()
