@@ -1,0 +1,124 @@
+"""The examples of the gallery run, draw, and show what their text says."""
+
+import ast
+import importlib.util
+import runpy
+from pathlib import Path
+
+import pytest
+
+import survscore as ss
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+OPTIONAL = {"pycox", "torchtuples"}  # what only the extra docs installs
+
+
+def imported(path):
+    """Return the packages that a script imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
+
+
+def by_model(contrasts):
+    return contrasts.set_index("model")
+
+
+# What the text of each says of its numbers, given the variables that it leaves
+
+
+def churn_with_dates(found):
+    contrasts = by_model(found["whole"].contrasts)
+    assert contrasts.upper["net"] < 0 < contrasts.lower["Kaplan-Meier"]
+    curve = found["comparison"].contrasts.query("model == 'net'")
+    assert curve.difference[curve.time.between(300, 360)].mean() < -0.01
+    assert curve.difference[curve.time > 450].mean() > -0.003
+
+
+def the_leak(found):
+    def difference(outcomes, weighting):
+        models = {name: found["models"][name] for name in ("hazard net", "classifiers")}
+        result = ss.compare(outcomes, models, weighting=weighting, times=found["times"], null=False)
+        return result.integrated(10, 90).contrasts.iloc[0]
+
+    truth, administrative = difference(found["in_full"], "uncensored"), difference(found["y"], "administrative")
+    assert 0 < administrative.lower < administrative.difference < truth.difference
+    assert difference(found["y"], "ipcw").upper < 0
+    assert difference(found["y"], ss.IPCW("known")).upper < 0
+    cliff = {name: found["aligned"](curves)[[0, -1]] for name, curves in found["models"].items()}
+    assert cliff["classifiers"][1] < 0.05
+    assert cliff["hazard net"][1] > 0.3
+    assert abs(cliff["classifiers"][0] - cliff["hazard net"][0]) < 0.05
+
+
+def clinical_trial(found):
+    registry, pretended, kaplan_meier, modelled = found["table"]["difference"]
+    assert pretended < 0 < kaplan_meier < modelled
+    assert abs(modelled - registry) < abs(kaplan_meier - registry)
+
+
+def cross_validation(found):
+    assert {name: search.best_params_["keep"] for name, search in found["searches"].items()} == {
+        "administrative": "administrative",
+        "IPCW": "known",
+    }
+    contrasts = by_model(found["truth"].integrated(10, 80).contrasts)
+    assert contrasts.lower["found with IPCW"] > 0
+    assert contrasts.difference["Kaplan-Meier"] - contrasts.difference["found with IPCW"] < 0.01
+
+
+def pycox_model(found):
+    contrasts = by_model(found["comparison"].integrated(1, 90).contrasts)
+    assert contrasts.upper["LogisticHazard"] < 0
+
+
+def caps(found):
+    independent, told = found["found"].values()
+    assert independent["1"] < 0 < independent["none"]
+    assert max(value for cap, value in told.items() if cap not in ("administrative", "uncensored")) < 0
+    assert min(told["administrative"], told["uncensored"], independent["administrative"]) > 0
+
+
+def add_a_weighting(found):
+    mean = {name: score.integrated(2, 60).value for name, score in found["scores"].items()}
+    right = mean.pop("nobody lost, administrative")
+    off = {name: abs(value - right) for name, value in mean.items()}
+    assert off["drop-outs weighted"] < 0.001
+    assert 0.003 < off["IPCW, Kaplan-Meier"] < off["drop-outs left out, administrative"]
+
+
+CLAIMS = {
+    f"plot_{claim.__name__}": claim
+    for claim in (churn_with_dates, the_leak, clinical_trial, cross_validation, pycox_model, caps, add_a_weighting)
+}
+
+
+def test_every_example_has_claims():
+    assert {path.stem for path in EXAMPLES} == set(CLAIMS)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_shows_what_it_says(path, tmp_path, monkeypatch):
+    missing = sorted(name for name in OPTIONAL & set(imported(path)) if importlib.util.find_spec(name) is None)
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)}: pip install '.[docs]'")
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+    from threadpoolctl import threadpool_limits
+
+    plt.close("all")
+    monkeypatch.chdir(tmp_path)
+    try:
+        with threadpool_limits(1):  # beside other tests, threads that wait for each other take ten times as long
+            found = runpy.run_path(str(path))  # warnings are errors, as in all tests
+        figures = [plt.figure(number) for number in plt.get_fignums()]
+        assert figures
+        assert all(any(ax.lines or ax.containers for ax in figure.axes) for figure in figures)
+    finally:
+        plt.close("all")
+    assert list(tmp_path.iterdir()) == []
+    CLAIMS[path.stem](found)
