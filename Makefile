@@ -23,10 +23,11 @@ types: $(VENV)/.dev
 bench: $(BENCH_VENV)/.done
 	$(BENCH_VENV)/bin/python benchmarks/scores.py
 	$(BENCH_VENV)/bin/python benchmarks/training.py
+	$(BENCH_VENV)/bin/python benchmarks/command_line.py
 
 $(BENCH_VENV)/.done: benchmarks/requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install --quiet -r benchmarks/requirements.txt -e ".[models]"
+	$(BENCH_VENV)/bin/python -m pip install --quiet -r benchmarks/requirements.txt -e ".[models,report]"
 	touch $@
 
 docs: $(VENV)/.docs

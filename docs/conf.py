@@ -27,6 +27,7 @@ html_title = "survscore"
 html_show_sourcelink = False
 html_sidebars = {"**": []}
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
+html_context = {"default_mode": "auto"}
 templates_path = ["_templates"]
 html_math_renderer = "mathml"
 html_static_path = ["_ext/static"]

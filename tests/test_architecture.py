@@ -38,6 +38,7 @@ ROOMS = [
     ["reports"],
     ["experiments"],
     ["cli"],
+    ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 # Imported only inside a method, so that the core never loads matplotlib.

@@ -1,9 +1,13 @@
-"""The README's code runs, and the files a user reads agree with the package."""
+"""The README's code and the docs' commands run, and the files a user reads agree with the package."""
 
 import re
+import shlex
 from pathlib import Path
 
+import pytest
+
 import survscore as ss
+from survscore import cli
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,3 +29,37 @@ def test_every_public_name_is_documented():
     for name in set(ss.__all__) - {"__version__"}:
         assert f"   {name}\n" in listed, name
         assert getattr(ss, name).__doc__
+
+
+def commands(page):
+    """Return the commands of a page's console blocks that answer at once."""
+    found = re.findall(r"^ *\$ (survscore .*)$", (ROOT / page).read_text(), flags=re.MULTILINE)
+    return [line for line in found if line.split()[1] not in ("demo", "reproduce", "kkbox")]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/files.rst", "docs/start.rst"])
+def test_the_commands_of_a_page_run_one_after_the_other(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert commands(page)
+    for line in commands(page):
+        cli.main(shlex.split(line)[1:])  # a failure is an exit
+        assert capsys.readouterr().out or "--csv" in line, line
+
+
+def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cli.main(["simulate", "play"])
+    capsys.readouterr()
+    line = next(line for line in commands("docs/files.rst") if "compare" in line)
+    cli.main([*shlex.split(line)[1:], "-l", "brier"])
+    shown = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1].split("With your own files")[0]
+    assert capsys.readouterr().out.split() == shown[: shown.index("scored outcomes).") + 17].split()
+
+
+def test_the_tests_that_the_theory_names_exist():
+    page = (ROOT / "docs" / "theory.rst").read_text()
+    named = set(re.findall(r"``(test_\w+)``", page))
+    assert len(named) > 20
+    written = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in named:
+        assert f"def {name}(" in written, name

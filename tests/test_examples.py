@@ -89,9 +89,31 @@ def add_a_weighting(found):
     assert 0.003 < off["IPCW, Kaplan-Meier"] < off["drop-outs left out, administrative"]
 
 
+def report(found):
+    verdicts = found["report"].summary["verdicts"]
+    about = {
+        weighting: outcome
+        for loss, weighting, model, outcome in zip(
+            *(verdicts[key] for key in ("loss", "weighting", "model", "outcome")), strict=True
+        )
+        if (loss, model) == ("brier", "by serial number")
+    }
+    assert about.pop("administrative") != "better"
+    assert set(about.values()) == {"better"}
+
+
 CLAIMS = {
     f"plot_{claim.__name__}": claim
-    for claim in (churn_with_dates, the_leak, clinical_trial, cross_validation, pycox_model, caps, add_a_weighting)
+    for claim in (
+        churn_with_dates,
+        the_leak,
+        report,
+        clinical_trial,
+        cross_validation,
+        pycox_model,
+        caps,
+        add_a_weighting,
+    )
 }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 READING_ORDER = [
     "plot_churn_with_dates",
     "plot_the_leak",
+    "plot_report",
     "plot_clinical_trial",
     "plot_cross_validation",
     "plot_pycox_model",

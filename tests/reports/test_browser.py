@@ -107,6 +107,9 @@ def test_values_are_read_by_pointer_and_keys(page, report):
     tip = plot.locator(".tip")
     assert tip.is_visible()
     assert HOSTILE in tip.text_content()
+    size = tip.bounding_box()
+    assert size["width"] < 340
+    assert size["height"] < 200
     page.mouse.move(0, 0)
     assert not tip.is_visible()
     plot.focus()

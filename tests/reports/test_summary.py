@@ -175,6 +175,7 @@ def test_the_page_is_one_small_safe_file(report, tmp_path):
 def test_a_notebook_shows_it_in_a_frame_of_its_own(report):
     shown = report._repr_html_()
     assert shown.startswith("<iframe ")
+    assert "\n" not in shown
     assert "sandbox=" in shown
     assert HOSTILE not in shown
     assert repr(report).startswith("Report(")

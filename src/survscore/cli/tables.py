@@ -86,7 +86,7 @@ def print_scores(means: Any, by_time: Any, n: int, level: float) -> None:
             table = _table(str(weighting))
             table.add_column("model")
             if wholes:
-                table.add_column(f"mean, {100 * level:g} % interval", justify="right", no_wrap=True)
+                table.add_column(f"mean ({100 * level:g} %)", justify="right", no_wrap=True)
                 table.add_column("over time", no_wrap=True)
             for time in times:
                 table.add_column(f"at {_plain(time)}", justify="right", no_wrap=True)
@@ -167,7 +167,7 @@ def _score(value: float) -> str:
 
 
 def _plain(value: float) -> str:
-    return f"{value:.6g}"
+    return f"{value:.4g}"
 
 
 def _capital(text: str) -> str:

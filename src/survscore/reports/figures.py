@@ -36,9 +36,7 @@ def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
     return {
         "remaining": _remaining(summary),
         "scores": _by_loss_and_weighting(summary, "scores", "score", "{loss} (lower is better)"),
-        "differences": _by_loss_and_weighting(
-            summary, "contrasts", "difference", "{loss}: difference to " + summary["reference"]
-        ),
+        "differences": _by_loss_and_weighting(summary, "contrasts", "difference", "difference in {loss}"),
         "around-censoring": _around(summary),
         "calibration": _calibration(summary),
         "curves": _single_curves(summary),

@@ -56,9 +56,11 @@ class Report:
         return path
 
     def _repr_html_(self) -> str:
-        # A frame of its own keeps the page's style and script away from the notebook's.
+        # A frame of its own keeps the page's style and script away from the notebook's. Without line breaks nobody can
+        # indent it, which would change the script that its policy allows.
+        source = html.escape(self.html).replace("\n", "&#10;")
         return (
-            f'<iframe title="survscore report" srcdoc="{html.escape(self.html)}" '
+            f'<iframe title="survscore report" srcdoc="{source}" '
             f'sandbox="allow-scripts allow-downloads" style="width:100%;height:{NOTEBOOK_HEIGHT}px;border:0"></iframe>'
         )
 
