@@ -27,9 +27,11 @@ def test_demo_writes_what_it_shows(capsys, tmp_path):
     code, out, err = run(capsys, "demo", "--size", "quick", "--seed", "5", "--out", str(folder))
     assert (code, err) == (0, "")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "demo-log.png", "demo.png", "scores.csv", "settings.json", "summary.csv",
+        "demo-log.png", "demo.png", "report.html", "scores.csv", "settings.json", "summary.csv",
     ]  # fmt: skip
     assert (folder / "demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert out.endswith(f"The report, to open in a browser: {folder / 'report.html'}\n")
+    assert "BCE" in (folder / "report.html").read_text()
     settings = json.loads((folder / "settings.json").read_text())
     assert (settings["size"]["name"], settings["seed"]) == ("quick", 5)
     summary = pd.read_csv(folder / "summary.csv", keep_default_na=False)

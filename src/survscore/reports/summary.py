@@ -98,8 +98,8 @@ def summarise(
     >>> found["weightings"]
     ['administrative', 'ipcw (Kaplan-Meier of the scored outcomes)']
     >>> found["verdicts"]["sentence"][0]
-    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0017 (95 % interval −0.0003 to 0.0036,
-    p = 0.091)."
+    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0000 (95 % interval −0.0008 to 0.0008,
+    p = 0.999)."
     """
     named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
     for name, curves in named.items():
