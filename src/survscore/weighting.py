@@ -292,7 +292,11 @@ def choices_that_fit(outcomes: Outcomes) -> str:
         )
     lost = int(outcomes.dropped_out.sum())
     if lost:
-        return f"'administrative' can't be used, since {plural(lost, 'individual')} dropped out; the choice is IPCW()"
+        return (
+            f"'administrative' can't be used, since {plural(lost, 'individual')} dropped out; the choice is IPCW(), "
+            "biased if the predictions can tell the censoring times: at a time t, IPCW() of those with "
+            "censoring_time > t is not"
+        )
     return (
         "All censoring times are known, so 'administrative' fits these data; IPCW() is possible, "
         "but biased if the predictions can tell the censoring times"
@@ -333,6 +337,7 @@ def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> 
             f"{subject} needs everybody without event to be followed up to their censoring_time: "
             f"{plural(int(lost.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at position "
             f"{first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}){hint}; "
-            "IPCW() weights for drop-out"
+            "IPCW() weights for drop-out; where the predictions can tell the censoring times, use it at each time t on "
+            "those with censoring_time > t"
         )
     return outcomes.censoring_time

@@ -2,13 +2,13 @@
 
 import json
 
-import mangling
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import mangling
 import survscore as ss
 from survscore import io
 
@@ -87,6 +87,20 @@ def test_dates_become_times(tmp_path):
         with pytest.warns(UserWarning, match="left out"):
             again = io.read_outcomes(tmp_path / "y.parquet", cutoff="end", id="who", late_starts="drop")
         assert again.outcomes.time.tolist() == [10, 3]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_predictions_of_late_starters_are_left_out_with_them(tmp_path, ids):
+    (tmp_path / "y.csv").write_text(
+        "id,start,event_date\na,2017-02-01,\nb,2017-01-09,2017-01-11\nc,2017-01-02,\n".replace(
+            "id,", "id," if ids else "no,"
+        )
+    )
+    pd.DataFrame({"id" if ids else "no": list("abc"), "5": [0.1, 0.2, 0.3]}).to_csv(tmp_path / "p.csv", index=False)
+    with pytest.warns(UserWarning, match="left out 1 individual"):
+        study = io.read_study(tmp_path / "y.csv", [tmp_path / "p.csv"], cutoff="2017-01-29", late_starts="drop")
+    assert study.models["p"].probabilities.tolist() == [[0.2], [0.3]]
+    assert study.outcomes.time.tolist() == [2, 27]
 
 
 def test_wide_columns_may_be_named_otherwise_and_unsorted(tmp_path):

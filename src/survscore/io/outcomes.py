@@ -34,12 +34,16 @@ class ObservedFile:
         Who they are, where the file says so.
     groups : ndarray or None
         Who belongs together, where a column was named.
+    left_out : ndarray or None
+        Rows of the file that are no outcomes, since they start after the cut-off.
     """
 
     path: Path
     outcomes: Outcomes
     ids: pa.Array | None
     groups: NDArray[Any] | None
+    left_out: NDArray[np.bool_] | None = None
+    left_out_ids: pa.Array | None = None
 
 
 def read_outcomes(
@@ -108,10 +112,12 @@ def read_outcomes(
         outcomes, kept = _from_dates(columns, cutoff, start, event_date, last_seen, unit, late_starts)
     name = columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
-    if kept is not None and not kept.all():
-        ids = None if ids is None else ids.filter(kept)
-        labels = None if labels is None else labels[kept]
-    return ObservedFile(file.path, outcomes, ids, labels)
+    if kept is None or kept.all():
+        return ObservedFile(file.path, outcomes, ids, labels)
+    labels = None if labels is None else labels[kept]
+    if ids is None:
+        return ObservedFile(file.path, outcomes, None, labels, ~kept)
+    return ObservedFile(file.path, outcomes, ids.filter(kept), labels, ~kept, ids.filter(~kept))
 
 
 @dataclass(frozen=True)

@@ -149,13 +149,13 @@ def matching_rows(
     observed: ObservedFile, predicted: PredictedFile, *, by_order: bool = False, allow_extra: bool = False
 ) -> NDArray[np.intp] | None:
     """Return the row of the predictions that belongs to each outcome; None, where they are in the same order."""
-    n = len(observed.outcomes)
-    rows_there = len(next(iter(predicted.models.values())))
     ids, theirs = observed.ids, predicted.ids
     if by_order or (ids is None and theirs is None):
+        rows_there = len(next(iter(predicted.models.values())))
+        n = len(observed.outcomes) if observed.left_out is None else observed.left_out.size
         if rows_there != n:
             raise InputError(f"{predicted.path} has {plural(rows_there, 'row')}, but {observed.path} has {n}")
-        return None
+        return None if observed.left_out is None else np.flatnonzero(~observed.left_out)
     if ids is None or theirs is None:
         without, other = (observed, predicted) if ids is None else (predicted, observed)
         raise InputError(
@@ -180,10 +180,12 @@ def _positions(
             f"the first {first!r}"
         )
     if len(theirs) > len(ids) and not allow_extra:
-        first = theirs.filter(pc.invert(pc.is_in(theirs, value_set=ids)))[0].as_py()
-        raise InputError(
-            f"{predicted.path}: {len(theirs) - len(ids)} of {len(theirs)} ids are not in {observed.path}, "
-            f"the first {first!r}; allow extra ids to leave them out"
-        )
+        known = ids if observed.left_out_ids is None else pa.concat_arrays([ids, observed.left_out_ids.cast(ids.type)])
+        extra = theirs.filter(pc.invert(pc.is_in(theirs, value_set=known)))
+        if len(extra):
+            raise InputError(
+                f"{predicted.path}: {len(extra)} of {len(theirs)} ids are not in {observed.path}, "
+                f"the first {extra[0].as_py()!r}; allow extra ids to leave them out"
+            )
     rows = positions.to_numpy().astype(np.intp)
     return None if len(theirs) == len(ids) and np.array_equal(rows, np.arange(len(rows))) else rows
