@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 
-import mangling
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+import mangling
 import survscore as ss
 from survscore import cli
 

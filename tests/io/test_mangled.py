@@ -1,9 +1,9 @@
 """Whatever a file holds, the command line answers in one line or with a result, and never leaves half a file."""
 
-import mangling
 import numpy as np
 import pytest
 
+import mangling
 from survscore import cli
 
 TARGETS = {"score": ("--csv", "out.csv"), "compare": ("--json", "out.json"), "report": ("-o", "out.html")}
