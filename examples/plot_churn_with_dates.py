@@ -83,7 +83,7 @@ cox = CoxPHFitter().fit(
 
 times = np.arange(10.0, 721.0, 10.0)
 cox_curves = ss.SurvivalCurves.from_frame(
-    cox.predict_survival_function(numbers[test], times=times), "step"
+    cox.predict_survival_function(numbers[test]), "step", beyond="hold"
 )
 
 # %%
@@ -96,7 +96,7 @@ net_curves = net.fit(covariates[train], y[train]).predict_curves(covariates[test
 figure, axes = plt.subplots(1, 2, sharey=True, figsize=(9, 3.6), layout="constrained")
 for ax, name in zip(axes, ("monthly", "annual"), strict=True):
     rows = (covariates["plan"] == name).to_numpy()
-    ax.plot(times, cox_curves[rows[test]].probabilities.mean(axis=0), label="Cox")
+    ax.plot(times, cox_curves[rows[test]].at(times).mean(axis=0), label="Cox")
     ax.plot(times, net_curves[rows[test]].probabilities.mean(axis=0), label="net")
     observed = ss.models.KaplanMeier().fit(covariates[test & rows], y[test & rows])
     ax.plot(

@@ -64,19 +64,16 @@ times = np.arange(30.0, 1081.0, 30.0)
 def cox(rows):
     """Return predictions for the test patients by a Cox regression on some of the others."""
     data = patients[rows].assign(time=y.time[rows], event=y.event[rows])
-    frame = (
-        CoxPHFitter()
-        .fit(data, "time", "event")
-        .predict_survival_function(patients[test], times=times)
-    )
-    return ss.SurvivalCurves.from_frame(frame, "step")
+    model = CoxPHFitter().fit(data, "time", "event")
+    curves = model.predict_survival_function(patients[test])  # steps at the event times
+    return ss.SurvivalCurves.from_frame(curves, "step", beyond="hold")
 
 
 models = {"all patients": cox(train), "complete cases": cox(train & ~y.dropped_out)}
 
 figure, ax = plt.subplots(layout="constrained")
 for name, curves in models.items():
-    ax.plot(times, curves.probabilities.mean(axis=0), label=name)
+    ax.plot(times, curves.at(times).mean(axis=0), label=name)
 followed = (
     ss.models.KaplanMeier()
     .fit(patients[test], registry[test])
@@ -135,7 +132,8 @@ pretended = ss.Outcomes(y.time, y.event, np.where(y.dropped_out, y.time, y.censo
 
 lost_in_training = patients[train].assign(time=y.time[train], event=y.dropped_out[train])
 lost_model = CoxPHFitter().fit(lost_in_training, "time", "event")
-grid = np.arange(0.0, 1081.0)  # every day, since events are weighted at their own times
+# every day, since events are weighted at their own times, which are whole days
+grid = np.arange(0.0, 1081.0)
 not_lost = lost_model.predict_survival_function(patients[test], times=grid).to_numpy().T
 not_closed = (y.censoring_time[:, None] > grid).mean(axis=0)
 G = ss.SurvivalCurves(not_lost * not_closed, grid, "step")
@@ -182,8 +180,9 @@ ax.locator_params(axis="x", nbins=6)
 ax.invert_yaxis()
 
 # %%
-# Pretending turns the verdict round. Kaplan-Meier weights repair a part of that, a model of G
-# more, and the registry shows that its answer is the right one. It is right only as far as
+# Pretending turns the verdict round here; with other draws it may only wipe the difference
+# out. Kaplan-Meier weights repair a part of that, a model of G more, and the registry shows
+# that its answer is the right one. It is right only as far as
 # that model is: whoever was lost for reasons that no covariate tells can't be weighted back.
 #
 # If covariates told the closing date, weights for it would go wrong in their own way (see

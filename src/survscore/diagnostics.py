@@ -90,7 +90,7 @@ def diagnose(
 ) -> Diagnosis:
     r"""Look for what makes IPCW scores fail under administrative censoring: predictions that know :math:`C^*`.
 
-    Nothing happens to anybody at the own :math:`C^*`: the data end there, lives do not. Honest predictions go on
+    Nothing happens to anybody at their own :math:`C^*`: the data end there, lives do not. Honest predictions go on
     falling after it as before. A method that has learnt from covariates that nobody is seen event-free after
     :math:`C^*` predicts a cliff there, and an IPCW score rewards it for that.
 

@@ -236,7 +236,7 @@ class Outcomes:
 
     @property
     def dropped_out(self) -> NDArray[np.bool_]:
-        """Who was lost before the own censoring time: no event, and `time` below `censoring_time`."""
+        """Who was lost before their own censoring time: no event, and `time` below `censoring_time`."""
         if self.censoring_time is None:
             raise InputError("dropped_out needs censoring_time: without it, drop-outs can't be recognised")
         return np.asarray(~self.event & (self.time < self.censoring_time))

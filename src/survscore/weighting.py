@@ -122,7 +122,8 @@ class TimeIndex:
 class Weighting(ABC):
     """Whom a score counts, and how much.
 
-    To add one, subclass, give `name` and the two methods, and put the class into `WEIGHTINGS`.
+    To add one, subclass, give `name` and `prepare`, and pass an instance as `weighting`; to make it known by name, put
+    the class into `WEIGHTINGS`.
     """
 
     name: ClassVar[str]
@@ -139,10 +140,18 @@ class Weighting(ABC):
 
 @dataclass(frozen=True)
 class Uncensored(Weighting):
-    """Everybody counts at every time, with weight one (eq:full_bs).
+    r"""Everybody counts at every time, with weight one, :math:`w_i(t) = 1` (eq:full_bs).
 
     Refuses data in which somebody's status is unknown at a requested time. Without event at `time`, an individual
     is known to be event-free up to and including that time.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 1, 1])
+    >>> curves = ss.SurvivalCurves([[0.5], [0.9], [0.8]], times=[2])
+    >>> ss.brier_score(y, curves, weighting=ss.Uncensored(), times=[2]).scores
+    array([0.1])
     """
 
     name: ClassVar[str] = "uncensored"
@@ -164,10 +173,18 @@ class Uncensored(Weighting):
 
 @dataclass(frozen=True)
 class Administrative(Weighting):
-    r"""Those with :math:`C^*_i \ge t` count, with weight one (eq:bs_admin).
+    r"""Those with :math:`C^*_i \ge t` count, with weight one, :math:`w_i(t) = 1\{C^*_i \ge t\}` (eq:bs_admin).
 
     The status at t of all of these is known. An individual censored at exactly t is event-free then.
     Needs `censoring_time`, and refuses drop-outs, whose status is unknown between dropping out and :math:`C^*`.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.7], [0.8, 0.6]], times=[2, 4])
+    >>> ss.brier_score(y, curves, weighting=ss.Administrative(), times=[2, 4]).n_effective
+    array([3., 2.])
     """
 
     name: ClassVar[str] = "administrative"
@@ -212,6 +229,18 @@ class IPCW(Weighting):
     -----
     Under administrative censoring this score is biased as soon as the covariates tell :math:`C^*`: it prefers
     predictions that fall to zero after :math:`C^*`.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 2, 3, 4], event=[1, 0, 1, 1])
+    >>> curves = ss.SurvivalCurves([[0.2], [0.7], [0.5], [0.9]], times=[2.5])
+    >>> for weighting in (ss.IPCW(), ss.IPCW(max_weight=1), ss.IPCW(ss.Outcomes([1, 2, 5], [0, 0, 1]))):
+    ...     score = ss.brier_score(y, curves, weighting=weighting, times=[2.5])
+    ...     print(score.weighting, score.scores.round(4))
+    ipcw (Kaplan-Meier of the scored outcomes) [0.1075]
+    ipcw (Kaplan-Meier of the scored outcomes, max_weight=1) [0.1]
+    ipcw (Kaplan-Meier of 3 given outcomes) [0.1171]
     """
 
     censoring: Any = "kaplan-meier"
@@ -320,7 +349,7 @@ def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64]
 
 
 def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> NDArray[np.float64]:
-    """Return the censoring times; raise unless all are known and everybody was followed up to the own."""
+    """Return the censoring times; raise unless all are known and everybody was followed up to theirs."""
     if outcomes.censoring_time is None:
         raise InputError(
             f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date); "

@@ -34,6 +34,14 @@ def write_study(folder: Path, study: str, n: int, seed: int, ending: str, cutoff
     -------
     list of Path
         Of outcomes, truth, leaking and covariates.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import survscore as ss
+    >>> paths = ss.io.write_study(pathlib.Path(tempfile.mkdtemp()), "simple", n=50, seed=1, ending="csv")
+    >>> [path.name for path in paths]
+    ['outcomes.csv', 'truth.csv', 'leaking.csv', 'covariates.csv']
     """
     drawn = ConstantHazardStudy() if study == "constant" else SineConstantAcceleratingStudy(censoring=study)
     sample = drawn.sample(n, seed)

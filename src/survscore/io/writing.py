@@ -108,6 +108,17 @@ def write_frame(path: Path | str, frame: pd.DataFrame, *, settings: Mapping[str,
         What to write.
     settings : mapping, optional
         How it was made.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> import survscore as ss
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> ss.io.write_frame(path, pd.DataFrame({"time": [1.5], "score": [0.25]}))
+    >>> print(path.read_text(), end="")
+    time,score
+    1.5,0.25
     """
     if not _is_parquet(path):
         with written_whole(Path(path)) as temporary:

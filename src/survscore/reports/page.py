@@ -117,6 +117,15 @@ def render(summary: dict[str, Any]) -> str:
     -------
     str
         HTML. The content security policy in it lets run only the page's own script, and lets nothing be loaded.
+
+    Examples
+    --------
+    >>> from survscore.reports import render, summarise
+    >>> from survscore.simulate import ConstantHazardStudy
+    >>> sample = ConstantHazardStudy().sample(200, seed=1)
+    >>> page = render(summarise(sample.outcomes, sample.survival(range(1, 91)), title="A & B"))
+    >>> "<h1>A &amp; B</h1>" in page
+    True
     """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
