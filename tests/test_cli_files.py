@@ -145,7 +145,7 @@ def test_dates_with_a_cutoff(capsys, tmp_path):
     assert code == 0
     assert json.loads(out)["settings"]["individuals"] == 300
     assert "need --cutoff" in refused(capsys, "score", *paths, "--start", "start", "-w", "administrative")
-    assert "give the cutoff" in refused(capsys, "score", *paths, "-w", "administrative")
+    assert "give --cutoff" in refused(capsys, "score", *paths, "-w", "administrative")
 
 
 def test_report_says_where_it_is(capsys, tmp_path, files):
@@ -167,10 +167,17 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
         (["-w", "administrative", "--train", files[0]], "--train is for --weighting ipcw"),
         (["-w", "ipcw", "--train", files[0], "--censoring", files[1]], "must hold one censoring model, not 2"),
         (["-w", "uncensored"], "'uncensored' weighting needs everybody's status"),
-        (["-w", "ipcw", "--cap", "0.5"], "max_weight must be a number, at least 1"),
+        (["-w", "ipcw", "--cap", "0.5"], "'0.5' must be a number of at least 1, or none"),
+        (["-w", "ipcw", "--cap", "1e400"], "'1e400' must be a number of at least 1, or none"),
+        (["-w", "ipcw", "--censoring-between", "step"], "--censoring-between is for --censoring"),
+        (["-w", "administrative", "--unit", "W"], "--unit is for dates, which need --cutoff"),
+        (["-w", "administrative", "--by-order", "--id", "id"], "--id is for matching by id"),
+        (["-w", "administrative", "--by-order", "--allow-extra"], "--allow-extra is for matching by id"),
+        (["-w", "administrative", "--grid", "1,2"], "rid"),  # not needed here, or another than the file's
+        (["-w", "administrative", "-t", "nowhere.txt"], "'nowhere.txt' is neither a number nor a file"),
         (["-w", "ipcw", "--cap", "x"], "'x' must be a number of at least 1, or none"),
         (["-w", "nothing"], "'nothing' is not one of 'administrative'"),
-        (["-w", "administrative", "-t", "5:1:1"], "must go up from START to STOP"),
+        (["-w", "administrative", "-t", "5:1:1"], "(START:STOP:STEP, going up)"),
         (["-w", "administrative", "-t", "5,x"], "must be like 30,90,365"),
         (["-w", "administrative", "-t", "8,3"], "times must be strictly increasing"),
         (["-w", "administrative", "-t", "8", "--range", "0:9"], "one time, 8, spans no range"),
@@ -187,6 +194,15 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
         assert message in refused(capsys, "score", *files, *options), message
     assert "reference must be one of" in refused(capsys, "compare", *files, "-w", "administrative", "-r", "tree")
     assert "must end in .html" in refused(capsys, "report", *files, "-o", tmp_path / "report.pdf")
+    before = [path.read_bytes() for path in files]
+    for option in ("--csv", "--parquet"):
+        if files[0].name.endswith(option[2:]):
+            assert "is read and can't be written too" in refused(
+                capsys, "score", *files, "-w", "ipcw", option, files[0]
+            )
+    assert [path.read_bytes() for path in files] == before
+    nowhere = files[0] / "x.csv"
+    assert f"{nowhere}: can't be written" in refused(capsys, "score", *files, "-w", "ipcw", "--csv", nowhere)
     assert "after the last time" in refused(capsys, "compare", *files, "-w", "administrative", "-t", "99")
     assert "there is no such file" in refused(capsys, "score", tmp_path / "no.csv", "-w", "ipcw")
     spoilt = ["score", files[0], files[0], "-w", "ipcw", "--csv", tmp_path / "new" / "x.csv"]
@@ -254,3 +270,150 @@ def test_the_shell_completes(capsys, shell):
     )  # fmt: skip
     assert "score" in done.stdout
     assert "compare" not in done.stdout
+
+
+def test_repeated_options_count_once(capsys, files):
+    asked = ["-w", "ipcw", "-w", "ipcw", "-l", "brier", "-l", "brier", "--cap", 2, "--cap", 2, "--cap", 2.0000001]
+    code, out, _ = run(capsys, "score", *files, *asked, "-t", "3,8")
+    assert code == 0
+    assert out.count("max_weight=2)") == out.count("max_weight=2.0000001)") == 1
+    code, out, _ = run(capsys, "compare", *files, *asked, "-t", "3,8", "--json", "-")
+    assert len(json.loads(out)["means"]) == 2 * 3
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "report"])
+def test_one_individual_one_time_one_group(capsys, tmp_path, command):
+    folder = tmp_path / "one"
+    assert run(capsys, "simulate", folder, "-n", 1, "--study", "constant")[0] == 0
+    paths = [folder / f"{name}.csv" for name in ("outcomes", "truth", "leaking")]
+    to = ["-o", tmp_path / "r.html"] if command == "report" else []
+    code, out, _ = run(capsys, command, *paths, "-w", "administrative", "-t", "1,2", *to)
+    assert code == 0
+    assert "nan" not in out.lower()
+    outcomes, predictions = mangling.write(tmp_path)
+    for options in (["-t", "8"], ["-t", "3,8", "--groups", "one"]):
+        frame = pd.read_csv(outcomes, dtype={"id": str}).assign(one="x")
+        frame.to_csv(outcomes, index=False)
+        code, out, _ = run(capsys, command, outcomes, predictions, "-w", "administrative", *options, *to)
+        assert code == 0
+        assert "nan" not in out.lower()
+        if command == "report" and options == ["-t", "8"]:
+            assert "its Brier score at 8 differs by" in out
+
+
+def test_group_labels_are_text(capsys, tmp_path):
+    y, _, ids = mangling.study()
+    _, predictions = mangling.write(tmp_path)
+    found = {}
+    labels = {
+        "text": [f"c{k // 2}" for k in range(len(y))],
+        "zeros": [f"{'0' * (k // 2)}7" for k in range(len(y))],
+        "long": [str(12345678901234567890 + k // 2) for k in range(len(y))],
+    }
+    for name, groups in labels.items():
+        frame = pd.DataFrame(
+            {"id": ids, "time": y.time, "event": y.event, "censoring_time": y.censoring_time, "g": groups}
+        )
+        frame.to_csv(tmp_path / "y.csv", index=False)
+        options = ["-w", "administrative", "--groups", "g", "-t", "3,8", "--json", "-"]
+        out = run(capsys, "score", tmp_path / "y.csv", predictions, *options)[1]
+        found[name] = [row["se"] for row in json.loads(out)["scores"]]
+    assert np.allclose(found["text"], found["zeros"], rtol=1e-12)
+    assert np.allclose(found["text"], found["long"], rtol=1e-12)
+
+
+def test_simulate_keeps_what_is_there(capsys, tmp_path):
+    mine = tmp_path / "outcomes.csv"
+    mine.write_text("precious")
+    assert "is there already; --force replaces it" in refused(capsys, "simulate", tmp_path)
+    assert list(tmp_path.iterdir()) == [mine]
+    assert mine.read_text() == "precious"
+    assert run(capsys, "simulate", tmp_path, "--force", "-n", 10)[0] == 0
+    assert mine.read_text() != "precious"
+    for cutoff in ("soon", "01/02/2017", "NaT", "1677-12-01"):
+        assert "must be a date like" in refused(capsys, "simulate", tmp_path / "new", "--cutoff", cutoff)
+    assert not (tmp_path / "new").exists()
+    _, out, _ = run(capsys, "simulate", tmp_path / "my folder", "-n", 10)
+    assert f"survscore compare '{tmp_path / 'my folder' / 'outcomes.csv'}'" in out
+
+
+def test_names_are_printed_as_they_are_and_on_one_line(capsys, tmp_path):
+    y, models, _ = mangling.study()
+    ss.io.write_outcomes(tmp_path / "y.csv", y)
+    names = ["[red]x[/]", ":smile:", "x\\", "new\nline", "\x1b[41mEVIL"]
+    ss.io.write_predictions(tmp_path / "p.csv", dict.fromkeys(names, models["net"]))
+    code, out, _ = run(capsys, "score", tmp_path / "y.csv", tmp_path / "p.csv", "-w", "administrative", "-t", "3,8")
+    assert code == 0
+    for name in ("[red]x[/]", ":smile:", "x\\ ", "new\\nline", "\\x1b[41mEVIL"):
+        assert name in out, name
+    assert "\x1b[41m" not in out
+    assert "no such.csv" in refused(capsys, "score", tmp_path / "no\nsuch.csv", "-w", "ipcw")
+    (tmp_path / "d.csv").write_text('start,event_date\n"2017\n\x1b]0;owned",\n')
+    refused(capsys, "formats", tmp_path / "d.csv", "--cutoff", "2017-02-01")
+    (tmp_path / "d.csv").write_text(f"start,event_date\n{'x' * 100_000},\n")
+    assert len(refused(capsys, "formats", tmp_path / "d.csv", "--cutoff", "2017-02-01")) < 1000
+
+
+def test_times_may_be_many_or_in_a_file(capsys, tmp_path, files, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    many = ",".join(str(k / 10) for k in range(1, 290))
+    code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", many, "--csv", "-", "-l", "brier")
+    assert (code, out.count("\n")) == (0, 1 + 2 * 289)
+    (tmp_path / "times.txt").write_bytes("\ufeff3\n8\n".encode())
+    (tmp_path / "8").write_text("1")  # a number is a number, whatever files there are
+    for given, n in (("times.txt", 2), ("8", 1)):
+        code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", given, "--csv", "-", "-l", "brier")
+        assert (code, out.count("\n")) == (0, 1 + 2 * n)
+
+
+def test_a_censoring_model_is_read_as_its_file_says(capsys, tmp_path):
+    y, models, ids = mangling.study()
+    outcomes, predictions = mangling.write(tmp_path)
+    ss.io.write_predictions(tmp_path / "g.parquet", {"G": models["cox"]}, ids=ids)
+    asked = ["-w", "ipcw", "--censoring", tmp_path / "g.parquet", "--cap", 5, "-t", "3,8", "-l", "brier", "--json", "-"]
+    for option, between in (([], "linear"), (["--censoring-between", "step"], "step")):
+        out = run(capsys, "score", outcomes, f"net={predictions}", *asked, "--between", "step", *option)[1]
+        G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, between)
+        net = ss.SurvivalCurves(models["net"].probabilities, models["net"].times, "step")
+        wanted = ss.brier_score(y, net, weighting=ss.IPCW(G, max_weight=5), times=[3, 8]).scores
+        found = [row["score"] for row in json.loads(out)["scores"]]
+        assert np.allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+def test_results_name_all_options(capsys, files):
+    asked = ["-w", "administrative", "-t", "3,8", "--range", "3:8", "--monotone", "keep", "--json", "-"]
+    options = json.loads(run(capsys, "score", *files, *asked)[1])["settings"]["options"]
+    assert options["times"] == [3, 8]
+    assert options["span"] == [3, 8]
+    assert options["monotone"] == "keep"
+
+
+def test_advice_is_given_in_options(capsys, tmp_path):
+    (tmp_path / "y.csv").write_text("start,event_date\n2017-03-01,\n2017-01-01,\n")
+    assert "--drop-late-starts leaves" in refused(capsys, "formats", tmp_path / "y.csv", "--cutoff", "2017-02-01")
+    code, out, err = run(capsys, "formats", tmp_path / "y.csv", "--cutoff", "2017-02-01", "--drop-late-starts")
+    assert (code, "1 individual," in out) == (0, True)
+    assert err.startswith("survscore: note: left out 1 individual")
+    (tmp_path / "p.csv").write_text("3,8\n0.5,0.7\n")
+    assert "--monotone keep or enforce" in refused(capsys, "formats", tmp_path / "p.csv")
+    assert "rising" not in run(capsys, "formats", tmp_path / "p.csv", "--monotone", "keep")[2]
+
+
+def test_formats_checks_all_files_and_names_ignored_columns(capsys, tmp_path, files):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("3,8,note\n50,20,x\n")
+    code, out, err = run(capsys, "formats", bad, *files)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "outcomes: " in out
+    bad.write_text("3,8d,note\n0.5,0.2,x\n")
+    assert "ignored columns: '8d', 'note'" in run(capsys, "formats", bad)[1]
+
+
+def test_a_terminal_without_utf8_gets_an_answer(tmp_path):
+    paths = [str(path) for path in mangling.write(tmp_path)]
+    command = ["-m", "survscore", "score", *paths, "-w", "administrative", "-t", "3,8"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "net" in done.stdout

@@ -79,6 +79,14 @@ def test_bad_requests_are_refused(sample):
             ss.diagnose(y, {"truth": truth}, width=width)
     with pytest.raises(ss.InputError, match="X has length 5"):
         ss.diagnose(y, {"truth": truth}, X=np.zeros((5, 1)))
+    for bad, message in (
+        (np.zeros(len(y)), "X must have shape"),
+        (np.full((len(y), 1), "a"), "X must hold numbers only"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            ss.diagnose(y, {"truth": truth}, X=bad)
+    with pytest.raises(ss.InputError, match="are too few to learn from"):
+        ss.diagnose(y[:9], {"truth": truth[:9]}, X=np.zeros((9, 1)), width=2)
     late = ss.Outcomes([1.0, 2], [1, 0], [99.5, 2])
     with pytest.raises(ss.InputError, match="nobody has a censoring_time from 10 to 90"):
         ss.diagnose(late, {"truth": truth[:2]})

@@ -52,18 +52,18 @@ def test_is_a_read_only_copy():
     ("arguments", "message"),
     [
         (([], []), "time is empty"),
-        (([1, np.nan], [1, 0]), r"time must be finite: 1 of 2 are not, the first at position 1 \(nan\)"),
+        (([1, np.nan], [1, 0]), r"time must be finite: 1 of 2 is not, the first at position 1 \(nan\)"),
         (([1, np.inf], [1, 0]), "time must be finite"),
         (([1, -2, -3], [1, 0, 0]), r"time must be zero or larger: 2 of 3 are not, .* position 1 \(-2.0\)"),
         (([1, None], [1, 0]), r"time must be without missing values: 1 of 2 .* position 1 \(None\)"),
         ((["a", "b"], [1, 0]), "time must hold numbers, not <U1"),
         ((np.array(["1", "2"], dtype=object), [1, 0]), "time must hold numbers, not object"),
         (([True, False], [1, 0]), "time must hold numbers, not bool"),
-        (([1, 2], np.array(["1", "0"], dtype=object)), "event must hold booleans or 0 and 1, not text"),
+        (([1, 2], np.array(["1", "0"], dtype=object)), "event must be 0 or 1 \\(or boolean\\), not text"),
         (([[1, 2]], [1, 0]), r"time must be one-dimensional, not of shape \(1, 2\)"),
         (([[1], [1, 2]], [1, 0]), "time is ragged"),
         (([1, 2], [1]), "event has length 1, but time has length 2"),
-        (([1, 2], [1, 2]), r"event must be 0 or 1 \(or boolean\): 1 of 2 are not, .* position 1 \(2\)"),
+        (([1, 2], [1, 2]), r"event must be 0 or 1 \(or boolean\): 1 of 2 is not, .* position 1 \(2\)"),
         (([1, 2], [1, np.nan]), "event must be 0 or 1"),
         (([1, 2], [1, None]), "event must be without missing values"),
         (([1, 2], ["yes", "no"]), "event must hold booleans or 0 and 1"),
@@ -226,7 +226,7 @@ def test_from_dates_with_time_zones():
     start = pd.to_datetime(["2020-01-01T00:00+00:00"]).tz_convert("Europe/Oslo")
     y = ss.Outcomes.from_dates(start, [pd.NaT], pd.Timestamp("2020-01-02T00:00+01:00"), unit="h")
     assert y.time.tolist() == [23]
-    with pytest.raises(ss.InputError, match="must all have a time zone, or none: only start has one"):
+    with pytest.raises(ss.InputError, match="must all have a time zone, or none, not only start"):
         ss.Outcomes.from_dates(start, [None], "2020-01-02")
 
 
@@ -251,7 +251,7 @@ def test_from_dates_with_a_cutoff_for_each():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"start": ["2017-01-01", None]}, "start must be given for everybody: 1 of 2 are not, .* position 1"),
+        ({"start": ["2017-01-01", None]}, "start must be given for everybody: 1 of 2 is not, .* position 1"),
         (
             {"start": ["2017-01-01", "soon"]},
             r"start must be dates .*\(text as 2017-01-29\): 1 of 2 .* \(soon\)",

@@ -36,7 +36,7 @@ def follow_up(
     zones = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen}
     if len({dates.tz is None for name, dates in zones.items() if not dates.isna().all()}) > 1:
         aware = [name for name, dates in zones.items() if dates.tz is not None]
-        raise InputError(f"dates must all have a time zone, or none: only {', '.join(aware)} has one")
+        raise InputError(f"dates must all have a time zone, or none, not only {' and '.join(aware)}")
 
     check_rule("start", "given for everybody", np.asarray(starts.isna()), starts)
     check_rule("cutoff", "given", np.asarray(ends.isna()), ends)
@@ -81,12 +81,14 @@ def _as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeI
         raise InputError(
             f"{name} must hold dates, not numbers; for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')"
         )
+    rule = "dates from 1678 to 2262, missing where there is none (text as 2017-01-29)"
     try:
         parsed = pd.to_datetime(given, errors="coerce", utc=_is_aware(given), format="ISO8601")
         dates = pd.DatetimeIndex(parsed).as_unit("ns")
-    except (ValueError, TypeError) as error:  # out of range, or with and without time zone
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise InputError(f"{name} must be {rule}: {error}") from None
+    except (ValueError, TypeError) as error:  # with and without time zone
         raise InputError(f"{name} can't be read as dates: {error}") from None
-    rule = "dates from 1678 to 2262, missing where there is none (text as 2017-01-29)"
     check_rule(name, rule, np.asarray(dates.isna()) & ~missing, given)
     return dates
 

@@ -13,17 +13,22 @@ from pathlib import Path
 def written_whole(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place only if the block ends without error.
 
-    The folder is made if it is not there.
+    The folder is made if it is not there. A link is followed, and a file that is replaced keeps its permissions.
     """
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".survscore-", suffix="".join(path.suffixes[-2:]))
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        umask = os.umask(0)  # mkstemp makes private files; this one is to be like any other
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        temporary.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    umask = os.umask(0)  # it can't be read without being set
+    os.umask(umask)
+    return umask

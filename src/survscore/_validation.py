@@ -45,7 +45,8 @@ def check_rule(name: str, rule: str, broken: NDArray[np.bool_], values: Any) -> 
     if count:
         first = int(np.argmax(broken))
         raise InputError(
-            f"{name} must be {rule}: {count} of {broken.size} are not, the first at position {first} ({values[first]})"
+            f"{name} must be {rule}: {count} of {broken.size} {'is' if count == 1 else 'are'} not, "
+            f"the first at position {first} ({shown(values[first])})"
         )
 
 
@@ -63,7 +64,7 @@ def as_vector(values: Any, name: str, *, allow_infinite: bool = False) -> NDArra
         raise InputError(f"{name} must hold numbers, not {array.dtype}")
     try:
         vector = array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must hold numbers, not {array.dtype}") from None
     if allow_infinite:
         check_rule(name, "a number", np.isnan(vector), vector)
@@ -80,8 +81,8 @@ def as_event(values: Any, name: str = "event") -> NDArray[np.bool_]:
     if array.dtype == object:
         missing = np.array([value is None for value in array])
         check_rule(name, "without missing values", missing, array)
-        if any(isinstance(value, str) for value in array):
-            raise InputError(f"{name} must hold booleans or 0 and 1, not text")
+        texts = np.array([isinstance(value, str) for value in array])
+        check_rule(name, "0 or 1 (or boolean), not text", texts, array)
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
@@ -139,6 +140,12 @@ def check_flag(name: str, value: Any) -> None:
     """Raise unless `value` is true or false."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name} must be True or False, not {value!r}")
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """Return a value for a message: on one line, without control characters, and not too long."""
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value)[: most + 1])
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def plural(count: int, noun: str) -> str:

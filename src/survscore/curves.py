@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore import _loops
-from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice, check_length
+from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice, check_length, plural
 
 BETWEEN = ("linear", "step", "constant-hazard")
 BEYOND = ("nan", "hold")
@@ -322,7 +322,8 @@ def _check_probabilities(matrix: FloatArray, times: NDArray[np.float64], *, chec
                 first = (start + int(row), int(column))
         if first is not None:
             raise InputError(
-                f"{name} must be {rule}: {count} values are not, the first {_locate(matrix, times, *first)}"
+                f"{name} must be {rule}: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
+                f"the first {_locate(matrix, times, *first)}"
             )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_length, check_number, check_whole
+from survscore._validation import InputError, check_length, check_number, check_whole, plural
 from survscore.comparison import NULL_MODEL, as_models, kaplan_meier
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 N_POINTS = 41
 DEFAULT_SHARE = 0.1
 MOST_ROWS = 50_000
+N_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +51,7 @@ class Diagnosis:
     censoring_r2: float | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table: model, lost before C*, lost after C*.
+        """Return a table: model, lost_before, lost_after.
 
         The shares of the predicted survival that are lost over `width` before, and over as long after, everybody's
         :math:`C^*`.
@@ -163,11 +164,17 @@ def _told(X: Any, censoring_time: NDArray[np.float64], seed: int) -> float:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.model_selection import KFold, cross_val_score
 
-    features = np.asarray(X, dtype=np.float64) if not hasattr(X, "iloc") else X
+    try:
+        features = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("X must hold numbers only; turn text and categories into numbers first") from None
+    if features.ndim != 2:
+        raise InputError(f"X must have shape (individuals, covariates), not {features.shape}")
     check_length("X", len(features), "y", censoring_time.size)
-    rng = np.random.default_rng(seed)
-    rows = rng.permutation(censoring_time.size)[:MOST_ROWS]
-    picked = features.iloc[rows] if hasattr(features, "iloc") else features[rows]
-    folds = KFold(5, shuffle=True, random_state=seed)
-    scores = cross_val_score(HistGradientBoostingRegressor(random_state=seed), picked, censoring_time[rows], cv=folds)
-    return float(scores.mean())
+    rows = np.flatnonzero(np.isfinite(censoring_time))
+    rows = np.random.default_rng(seed).permutation(rows)[:MOST_ROWS]
+    if rows.size < 2 * N_FOLDS:
+        raise InputError(f"X: {plural(rows.size, 'individual')} with a finite censoring_time are too few to learn from")
+    folds = KFold(N_FOLDS, shuffle=True, random_state=seed)
+    model = HistGradientBoostingRegressor(random_state=seed)
+    return float(cross_val_score(model, features[rows], censoring_time[rows], cv=folds).mean())

@@ -289,7 +289,7 @@ class IPCW(Weighting):
     def __str__(self) -> str:
         settings = ["Kaplan-Meier of the scored outcomes" if self.estimated else str(self.censoring)]
         if self.max_weight is not None:
-            settings.append(f"max_weight={self.max_weight:g}")
+            settings.append(f"max_weight={self.max_weight:.15g}")
         if self.normalize == "n":
             settings.append("divided by n")
         if self.variance != "exact":

@@ -124,7 +124,12 @@ def test_a_list_column_takes_its_grid_from_the_file_or_the_user(tmp_path):
     table = pa.table({"survival": lists}).replace_schema_metadata({"survscore": json.dumps({"grid": [3, 4]})})
     pq.write_table(table, path)
     assert io.read_predictions(path).models["net"].times.tolist() == [3, 4]
-    assert io.read_predictions(path, grid=[1, 2]).models["net"].times.tolist() == [1, 2]
+    assert io.read_predictions(path, grid=[3, 4]).models["net"].times.tolist() == [3, 4]
+    with pytest.raises(ss.InputError, match="has a grid in the file's metadata, and the one given differs"):
+        io.read_predictions(path, grid=[1, 2])
+    (tmp_path / "wide.csv").write_text("1,2\n0.9,0.8\n")
+    with pytest.raises(ss.InputError, match="a grid is for list columns"):
+        io.read_predictions(tmp_path / "wide.csv", grid=[1, 2])
 
 
 def test_names_choose_and_rename_models(tmp_path):
@@ -184,7 +189,7 @@ BAD = {
     "no event": ("id,time\na,1\nb,2\n", GOOD_P, "y.csv: there is no column 'event'; the columns are 'id', 'time'"),
     "text for a time": (GOOD_Y.replace("3,0,3", "x,0,3"), GOOD_P, "'time' must hold numbers, not text .* row 1: 'x'"),
     "a negative time": (GOOD_Y.replace("3,0,3", "-3,0,3"), GOOD_P, "y.csv: time must be zero or larger: 1 of 2"),
-    "events in words": (GOOD_Y.replace(",1,4", ",yes,4"), GOOD_P, "y.csv: event must hold booleans or 0 and 1"),
+    "events in words": (GOOD_Y.replace(",1,4", ",yes,4"), GOOD_P, "y.csv: event must be 0 or 1 .* not text: 2 of 2"),
     "an event of 2": (GOOD_Y.replace("1,1,4", "1,2,4"), GOOD_P, "y.csv: event must be 0 or 1"),
     "time after C*": (GOOD_Y.replace("3,0,3", "5,0,3"), GOOD_P, "y.csv: time must not exceed censoring_time: 1 of 2"),
     "percent": (GOOD_Y, "id,2,3\na,50,20\nb,90,80\n", "p.csv: probabilities must .* 4 values .*percentages"),
@@ -193,7 +198,7 @@ BAD = {
     "rising survival": (GOOD_Y, "id,2,3\na,0.5,0.6\nb,0.9,0.8\n", "p.csv: survival must be not rising with time"),
     "no predictions": (GOOD_Y, "id,a,b\na,0.5,0.6\nb,0.9,0.8\n", "p.csv: no column is named by time"),
     "a time twice": (GOOD_Y, "id,2,2.0\na,0.5,0.5\nb,0.9,0.8\n", "p.csv: columns '2' and '2.0' are the same time"),
-    "a column twice": (GOOD_Y, "id,2,2\na,0.5,0.5\nb,0.9,0.8\n", "p.csv: 1 column name occur twice, the first '2'"),
+    "a column twice": (GOOD_Y, "id,2,2\na,0.5,0.5\nb,0.9,0.8\n", "p.csv: columns must .* names; repeated: '2'"),
     "a row too short": (GOOD_Y, "id,2,3\na,0.5\nb,0.9,0.8\n", "p.csv: can't be read: CSV parse error"),
 }  # fmt: skip
 
@@ -211,7 +216,7 @@ def test_bad_files_say_what_to_fix(tmp_path, case):
 
 def test_bad_dates_say_which(tmp_path):
     (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,31.1.2017\n2017-01-02,\n")
-    with pytest.raises(ss.InputError, match=r"y.csv: event_date must be dates .* 1 of 2 are not, .*31\.1\.2017"):
+    with pytest.raises(ss.InputError, match=r"y.csv: event_date must be dates .* 1 of 2 is not, .*31\.1\.2017"):
         io.read_outcomes(tmp_path / "y.csv", cutoff="2017-02-01")
     (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,2017-01-31\n2017-01-02,\n")
     with pytest.raises(ss.InputError, match=r"y.csv: cutoff must be dates"):
@@ -313,3 +318,90 @@ def test_simulated_dates_give_the_same_times(tmp_path):
     assert np.array_equal(times.event, dates.event)
     assert np.allclose(times.time, dates.time, atol=2e-5)
     assert np.allclose(times.censoring_time, dates.censoring_time, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", [" 20", "20 ", "+20", "2e1", "020", "20."])
+def test_columns_named_nearly_like_times_are_times(tmp_path, name):
+    (tmp_path / "p.csv").write_text(f"10,{name},.5,net:40\n0.9,0.8,0.95,0.7\n")
+    models = io.read_predictions(tmp_path / "p.csv").models
+    assert models["p"].times.tolist() == [0.5, 10, 20]
+    assert models["net"].times.tolist() == [40]
+
+
+@pytest.mark.parametrize("name", ["-5", "inf", "nan", "net:-5"])
+def test_columns_named_like_impossible_times_are_refused(tmp_path, name):
+    (tmp_path / "p.csv").write_text(f"10,{name}\n0.9,0.8\n")
+    with pytest.raises(ss.InputError, match=f"column '{name}' is named like a time, but times are finite"):
+        io.read_predictions(tmp_path / "p.csv")
+
+
+def test_no_model_is_lost_by_its_name(tmp_path):
+    (tmp_path / "p1.csv").write_text("20,p1:20\n0.9,0.8\n")
+    with pytest.raises(ss.InputError, match="two models would be called 'p1'"):
+        io.read_predictions(tmp_path / "p1.csv")
+    curves = ss.SurvivalCurves([[0.9]], [20])
+    io.write_predictions(tmp_path / "q.csv", {"a\nb": curves, "c:d": curves})
+    assert list(io.read_predictions(tmp_path / "q.csv").models) == ["a\nb", "c:d"]
+    with pytest.raises(ss.InputError, match="must not be called 'id'"):
+        io.write_predictions(tmp_path / "r.parquet", {"id": curves})
+
+
+def test_float32_survives_csv(tmp_path):
+    _, models, _ = mangling.study()
+    curves = ss.SurvivalCurves(models["net"].probabilities.astype(np.float32), models["net"].times)
+    io.write_predictions(tmp_path / "net.csv", {"net": curves})
+    found = io.read_predictions(tmp_path / "net.csv").models["net"]
+    assert np.array_equal(found.probabilities, curves.probabilities.astype(np.float64))
+
+
+def test_ids_of_many_kinds(tmp_path):
+    (tmp_path / "y.csv").write_text("id,time,event\n18446744073709551615,1,1\n7,2,0\n")
+    for ids in (np.array([7, 2**64 - 1], dtype=np.uint64), ["7", "18446744073709551615"]):
+        pd.DataFrame({"id": ids, "5": [0.7, 0.1]}).to_parquet(tmp_path / "p.parquet")
+        study = io.read_study(tmp_path / "y.csv", tmp_path / "p.parquet")
+        assert study.models["p"].probabilities.tolist() == [[0.1], [0.7]]
+    (tmp_path / "y.csv").write_text("id,time,event\n1000000000000000,1,1\n7,2,0\n")
+    pd.DataFrame({"id": [7.0, 1e15], "5": [0.7, 0.1]}).to_parquet(tmp_path / "p.parquet")
+    assert io.read_study(tmp_path / "y.csv", tmp_path / "p.parquet").models["p"].probabilities[0, 0] == 0.1
+    pd.DataFrame({"id": [7.5, 1], "5": [0.7, 0.1]}).to_parquet(tmp_path / "p.parquet")
+    with pytest.raises(ss.InputError, match="ids must be whole numbers or text, but column 'id' holds fractions"):
+        io.read_study(tmp_path / "y.csv", tmp_path / "p.parquet")
+
+
+def test_by_order_no_id_matters(tmp_path):
+    (tmp_path / "y.csv").write_text("id,time,event\na,1,1\na,2,0\n")
+    (tmp_path / "p.csv").write_text("id,5\n,0.7\nb,0.1\n")
+    study = io.read_study(tmp_path / "y.csv", tmp_path / "p.csv", by_order=True)
+    assert study.models["p"].probabilities.tolist() == [[0.7], [0.1]]
+
+
+def test_columns_with_other_names_are_named_in_messages(tmp_path):
+    (tmp_path / "y.csv").write_text("duration,churned\n-1,1\n2,0\n")
+    with pytest.raises(
+        ss.InputError, match=r"time must be zero or larger.*\(time is column 'duration', event is column"
+    ):
+        io.read_outcomes(tmp_path / "y.csv", time="duration", event="churned")
+    (tmp_path / "d.csv").write_text("start,event_date\n2017-01-01,9999-12-31\n")
+    with pytest.raises(ss.InputError, match="event_date must be dates from 1678 to 2262, missing where there is none"):
+        io.read_outcomes(tmp_path / "d.csv", cutoff="2017-02-01")
+
+
+def test_metadata_of_any_depth_is_refused(tmp_path):
+    lists = pa.array([[0.9, 0.8]])
+    for grid in ("[" * 100_000, '{"grid": [20, ' + "1" + "0" * 400 + "]}"):
+        table = pa.table({"net": lists}).replace_schema_metadata({"survscore": grid})
+        pq.write_table(table, tmp_path / "p.parquet")
+        with pytest.raises(ss.InputError):
+            io.read_predictions(tmp_path / "p.parquet")
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_links(tmp_path):
+    y, _, _ = mangling.study()
+    target, link = tmp_path / "y.csv", tmp_path / "link.csv"
+    target.write_text("")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    io.write_outcomes(link, y)
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+    io.write_outcomes(tmp_path / ("n" * 240 + ".csv"), y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli.formats import completion, formats
 from survscore.cli.scoring import compare, report, score, simulate
+from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
 
 COMMANDS = (score, compare, report, formats, simulate, demo, reproduce, kkbox, completion)
@@ -49,6 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     if threading.current_thread() is threading.main_thread():  # asked to end, clean up as after Ctrl-C
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 gets question marks, not an error
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         cli.main(args=arguments, prog_name="survscore", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -58,8 +63,11 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(f"survscore: {' '.join(error.format_message().split())}", err=True)
+        click.echo(f"survscore: {one_line(error.format_message())}", err=True)
+        sys.exit(2)
+    except MemoryError:
+        click.echo("survscore: there is not enough memory for that", err=True)
         sys.exit(2)
     except (InputError, OSError, ImportError) as error:
-        click.echo(f"survscore: {error}", err=True)
+        click.echo(f"survscore: {one_line(error)}", err=True)
         sys.exit(2)

@@ -9,6 +9,7 @@ import click
 
 from survscore._validation import InputError, plural
 from survscore.cli import options
+from survscore.cli.screen import noted, one_line, say
 
 EXPLAINED = """\
 survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is
@@ -35,6 +36,8 @@ OUTCOMES, one row per individual: times ...
     event_date      when the event happened; empty where it has not
     last_seen       optional: when somebody who dropped out before the cut-off was last seen
 
+    A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
+
 PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time: wide ...
 
     id,30,60,90                          one model, called like the file
@@ -55,17 +58,16 @@ IDS. If files have a column id (--id names another), rows are matched by it, in 
 ids in all files (--allow-extra leaves out predictions without outcome). Without ids, or with --by-order, rows are
 matched by their order. Outcomes and predictions may be one file.
 
+In messages, rows are counted from 0, without the header.
+
 "survscore formats FILE ..." checks files; "survscore simulate play" writes some.
 """
 
 
 @click.command(short_help="Explain what files must look like, and check them.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
-@click.option("--id", "id_column", metavar="COLUMN", help="Column of ids.  [default: id, if there is one]")
-@click.option("--cutoff", metavar="DATE", help="The date on which the data end, for outcomes that are dates.")
-@click.option("--grid", type=options.Times(), help="The times of list columns whose file does not say them.")
-@click.option("--columns", metavar="PATTERN", help="How columns of predictions are named, such as 'surv_{time}'.")
-def formats(paths: tuple[Path, ...], id_column: str | None, cutoff: str | None, grid: Any, columns: str | None) -> None:
+@options.reading
+def formats(paths: tuple[Path, ...], **given: Any) -> None:
     """Explain what files must look like; with FILES, say what they hold and whether that is right.
 
     \b
@@ -74,38 +76,59 @@ def formats(paths: tuple[Path, ...], id_column: str | None, cutoff: str | None, 
       survscore formats outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
+    asked = [name for name, value in given.items() if not (value is None or value is False or name == "monotone")]
+    if not paths and asked:
+        raise InputError(f"--{asked[0].removesuffix('_column').replace('_', '-')} is for checking a file; name one")
     if not paths:
-        for option, value in (("--id", id_column), ("--cutoff", cutoff), ("--grid", grid), ("--columns", columns)):
-            if value is not None:
-                raise InputError(f"{option} is for checking a file; name one")
         click.echo(EXPLAINED, nl=False)
-        return
-    for path in paths:
-        for line in describe(path, id_column, cutoff, grid, columns):
-            click.echo(f"{path}: {line}")
+    wrong = 0
+    with noted():
+        for path in paths:
+            try:
+                for line in describe(path, given):
+                    say(f"{path}: {line}")
+            except InputError as error:
+                click.echo(f"survscore: {one_line(error)}", err=True)
+                wrong += 1
+    if wrong:
+        raise SystemExit(2)
 
 
-def describe(path: Path, id_column: str | None, cutoff: str | None, grid: Any, columns: str | None) -> list[str]:
+def describe(path: Path, given: dict[str, Any]) -> list[str]:
     """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
     from survscore.io import read_outcomes, read_predictions
     from survscore.io.predictions import holds_predictions
-    from survscore.io.tables import open_table
+    from survscore.io.tables import listed, open_table
 
-    names = open_table(path, text=[id_column or "id"]).names
+    names = set(open_table(path, text=[given["id_column"] or "id"]).names)
+    times = {given["time"] or "time", given["event"] or "event"} <= names
+    dates = {given["start"] or "start", given["event_date"] or "event_date"} <= names
     lines = []
-    if {"time", "event"} <= set(names) or (cutoff is not None and "start" in names):
-        observed = read_outcomes(path, id=id_column, cutoff=cutoff if "start" in names else None)
-        lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    elif "start" in names and "event_date" in names:
+    if dates and given["cutoff"] is None and not times:
         raise InputError(f"{path}: holds dates; --cutoff, the date on which the data end, makes outcomes of them")
-    if holds_predictions(path, columns, id_column):
-        predicted = read_predictions(path, id=id_column, grid=grid, columns=columns)
+    if dates and given["cutoff"] is not None:
+        columns = {name: given[name] for name in ("start", "event_date", "last_seen", "cutoff")}
+        late = "drop" if given["drop_late_starts"] else "raise"
+        observed = read_outcomes(path, id=given["id_column"], unit=given["unit"] or "D", late_starts=late, **columns)
+        lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
+    elif times:
+        columns = {name: given[name] for name in ("time", "event", "censoring_time")}
+        observed = read_outcomes(path, id=given["id_column"], **columns)
+        lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
+    if holds_predictions(path, given["columns"], given["id_column"]):
+        form = {name: given[name] for name in ("grid", "columns", "between", "beyond", "monotone")}
+        predicted = read_predictions(path, id=given["id_column"], **form)
         for name, curves in predicted.models.items():
             lines.append(f"predictions of {name!r}: {curves!r}, {_ids(predicted.ids)}")
+        if predicted.ignored and not lines[0].startswith("outcomes"):
+            lines.append(f"ignored columns: {listed(predicted.ignored)}")
     if not lines:
+        wanted = (
+            f"columns named like {given['columns']!r}" if given["columns"] else "columns named by time, or list columns"
+        )
         raise InputError(
-            f"{path}: holds neither outcomes (time and event, or start and event_date) nor predictions (columns named "
-            "by time, or list columns); 'survscore formats' explains"
+            f"{path}: holds neither outcomes (time and event, or start and event_date) nor predictions ({wanted}); "
+            "'survscore formats' explains"
         )
     return lines
 

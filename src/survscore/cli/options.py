@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,21 +35,33 @@ class Times(click.ParamType[Any]):
         """Return the numbers."""
         import numpy as np
 
+        if isinstance(value, np.ndarray):
+            return value
         text = str(value)
-        try:
-            if Path(text).is_file():
-                text = Path(text).read_text(encoding="utf-8").replace("\n", ",")
-        except (OSError, UnicodeDecodeError):
-            self.fail(f"{value}: can't be read as text")
-        try:
-            if ":" in text:
-                start, stop, step = (float(part) for part in text.split(":"))
-                if not (step > 0 and stop >= start and (stop - start) / step < MOST_TIMES):
-                    self.fail(f"{value!r} must go up from START to STOP in at most {MOST_TIMES} steps")
-                return np.asarray(start + step * np.arange(int((stop - start) / step + 1e-9) + 1), dtype=np.float64)
-            return np.array([float(part) for part in text.replace(",", " ").split()])
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} must be like 30,90,365 or 0:365:5 (START:STOP:STEP), or a file of numbers")
+        found = _numbers(text)
+        if found is None and not any(char in text for char in ",: "):
+            try:
+                found = _numbers(Path(text).read_text(encoding="utf-8-sig"))
+            except FileNotFoundError:
+                self.fail(f"{value!r} is neither a number nor a file")
+            except (OSError, UnicodeDecodeError):
+                self.fail(f"{value!r} can't be read as a text file")
+        if found is None:
+            self.fail(f"{value!r} must be like 30,90,365 or 0:365:5 (START:STOP:STEP, going up), or a file of numbers")
+        return np.array(found)
+
+
+def _numbers(text: str) -> list[float] | None:
+    """Return the numbers in a list, or in a range whose end is included; None, where they are none."""
+    try:
+        if ":" not in text:
+            return [float(part) for part in text.replace(",", " ").split()] or None
+        start, stop, step = (float(part) for part in text.split(":"))
+        if not (step > 0 and stop >= start and (stop - start) / step < MOST_TIMES):
+            return None
+        return [start + step * k for k in range(int((stop - start) / step + 1e-9) + 1)]
+    except (ValueError, OverflowError):
+        return None
 
 
 class Range(click.ParamType[Any]):
@@ -74,12 +87,15 @@ class Cap(click.ParamType[Any]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float | None:
         """Return the number, or None."""
-        if str(value).lower() == "none":
+        if value is None or str(value).lower() == "none":
             return None
         try:
-            return float(value)
+            cap = float(value)
         except ValueError:
+            cap = math.inf
+        if not 1 <= cap < math.inf:
             self.fail(f"{value!r} must be a number of at least 1, or none")
+        return cap
 
 
 def several(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -108,13 +124,9 @@ def choice(*names: str, of: Sequence[str], help: str, **settings: Any) -> Any:
     return option(*names, help=help, type=click.Choice(of), **settings)
 
 
-files = several(
-    click.argument("outcomes", type=FILE),
-    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS]...", type=FILE),
+reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
-    option("--by-order", is_flag=True, help="Match rows by their order, though files have ids."),
-    option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
     column("--time", "Column of times.", "time"),
     column("--event", "Column that says whether the event was observed (0, 1).", "event"),
     column("--censoring-time", "Column of C*.", "censoring_time, if there is one"),
@@ -122,8 +134,7 @@ files = several(
     column("--start", "With --cutoff, column of dates of entry.", "start"),
     column("--event-date", "With --cutoff, column of dates of the event, empty where there was none.", "event_date"),
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
-    choice("--unit", of=["D", "W", "h", "min", "s"], default="D", show_default=True,
-           help="With --cutoff, the unit of time."),
+    choice("--unit", of=["D", "W", "h", "min", "s"], help="With --cutoff, the unit of time.", usual="D"),
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
     option("--grid", type=Times(), help="Times of list columns whose file does not say them, as for --times."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",
@@ -136,20 +147,31 @@ files = several(
            help="What to do with survival that rises with time."),
 )  # fmt: skip
 
+files = several(
+    click.argument("outcomes", type=FILE),
+    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS]...", type=FILE),
+    reading,
+    option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
+    option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
+)  # fmt: skip
+
 weightings = several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True,
-           help="Whom to count. Repeat it for several. Censored data have no default."),
+           help="Whom to count: those with C* >= t; everybody; all not censored, by the inverse of how likely that is; "
+           "the same with known C*. Repeat it for several. Censored data have no default."),
     option("--cap", "caps", type=Cap(), multiple=True, help="Largest IPCW weight, or none. Repeat it for several."),
     choice("--divide-by", of=["weights", "n"], help="What IPCW sums are divided by.", usual="weights"),
     option("--train", type=FILE, metavar="OUTCOMES", help="IPCW weights from Kaplan-Meier of these outcomes.",
            usual="of the scored outcomes"),
     option("--censoring", type=FILE, metavar="PREDICTIONS",
            help="IPCW weights from these predictions of a censoring model, P(C* > t)."),
+    choice("--censoring-between", of=["linear", "step", "constant-hazard"],
+           help="How to read these between grid points.", usual="as the file says, or linear"),
 )  # fmt: skip
 
 scoring = several(
     choice("-l", "--loss", "losses", of=LOSSES, multiple=True, default=LOSSES, show_default=True,
-           help="What a prediction costs."),
+           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What a prediction costs."),
     option("-t", "--times", type=Times(), help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
            usual="101 times up to where 5 % are still followed"),
     option("--range", "span", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
@@ -188,8 +210,9 @@ def as_weightings(
 
     if not names:
         if usual is None and not study.outcomes.event.all():
-            fit = choices_that_fit(study.outcomes).replace("IPCW()", "'ipcw'")
-            raise InputError(f"--weighting must be given, since there are censored individuals. {fit}")
+            raise InputError(
+                f"--weighting must be given, since there are censored individuals. {choices_that_fit(study.outcomes)}"
+            )
         names = tuple(usual or ["uncensored"])
     if train is not None and study.censoring is not None:
         raise InputError("--train and --censoring both say where IPCW weights come from; give one")

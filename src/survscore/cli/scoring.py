@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import shlex
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli import options
 from survscore.cli.options import FILE
-from survscore.cli.screen import check_folder, noted, progress
+from survscore.cli.screen import Show, check_folder, check_target, noted, one_line, progress, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from survscore.io import Study
     from survscore.weighting import Weighting
 
-Show = Callable[[int, int, str], None]
 ANY_TIME = (None, None)
 
 
@@ -46,7 +46,7 @@ def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given:
       survscore score subscriptions.csv net.parquet --cutoff 2017-01-29 -w administrative -t 0:365:5
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
     """  # noqa: D301
-    from survscore.cli.tables import print_scores
+    from survscore.cli.tables import console, score_tables
     from survscore.scores import default_times, score_all
 
     write = results_writer(given)
@@ -63,9 +63,10 @@ def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given:
             )  # fmt: skip
         show(total - 1, total, "standard errors")
         means, table = _score_tables(found, span)
-    settings = _settings("score", study, weightings, losses, level)
+    settings = _settings("score", study, weightings, given | {"losses": losses, "times": times, "span": span}, level)
+    shown = score_tables(means, table, len(study.outcomes), level)
     if not write(table, {"means": means, "scores": table}, settings):
-        print_scores(means, table, len(study.outcomes), level)
+        console().print(*shown, sep="\n")
 
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")
@@ -90,7 +91,7 @@ def compare(
     """  # noqa: D301
     import pandas as pd
 
-    from survscore.cli.tables import print_comparison
+    from survscore.cli.tables import comparison_tables, console
     from survscore.comparison import compare as compare_models
     from survscore.reports.summary import disagreements, mean_tables
 
@@ -119,12 +120,13 @@ def compare(
     tables["scores"] = pd.concat([comparison.scores for comparison in comparisons], ignore_index=True)
     tables["contrasts"] = pd.concat([comparison.contrasts for comparison in comparisons], ignore_index=True)
     settings = {
-        **_settings("compare", study, weightings, losses, level),
+        **_settings("compare", study, weightings, given | {"losses": losses, "times": times, "span": span}, level),
         "reference": comparisons[0].reference,
         "range": list(means[0].range) if means else None,
     }
+    shown = comparison_tables(tables, disagreements(means, comparisons)["sentences"], settings)
     if not write(tables["contrasts"], tables, settings):
-        print_comparison(tables, disagreements(means, comparisons)["sentences"], settings, len(study.outcomes))
+        console().print(*shown, sep="\n")
 
 
 @click.command(short_help="Write a report: one page that works offline.")
@@ -154,19 +156,20 @@ def report(
     from survscore.reports import report as make_report
     from survscore.reports.summary import fitting
 
-    check_target(out, (".html", ".htm"))
+    check_target(out, (".html", ".htm"), _inputs(given))
     with noted(), progress(total=1) as show:
         study, weightings = read(given, show, usual=fitting)
         made = make_report(
             study.outcomes, study.models, weightings=weightings, losses=losses, times=times, range=span,
             reference=reference, horizons=horizons, groups=study.groups, level=level, n_curves=individuals,
-            ids=None if study.ids is None else study.ids.to_pylist(), title=title, settings={"files": study.files},
+            ids=None if study.ids is None else study.ids.to_pylist(), title=title,
+            settings={"files": study.files, "options": _asked(given)},
             progress=show,
         )  # fmt: skip
         made.save(out)
     for sentence in made.summary["verdicts"].get("sentence", [])[: len(made.summary["models"]) - 1]:
-        click.echo(sentence)
-    click.echo(f"Written: {out}")
+        say(sentence)
+    say(f"Written: {out}")
 
 
 @click.command(short_help="Write files to play with.")
@@ -178,7 +181,10 @@ def report(
 @click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
               help="Of the files.")  # fmt: skip
 @click.option("--cutoff", metavar="DATE", help="Write dates of entry and event, up to this date, instead of times.")
-def simulate(folder: Path, study: str, individuals: int, seed: int, ending: str, cutoff: str | None) -> None:
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def simulate(
+    folder: Path, study: str, individuals: int, seed: int, ending: str, cutoff: str | None, force: bool
+) -> None:
     """Write files to play with into FOLDER: outcomes, covariates, and predictions of which the truth is known.
 
     "truth" is the true survival. "leaking" is the same until everybody's own C*, and zero after it: what classifiers
@@ -190,15 +196,19 @@ def simulate(folder: Path, study: str, individuals: int, seed: int, ending: str,
       survscore simulate play --individuals 100000 --format parquet
       survscore simulate play --cutoff 2017-01-29
     """  # noqa: D301
-    from survscore.io.playing import write_study
+    from survscore.io.playing import study_files, write_study
 
     check_folder(folder)
+    there = [path for path in study_files(folder, ending) if path.exists()]
+    if there and not force:
+        raise InputError(f"{there[0]}: is there already; --force replaces it")
     with progress(total=None) as show:
         show(0, 0, "simulating")
         paths = write_study(folder, study, individuals, seed, ending, cutoff)
-    click.echo("Written: " + ", ".join(str(path) for path in paths))
-    dates = f" --cutoff {cutoff}" if cutoff else ""
-    click.echo(f"Try: survscore compare {paths[0]} {paths[1]} {paths[2]} -w administrative -w ipcw{dates}")
+    say("Written: " + ", ".join(str(path) for path in paths))
+    dates = ["--cutoff", cutoff] if cutoff else []
+    command = ["survscore", "compare", *map(str, paths[:3]), "-w", "administrative", "-w", "ipcw", *dates]
+    say(f"Try: {shlex.join(command)}")
 
 
 def read(
@@ -207,26 +217,29 @@ def read(
     """Read all files that a command was given, and say which weightings it was asked for."""
     from survscore.io import read_outcomes, read_study
 
-    dates = {"start": "--start", "event_date": "--event-date", "last_seen": "--last-seen"}
-    if given["cutoff"] is None:
-        for name, option in {**dates, "drop_late_starts": "--drop-late-starts"}.items():
-            if given[name]:
-                raise InputError(f"{option} is for dates, which need --cutoff")
-    outcome_columns = {name: given[name] for name in ("time", "event", "censoring_time", "cutoff", "unit", *dates)}
-    outcome_columns["late_starts"] = "drop" if given["drop_late_starts"] else "raise"
+    dates = ("start", "event_date", "last_seen", "unit", "drop_late_starts")
+    for name in dates if given["cutoff"] is None else ():
+        if given[name]:
+            raise InputError(f"--{name.replace('_', '-')} is for dates, which need --cutoff")
+    for name, option in (("id_column", "--id"), ("allow_extra", "--allow-extra")):
+        if given["by_order"] and given[name]:
+            raise InputError(f"{option} is for matching by id, not for --by-order")
+    if given["censoring_between"] and not given["censoring"]:
+        raise InputError("--censoring-between is for --censoring")
+    columns = {name: given[name] for name in ("time", "event", "censoring_time", "cutoff", *dates[:3])}
+    columns |= {"unit": given["unit"] or "D", "late_starts": "drop" if given["drop_late_starts"] else "raise"}
+    as_they_are = ("censoring", "censoring_between", "by_order", "allow_extra", "grid", "columns", "between", "beyond")
     study = read_study(
         given["outcomes"],
         options.as_predictions(given["predictions"]),
         id=given["id_column"],
         groups=given["groups"],
+        monotone=given["monotone"],
         progress=show,
-        **{name: given[name] for name in ("censoring", "by_order", "allow_extra", "grid", "columns")},
-        **{name: given[name] for name in ("between", "beyond", "monotone")},
-        **outcome_columns,
+        **{name: given[name] for name in as_they_are},
+        **columns,
     )
-    train = None
-    if given["train"] is not None:
-        train = read_outcomes(given["train"], id=given["id_column"], **outcome_columns).outcomes
+    train = None if given["train"] is None else read_outcomes(given["train"], id=False, **columns).outcomes
     usual_names = None if usual is None else usual(study.outcomes)
     return study, options.as_weightings(study, given["names"], given["caps"], given["divide_by"], train, usual_names)
 
@@ -236,54 +249,54 @@ def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
 
     The function says whether standard output is taken, so that nothing else is printed there.
     """
-    paths = {name: given.pop(f"{name}_path") for name in ("json", "csv", "parquet")}
-    endings = {"json": (".json",), "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz"), "parquet": (".parquet", ".pq")}
+    from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS
+
+    endings = {"json": (".json",), "csv": CSV_ENDINGS, "parquet": PARQUET_ENDINGS}
+    asked = {name: given[f"{name}_path"] for name in endings if given[f"{name}_path"] is not None}
+    paths = {name: path for name, path in asked.items() if str(path) != "-"}
+    printed = [name for name in asked if name not in paths]
     for name, path in paths.items():
-        if path is not None and str(path) != "-":
-            check_target(path, endings[name])
-        elif path is not None and name == "parquet":
-            raise InputError("--parquet can't go to standard output; name a file")
-    taken = [name for name, path in paths.items() if str(path) == "-"]
-    if len(taken) > 1:
+        others = [other for one, other in paths.items() if one != name]
+        check_target(path, endings[name], [*_inputs(given), *others])
+    if "parquet" in printed:
+        raise InputError("--parquet can't go to standard output; name a file")
+    if len(printed) > 1:
         raise InputError("only one of --json and --csv can go to standard output")
 
     def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         from survscore._files import written_whole
         from survscore.io import write_frame
-        from survscore.reports.summary import as_table
 
-        if paths["json"] is not None:
-            records = {name: [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
-                       for name, found in ((name, as_table(frame)) for name, frame in tables.items())}  # fmt: skip
-            text = json.dumps({"settings": settings, **records}, indent=1, allow_nan=False) + "\n"
-            if str(paths["json"]) == "-":
-                click.echo(text, nl=False)
-            else:
-                with written_whole(paths["json"]) as temporary:
-                    temporary.write_text(text, encoding="utf-8")
-        if str(paths["csv"]) == "-":
-            click.echo(table.to_csv(index=False), nl=False)
-        elif paths["csv"] is not None:
-            write_frame(paths["csv"], table)
-        if paths["parquet"] is not None:
-            write_frame(paths["parquet"], table, settings=settings)
+        with ExitStack() as stack:  # all are ready before the first takes its place
+            for name, path in paths.items():
+                temporary = stack.enter_context(written_whole(path))
+                if name == "json":
+                    temporary.write_text(_as_json(tables, settings), encoding="utf-8")
+                else:
+                    write_frame(temporary, table, settings=settings)
         for path in paths.values():
-            if path is not None and str(path) != "-":
-                click.echo(f"Written: {path}", err=True)
-        return bool(taken)
+            click.echo(f"Written: {one_line(path)}", err=True)
+        if printed:
+            click.echo(_as_json(tables, settings) if printed == ["json"] else table.to_csv(index=False), nl=False)
+        return bool(printed)
 
     return write
 
 
-def check_target(path: Path, endings: tuple[str, ...]) -> None:
-    """Find out now whether a file can be written, not when it is ready."""
-    if not path.name.lower().endswith(endings):
-        raise InputError(f"{path}: must end in {' or '.join(endings)}")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    with tempfile.TemporaryFile(dir=there):
-        pass
+def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
+    from survscore.reports.summary import as_table
+
+    records = {}
+    for name, frame in tables.items():
+        columns = as_table(frame)
+        records[name] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return json.dumps({"settings": settings, **records}, indent=1, allow_nan=False) + "\n"
+
+
+def _inputs(given: dict[str, Any]) -> list[Path]:
+    """Return all files that a command reads."""
+    named = [path for _, path in options.as_predictions(given["predictions"])]
+    return [path for path in (given["outcomes"], *named, given["train"], given["censoring"]) if path is not None]
 
 
 def _score_tables(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -306,16 +319,32 @@ def _score_tables(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.Da
 
 
 def _settings(
-    command: str, study: Study, weightings: list[Weighting], losses: tuple[str, ...], level: float
+    command: str, study: Study, weightings: list[Weighting], given: dict[str, Any], level: float
 ) -> dict[str, Any]:
     return {
         "survscore": __version__,
         "command": command,
         "weightings": [str(one) for one in weightings],
-        "losses": list(losses),
+        "losses": list(given["losses"]),
         "level": level,
         "individuals": len(study.outcomes),
         "events": int(study.outcomes.event.sum()),
         "files": study.files,
         "curves": {name: {"between": curves.between, "beyond": curves.beyond} for name, curves in study.models.items()},
+        "options": _asked(given),
     }
+
+
+def _asked(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, as plain data."""
+    kept = {name: value for name, value in given.items() if not (value is None or value is False)}
+    results = ("json_path", "csv_path", "parquet_path", "outcomes", "predictions")
+    return {name: _plain(value) for name, value in kept.items() if name not in results and _plain(value) != []}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value

@@ -11,16 +11,78 @@ from pathlib import Path
 
 import click
 
+from survscore._validation import InputError, shown
+
+Show = Callable[[int, int, str], None]
+
+LONGEST_LINE = 1000
+# The library speaks to people who write Python; at the command line the same advice has other names.
+IN_OPTIONS = {
+    "late_starts='drop' leaves": "--drop-late-starts leaves",
+    "from_dates left out": "left out",
+    "monotone='keep' or 'enforce' takes": "--monotone keep or enforce takes",
+    "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": "write them as 2017-01-29",
+    "(Outcomes.from_dates derives it from the cut-off date)": "(--cutoff derives it from dates)",
+    "(Outcomes.from_dates derives it)": "(--cutoff derives it from dates)",
+    "Outcomes.from_dates": "--cutoff",
+    "IPCW(max_weight=1)": "--weighting ipcw --cap 1",
+    "IPCW()": "'ipcw'",
+    "max_weight must be": "--cap must be",
+    "a max_weight would": "a --cap would",
+    "allow extra ids to leave them out": "--allow-extra leaves them out",
+    "name the column of ids, or match rows by their order": "--id names the column, --by-order goes by rows",
+    "give the score `times` that cover the range": "--times must cover the range",
+    "lower and upper must satisfy": "--range must satisfy",
+    "give the cutoff, the date": "give --cutoff, the date",
+    "in the file's metadata, or given": "in the file's metadata, or by --grid",
+    "or say null=False": "or say --no-null",
+    "np.clip the predictions": "cut the predictions at 0 and 1",
+}
+
+
+def one_line(message: object) -> str:
+    """Return a message on one line, in the words of the command line, without control characters."""
+    text = " ".join(str(message).split())
+    for python, option in IN_OPTIONS.items():
+        text = text.replace(python, option)
+    return shown(text, most=LONGEST_LINE)
+
+
+def say(text: str) -> None:
+    """Print a line of which users have named parts."""
+    click.echo(shown(text, most=LONGEST_LINE))
+
 
 def check_folder(folder: Path) -> None:
     """Find out now whether results can be written there, not when they are ready."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file, not a folder")
+    check_parent(folder / "anything")
+
+
+def check_target(path: Path, endings: tuple[str, ...], inputs: list[Path]) -> None:
+    """Find out now whether a file can be written, and that it is not one that is read."""
+    if not path.name.lower().endswith(endings):
+        raise InputError(f"{path}: must end in {' or '.join(endings)}")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, not a file")
+    if path.resolve() in [given.resolve() for given in inputs]:
+        raise InputError(f"{path}: is read and can't be written too")
+    check_parent(path)
+
+
+def check_parent(path: Path) -> None:
+    """Raise unless a file could be made there, in the next folder above that exists; nothing is left behind."""
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: can't be written: {error.strerror}") from None
 
 
 @contextmanager
-def progress(total: int | None) -> Iterator[Callable[[int, int, str], None]]:
+def progress(total: int | None) -> Iterator[Show]:
     """Give a function (done, total, what is being done) that shows a bar on a terminal, and does nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda done, total, what: None
@@ -33,14 +95,14 @@ def progress(total: int | None) -> Iterator[Callable[[int, int, str], None]]:
         columns[1:1] = [BarColumn(), MofNCompleteColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total or None, description=what)
+        yield lambda done, total, what: bar.update(task, completed=done, total=total or None, description=shown(what))
 
 
 @contextmanager
 def noted() -> Iterator[None]:
-    """Print warnings as notes of one line each, on standard error."""
+    """Print the library's warnings as notes of one line each, on standard error."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         yield
-    for text in dict.fromkeys(" ".join(str(one.message).split()) for one in caught):
+    for text in dict.fromkeys(one_line(one.message) for one in caught if issubclass(one.category, UserWarning)):
         click.echo(f"survscore: note: {text}", err=True)

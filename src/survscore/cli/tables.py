@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
+
+from survscore._validation import shown as printable
+
+WIDTH_ELSEWHERE = 160
 
 
 def print_demo(summary: Any, n: int) -> None:
@@ -74,100 +80,128 @@ def _answer(row: Any) -> str:
     return f"[{style}]{answer}[/] {margin}"
 
 
-def print_scores(means: Any, by_time: Any, n: int, level: float) -> None:
-    """Print each model's mean score with its interval, and its score at some of the times."""
+def score_tables(means: Any, by_time: Any, n: int, level: float) -> list[Any]:
+    """Return each model's mean score with its interval, and its score at some of the times, ready to print."""
+    from rich.text import Text
+
     from survscore.reports.words import loss_name
 
-    console, times = _console(), _some(by_time["time"].unique())
     wholes = {(row["loss"], row["weighting"], row["model"]): row for row in means.to_dict("records")}
+    room = (console().width - 56) // 9 if wholes else 8  # for what stands before the times
+    times = _some(by_time["time"].unique(), max(0, min(4, room)) if wholes else max(1, room))
+    shown: list[Any] = []
     for loss, of_loss in by_time.groupby("loss", sort=False):
-        console.print(f"[bold]{_capital(loss_name(loss))}[/] of {n:,} individuals, lower is better")
+        heading = f" of {n:,} individual{'' if n == 1 else 's'}, lower is better"
+        shown.append(Text.assemble((_capital(loss_name(loss)), "bold"), heading))
         for weighting, part in of_loss.groupby("weighting", sort=False):
             table = _table(str(weighting))
-            table.add_column("model")
+            table.add_column("model", overflow="fold")
             if wholes:
                 table.add_column(f"mean ({100 * level:g} %)", justify="right", no_wrap=True)
                 table.add_column("over time", no_wrap=True)
             for time in times:
                 table.add_column(f"at {_plain(time)}", justify="right", no_wrap=True)
             for model, rows in part.groupby("model", sort=False):
-                cells = [_cell(str(model))]
+                cells = [_text(str(model))]
                 whole = wholes.get((loss, weighting, model))
                 if whole is not None:
-                    half = (whole["upper"] - whole["lower"]) / 2
-                    cells += [f"{whole['score']:.4f} ±{half:.4f}", f"{_plain(whole['from'])} to {_plain(whole['to'])}"]
+                    span = f"{_plain(whole['from'])} to {_plain(whole['to'])}"
+                    cells += [_text(_with_half("{:.4f}", whole["score"], whole["lower"], whole["upper"])), _text(span)]
                 scores = rows.set_index("time")["score"]
-                table.add_row(*cells, *(_score(scores[time]) for time in times))
-            console.print(table)
+                table.add_row(*cells, *(_text(_score(scores[time])) for time in times))
+            shown.append(table)
+    return shown
 
 
-def print_comparison(tables: Any, sentences: Any, settings: Any, n: int) -> None:
-    """Print scores, differences to the reference with p-values, and what weightings disagree about."""
+def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
+    """Return scores, differences to the reference with p-values, and what weightings disagree about, ready to print."""
+    from rich.text import Text
+
     from survscore.reports import words
 
-    console = _console()
-    level, reference, span = settings["level"], settings["reference"], settings["range"]
+    level, reference, span, n = (settings[key] for key in ("level", "reference", "range", "individuals"))
     over = f"mean over {_plain(span[0])} to {_plain(span[1])}" if span else "at one time"
-    contrasts = tables["verdicts"] if span else tables["contrasts"]
+    contrasts = tables["verdicts"]
     found = {(row["loss"], row["weighting"], row["model"]): row for row in contrasts.to_dict("records")}
     scores = tables["means"] if span else tables["scores"]
+    shown: list[Any] = []
     for loss, of_loss in scores.groupby("loss", sort=False):
-        name = _capital(words.loss_name(loss))
-        console.print(f"[bold]{name}[/] of {n:,} individuals, {over}, {100 * level:g} % intervals, lower is better")
+        heading = f" of {n:,} individual{'' if n == 1 else 's'}, {over}, {100 * level:g} % intervals, lower is better"
+        shown.append(Text.assemble((_capital(words.loss_name(loss)), "bold"), heading))
         for weighting, part in of_loss.groupby("weighting", sort=False):
             table = _table(str(weighting))
-            for heading in ("model", "score", f"difference to {reference}", "p", "verdict"):
-                table.add_column(_cell(heading), justify="left" if heading in ("model", "verdict") else "right")
+            table.add_column("model", overflow="fold")
+            table.add_column("score", justify="right", no_wrap=True)
+            table.add_column(_text(f"difference to {reference}"), justify="right")
+            table.add_column("p", justify="right", no_wrap=True)
+            table.add_column("verdict", no_wrap=True)
             for row in part.to_dict("records"):
-                cells = [_cell(row["model"]), _score(row["score"])]
                 contrast = found.get((loss, weighting, row["model"]))
-                table.add_row(*cells, *(["", "", "reference"] if contrast is None else _contrast(contrast)))
-            console.print(table)
+                rest = ["", "", "reference"] if contrast is None else _contrast(contrast)
+                table.add_row(_text(row["model"]), _text(_score(row["score"])), *rest)
+            shown.append(table)
         for sentence in sentences[loss]:
-            console.print(f"[bold yellow]Careful.[/] {_cell(sentence)}\n")
+            shown.append(Text.assemble(("Careful. ", "bold yellow"), printable(sentence, most=1000), "\n"))
+    return shown
 
 
-def _contrast(row: Any) -> list[str]:
+def console() -> Any:
+    """Return where results are printed: a terminal, or something else that need not be narrow."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_ELSEWHERE)
+
+
+def _contrast(row: Any) -> list[Any]:
+    from rich.text import Text
+
     from survscore.reports import words
 
     verdict = words.outcome(row)
-    style = {"better": "green", "worse": "red"}.get(verdict, "dim")
-    p = "<0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
-    return [f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}", p, f"[{style}]{verdict}[/]"]
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console()
+    p = row["p_value"]
+    return [
+        _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"]),
+        "-" if _missing(p) else "<0.001" if p < 0.001 else f"{p:.3f}",
+        Text(verdict, {"better": "green", "worse": "red"}.get(verdict, "dim")),
+    ]
 
 
 def _table(title: str) -> Any:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    return Table(title=_cell(title), title_justify="left", box=SIMPLE, pad_edge=False)
+    return Table(title=_text(title), title_justify="left", box=SIMPLE, pad_edge=False)
 
 
-def _cell(text: str) -> str:
-    from rich.markup import escape
+def _text(text: str) -> Any:
+    """Return text as it is: no markup, no control characters."""
+    from rich.text import Text
 
-    return escape(text)
+    return Text(printable(text, most=200))
 
 
-def _some(times: Any, most: int = 4) -> list[float]:
+def _some(times: Any, most: int) -> list[float]:
     """Return some of the times, from early to the last."""
     if len(times) <= most:
         return [float(time) for time in times]
     return [float(times[round(k * (len(times) - 1) / most)]) for k in range(1, most + 1)]
 
 
+def _with_half(form: str, value: float, lower: float, upper: float) -> str:
+    """Return a value with half the length of its interval, if it has one."""
+    return form.format(value) + ("" if _missing(lower) else f" ±{(upper - lower) / 2:.4f}")
+
+
+def _missing(value: float | None) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - NaN
+
+
 def _score(value: float) -> str:
-    return "-" if value != value else f"{value:.4f}"  # noqa: PLR0124 - NaN
+    return "-" if _missing(value) else f"{value:.4f}"
 
 
 def _plain(value: float) -> str:
-    return f"{value:.4g}"
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.6g}"
 
 
 def _capital(text: str) -> str:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice
-from survscore.io.tables import TableFile, about, identifiers, numbers, open_table, vector
+from survscore.io.tables import TableFile, about, identifiers, listed, numbers, open_table, vector
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ID = "id"
-DATES = ("start", "event_date", "last_seen")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ def read_outcomes(
     last_seen: str | None = None,
     unit: str = "D",
     late_starts: str = "raise",
-    id: str | None = None,
+    id: str | Literal[False] | None = None,
     groups: str | None = None,
 ) -> ObservedFile:
     r"""Read outcomes from a CSV or Parquet file.
@@ -79,8 +78,8 @@ def read_outcomes(
         The unit of the times derived from dates.
     late_starts : {"raise", "drop"}
         What to do with individuals who start after the cut-off.
-    id : str, optional
-        The column of ids; by default ``id``, if there is one.
+    id : str or False, optional
+        The column of ids; by default ``id``, if there is one. False reads none.
     groups : str, optional
         The column of labels of individuals that belong together.
 
@@ -97,7 +96,7 @@ def read_outcomes(
     >>> read_outcomes(path, cutoff="2017-01-29").outcomes
     Outcomes(2 individuals, 1 event (50.0 %), time 10 to 20, censoring_time known (20 to 30), no drop-outs)
     """
-    file = open_table(path, text=[id or ID])
+    file = open_table(path, text=[name for name in (id or ID, groups) if name])  # labels may look like numbers
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
     if cutoff is None:
@@ -110,7 +109,7 @@ def read_outcomes(
             if name is not None:
                 raise InputError(f"{argument} is for times; with a cutoff, times come from dates")
         outcomes, kept = _from_dates(columns, cutoff, start, event_date, last_seen, unit, late_starts)
-    name = columns.optional("id", id)
+    name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
     if kept is None or kept.all():
         return ObservedFile(file.path, outcomes, ids, labels)
@@ -143,12 +142,6 @@ class _Columns:
         return usual if name is None else name
 
 
-def listed(names: list[str], most: int = 12) -> str:
-    """Return names in quotes, the first of them where there are many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def _from_times(columns: _Columns, time: str | None, event: str | None, censoring_time: str | None) -> Outcomes:
     file = columns.file
     if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
@@ -160,7 +153,7 @@ def _from_times(columns: _Columns, time: str | None, event: str | None, censorin
     times = numbers(file.path, names["time"], file.column(names["time"]))
     events = vector(file.column(names["event"]))
     ends = None if end is None else numbers(file.path, end, file.column(end))
-    with about(file.path):
+    with about(file.path, {**names, "censoring_time": end}):
         return Outcomes(times, events, ends)
 
 
@@ -177,15 +170,14 @@ def _from_dates(
 
     check_choice("late_starts", late_starts, ("raise", "drop"))
     file = columns.file
-    dates: dict[str, Any] = {}
-    for argument, name in (("start", start), ("event_date", event_date)):
-        found = columns.named(argument, name)
-        dates[argument] = vector(file.read([found]).column(0))
-    seen = columns.optional("last_seen", last_seen)
-    if seen is not None:
-        dates["last_seen"] = vector(file.read([seen]).column(0))
+    names = {
+        "start": columns.named("start", start),
+        "event_date": columns.named("event_date", event_date),
+        "last_seen": columns.optional("last_seen", last_seen),
+    }
+    dates = {argument: vector(file.read([name]).column(0)) for argument, name in names.items() if name is not None}
     ends = vector(file.read([cutoff]).column(0)) if cutoff in file.names else cutoff
-    with about(file.path):
+    with about(file.path, names):
         time, event, end, kept = _dates.follow_up(
             dates["start"], dates["event_date"], ends, unit, dates.get("last_seen"), late_starts == "drop"
         )

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from survscore._validation import InputError
+from survscore._validation import InputError, shown
 from survscore.curves import SurvivalCurves
 from survscore.io.writing import write_frame, write_outcomes, write_predictions
 from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 N_TIMES = 50
 
 
-def write_study(folder: Path, study: str, n: int, seed: int, ending: str, cutoff: str | None = None) -> list[Path]:
+def write_study(
+    folder: Path | str, study: str, n: int, seed: int, ending: str, cutoff: str | None = None
+) -> list[Path]:
     """Write outcomes, two predictions and covariates of simulated individuals.
 
     Parameters
     ----------
-    folder : Path
-        Which exists.
+    folder : path
+        Is made if it is not there.
     study : {"simple", "complicated", "independent", "constant"}
         `SineConstantAcceleratingStudy` with that censoring, or `ConstantHazardStudy`.
     n, seed : int
@@ -43,17 +51,18 @@ def write_study(folder: Path, study: str, n: int, seed: int, ending: str, cutoff
     >>> [path.name for path in paths]
     ['outcomes.csv', 'truth.csv', 'leaking.csv', 'covariates.csv']
     """
+    end = None if cutoff is None else _as_date(cutoff)
     drawn = ConstantHazardStudy() if study == "constant" else SineConstantAcceleratingStudy(censoring=study)
     sample = drawn.sample(n, seed)
     ids = np.arange(1, n + 1)
     grid = np.linspace(100.0 / N_TIMES, 100.0, N_TIMES)
     truth = SurvivalCurves(sample.survival(grid).probabilities.astype(np.float64), grid)
     known = sample.censoring(grid).probabilities
-    paths = [folder / f"{name}.{ending}" for name in ("outcomes", "truth", "leaking", "covariates")]
-    if cutoff is None:
+    paths = study_files(folder, ending)
+    if end is None:
         write_outcomes(paths[0], sample.outcomes, ids=ids)
     else:
-        _write_dates(paths[0], sample, ids, cutoff)
+        _write_dates(paths[0], sample, ids, end)
     write_predictions(paths[1], {"truth": truth}, ids=ids)
     write_predictions(paths[2], {"leaking": SurvivalCurves(truth.probabilities * known, grid)}, ids=ids)
     covariates = sample.covariates.copy()
@@ -62,13 +71,27 @@ def write_study(folder: Path, study: str, n: int, seed: int, ending: str, cutoff
     return paths
 
 
-def _write_dates(path: Path, sample: Sample, ids: np.ndarray, cutoff: str) -> None:
+def study_files(folder: Path | str, ending: str) -> list[Path]:
+    """Return which files `write_study` writes."""
+    return [Path(folder) / f"{name}.{ending}" for name in ("outcomes", "truth", "leaking", "covariates")]
+
+
+def _as_date(cutoff: str) -> pd.Timestamp:
     import pandas as pd
 
     try:
+        if not re.match(r"\d{4}-\d\d-\d\d", cutoff):
+            raise ValueError
         end = pd.Timestamp(cutoff)
-    except ValueError:
-        raise InputError(f"cutoff must be a date like 2017-01-29, not {cutoff!r}") from None
+        end - pd.Timedelta(days=101)  # the earliest start must be a date, too
+    except (ValueError, OverflowError):
+        raise InputError(f"cutoff must be a date like 2017-01-29, not {shown(cutoff)!r}") from None
+    return end
+
+
+def _write_dates(path: Path, sample: Sample, ids: NDArray[np.int64], end: pd.Timestamp) -> None:
+    import pandas as pd
+
     y = sample.outcomes
     if y.censoring_time is None:
         raise TypeError("a sample's outcomes carry censoring times")

@@ -8,22 +8,30 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, plural
 from survscore.curves import SurvivalCurves
-from survscore.io.outcomes import ID, listed
-from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, TableFile, about, arrow, identifiers, numbers, open_table
+from survscore.io.outcomes import ID
+from survscore.io.tables import (
+    CSV_ENDINGS,
+    PARQUET_ENDINGS,
+    TableFile,
+    about,
+    arrow,
+    identifiers,
+    listed,
+    numbers,
+    open_table,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 METADATA = b"survscore"
-NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
-USUAL_COLUMNS = ("{time}", "{model}:{time}")
 NAMELESS = ("", "survival")  # what a file calls a model that has the name of the file
 BLOCK = 4096
 
@@ -40,11 +48,17 @@ class PredictedFile:
         In the order of the file.
     ids : pyarrow.Array or None
         Whom the rows are about, where the file says so.
+    ignored : list of str
+        Columns that are neither predictions nor ids.
+    took_grid : bool
+        Whether a grid that was given was needed.
     """
 
     path: Path
     models: dict[str, SurvivalCurves]
     ids: pa.Array | None
+    ignored: list[str]
+    took_grid: bool
 
 
 def read_predictions(
@@ -56,7 +70,7 @@ def read_predictions(
     between: str | None = None,
     beyond: str | None = None,
     monotone: str = "check",
-    id: str | None = None,
+    id: str | Literal[False] | None = None,
 ) -> PredictedFile:
     r"""Read the predictions of one or several models from a CSV or Parquet file.
 
@@ -79,8 +93,8 @@ def read_predictions(
         As for `SurvivalCurves`; by default what the file says, or ``"linear"`` and ``"nan"``.
     monotone : str
         As for `SurvivalCurves`.
-    id : str, optional
-        The column of ids; by default ``id``, if there is one.
+    id : str or False, optional
+        The column of ids; by default ``id``, if there is one. False reads none.
 
     Returns
     -------
@@ -95,22 +109,35 @@ def read_predictions(
     >>> read_predictions(path).models
     {'cox': SurvivalCurves(2 individuals, 2 times from 30 to 60, between='linear', beyond='nan', float64)}
     """
+    found = predictions_in(path, name, grid, columns, between, beyond, monotone, id)
+    if grid is not None and not found.took_grid:
+        raise InputError(f"{path}: a grid is for list columns; here the columns' names are the times")
+    return found
+
+
+def predictions_in(
+    path: Path | str,
+    name: str | None,
+    grid: ArrayLike | None,
+    columns: str | None,
+    between: str | None,
+    beyond: str | None,
+    monotone: str,
+    id: str | Literal[False] | None,
+) -> PredictedFile:
+    """Do what `read_predictions` does, but leave it to the caller whether a grid was given in vain."""
     file = open_table(path, text=[id or ID])
-    if id is not None and id not in file.names:
+    if id and id not in file.names:
         raise InputError(f"{file.path}: there is no column {id!r} (id); the columns are {listed(file.names)}")
     id_column = id or (ID if ID in file.names else None)
-    wide = _wide(file, columns, id_column)
-    lists = [] if columns is not None else [n for n in file.names if _is_list(file.schema.field(n).type)]
+    wide, lists = _wide(file, columns, id_column), _lists(file) if columns is None else []
     if wide and lists:
         raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
     if not wide and not lists:
         wanted = f"named like {columns!r}" if columns else "named by time (30, 60 or net:30, net:60), nor a list column"
         raise InputError(f"{file.path}: no column is {wanted}; the columns are {listed(file.names)}")
-    if wide and grid is not None:
-        raise InputError(f"{file.path}: a grid is for list columns; here the columns' names are the times")
-    found = {_stem(file.path) if key in NAMELESS else key: key for key in (wide or lists)}
     models = {}
-    for model, key in _chosen(file.path, found, name).items():
+    for model, key in _chosen(file.path, list(wide or lists), name).items():
         says = _metadata(file, None if wide else key)
         if wide:
             times = np.array(sorted(wide[key]))
@@ -125,14 +152,20 @@ def read_predictions(
                 beyond=beyond or says.get("beyond", "nan"),
                 monotone=monotone,
             )
-    ids = None if id_column is None else identifiers(file, id_column)
-    return PredictedFile(file.path, models, ids)
+    used = {id_column, *lists, *(column for by_time in wide.values() for column in by_time.values())}
+    return PredictedFile(
+        file.path,
+        models,
+        None if id is False or id_column is None else identifiers(file, id_column),
+        [column for column in file.names if column not in used],
+        bool(lists) and grid is not None,
+    )
 
 
 def holds_predictions(path: Path | str, columns: str | None = None, id: str | None = None) -> bool:
     """Whether a file has columns of predictions, right or wrong."""
     file = open_table(path, text=[id or ID])
-    return bool(_wide(file, columns, id or ID)) or any(_is_list(field.type) for field in file.schema)
+    return bool(_wide(file, columns, id or ID) or _lists(file))
 
 
 def _stem(path: Path) -> str:
@@ -142,37 +175,66 @@ def _stem(path: Path) -> str:
     return path.name
 
 
-def _chosen(path: Path, found: Mapping[str, str], name: str | None) -> dict[str, str]:
-    """Return which models to take, under which name."""
+def _chosen(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
+    """Return which models of a file to take, and what to call them."""
+    found: dict[str, str] = {}
+    for key in keys:
+        model = _stem(path) if key in NAMELESS else key
+        if model in found:
+            raise InputError(
+                f"{path}: two models would be called {model!r}, one of them like the file; rename the file"
+            )
+        found[model] = key
     if name is None:
-        return dict(found)
+        return found
     if len(found) == 1:
-        return {name: next(iter(found.values()))}
+        return {name: keys[0]}
     if name not in found:
-        raise InputError(f"{path}: has {len(found)} models, {', '.join(map(repr, found))}, but none called {name!r}")
+        raise InputError(f"{path}: has {len(found)} models, {listed(list(found))}, but none called {name!r}")
     return {name: found[name]}
 
 
 def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
     """Return the columns of each model by time; a model without name is ''."""
-    patterns = [re.compile(_pattern(one)) for one in ([columns] if columns else USUAL_COLUMNS)]
+    named = re.compile(_pattern(columns), re.DOTALL).fullmatch if columns else _usual_name
     found: dict[str, dict[float, str]] = defaultdict(dict)
     for column in file.names:
-        match = next((m for m in (pattern.fullmatch(column) for pattern in patterns) if m), None)
-        if match is None or column == id_column:
+        match = named(column)
+        time = None if match is None or column == id_column else _as_time(match["time"])
+        if match is None or time is None:
             continue
-        model, time = match.groupdict().get("model", ""), float(match["time"])
+        if not 0 <= time < np.inf:
+            raise InputError(
+                f"{file.path}: column {column!r} is named like a time, but times are finite, zero or later"
+            )
+        model = match.groupdict().get("model") or ""
         if time in found[model]:
             raise InputError(f"{file.path}: columns {found[model][time]!r} and {column!r} are the same time")
         found[model][time] = column
     return dict(found)
 
 
+def _usual_name(column: str) -> re.Match[str] | None:
+    return re.fullmatch(r"(?:(?P<model>.*):)?(?P<time>[^:]+)", column, re.DOTALL)
+
+
 def _pattern(columns: str) -> str:
     if columns.count("{time}") != 1 or columns.count("{model}") > 1:
         raise InputError(f"columns must hold {{time}} once, and {{model}} at most once, not {columns!r}")
     escaped = re.escape(columns)
-    return escaped.replace(r"\{time\}", f"(?P<time>{NUMBER})").replace(r"\{model\}", "(?P<model>.+?)")
+    return escaped.replace(r"\{time\}", "(?P<time>.+)").replace(r"\{model\}", "(?P<model>.+?)")
+
+
+def _as_time(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _lists(file: TableFile) -> list[str]:
+    return [name for name in file.names if _is_list(file.schema.field(name).type)]
 
 
 def _is_list(kind: Any) -> bool:
@@ -190,7 +252,7 @@ def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
                 found = json.loads(written)
                 if not isinstance(found, dict):
                     raise ValueError
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise InputError(
                     f"{file.path}: the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
                 ) from None
@@ -224,9 +286,11 @@ def _list_matrix(
     if grid is None and "grid" not in says:
         raise InputError(f"{file.path}: column {name!r} needs a grid: in the file's metadata, or given")
     with about(file.path):
-        times = as_times(says["grid"] if grid is None else grid, "grid")
+        times = as_times(says.get("grid", grid), "grid")
+        if grid is not None and not np.array_equal(times, as_times(grid, "grid")):
+            raise InputError(f"column {name!r} has a grid in the file's metadata, and the one given differs from it")
     if times.size != lengths[0]:
-        where = "in its metadata" if grid is None else "given"
+        where = "in its metadata" if "grid" in says else "given"
         raise InputError(
             f"{file.path}: column {name!r} has lists of {plural(int(lengths[0]), 'value')}, "
             f"but the grid {where} has {plural(times.size, 'time')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
 from survscore.io.outcomes import ObservedFile, read_outcomes
-from survscore.io.predictions import PredictedFile, read_predictions
+from survscore.io.predictions import PredictedFile, predictions_in
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ class Study:
 
 def read_study(
     outcomes: Path | str,
-    predictions: Sequence[Path | str | tuple[str | None, Path | str]] = (),
+    predictions: Path | str | Sequence[Path | str | tuple[str | None, Path | str]] = (),
     *,
     censoring: Path | str | None = None,
+    censoring_between: str | None = None,
     id: str | None = None,
     by_order: bool = False,
     allow_extra: bool = False,
@@ -72,14 +73,16 @@ def read_study(
     ----------
     outcomes : path
         See `read_outcomes`.
-    predictions : sequence of paths, or of pairs (name, path)
+    predictions : path, or sequence of paths or of pairs (name, path)
         See `read_predictions`; none, if the outcomes' file holds the predictions too.
     censoring : path, optional
         Predictions of a censoring model, P(C* > t), in the same form.
+    censoring_between : str, optional
+        How to read these between grid points; by default what the file says, or ``"linear"``.
     id : str, optional
         The column of ids in all files; by default ``id``.
     by_order : bool
-        Match rows by order though there are ids.
+        Match rows by order, whatever ids there are.
     allow_extra : bool
         Whether predictions for individuals of whom there is no outcome are left out, instead of refused.
     grid, columns, between, beyond, monotone
@@ -104,24 +107,20 @@ def read_study(
     array([[0.5, 0.2],
            [0.9, 0.8]])
     """
-    named = [one if isinstance(one, tuple) else (None, one) for one in predictions] or [(None, outcomes)]
+    given = [predictions] if isinstance(predictions, (str, Path)) else predictions
+    named = [one if isinstance(one, tuple) else (None, one) for one in given] or [(None, outcomes)]
     total = 1 + len(named) + (censoring is not None)
+    identified: str | Literal[False] | None = False if by_order else id
     progress(0, total, f"reading {Path(outcomes).name}")
-    observed = read_outcomes(outcomes, id=id, **outcome_columns)
-    settings: dict[str, Any] = {
-        "grid": grid,
-        "columns": columns,
-        "between": between,
-        "beyond": beyond,
-        "monotone": monotone,
-        "id": id,
-    }
+    observed = read_outcomes(outcomes, id=identified, **outcome_columns)
     models: dict[str, SurvivalCurves] = {}
     sources: dict[str, str] = {}
+    took_grid = grid is None
     for done, (name, path) in enumerate(named, start=1):
         progress(done, total, f"reading {Path(path).name}")
-        predicted = read_predictions(path, name=name, **settings)
-        rows = matching_rows(observed, predicted, by_order=by_order, allow_extra=allow_extra)
+        predicted = predictions_in(path, name, grid, columns, between, beyond, monotone, identified)
+        rows = matching_rows(observed, predicted, allow_extra=allow_extra)
+        took_grid |= predicted.took_grid
         for model, curves in predicted.models.items():
             if model in models:
                 raise InputError(
@@ -132,12 +131,15 @@ def read_study(
     curves_of_censoring = None
     if censoring is not None:
         progress(total - 1, total, f"reading {Path(censoring).name}")
-        predicted = read_predictions(censoring, **settings)
+        predicted = predictions_in(censoring, None, grid, columns, censoring_between, None, monotone, identified)
         if len(predicted.models) != 1:
             raise InputError(f"{censoring}: must hold one censoring model, not {len(predicted.models)}")
-        rows = matching_rows(observed, predicted, by_order=by_order, allow_extra=allow_extra)
+        rows = matching_rows(observed, predicted, allow_extra=allow_extra)
+        took_grid |= predicted.took_grid
         (curves,) = predicted.models.values()
         curves_of_censoring = curves if rows is None else curves[rows]
+    if not took_grid:
+        raise InputError("a grid is for list columns, and no file has one")
     progress(total, total, "read")
     files = {"outcomes": str(outcomes), "predictions": sources}
     if censoring is not None:
@@ -146,11 +148,11 @@ def read_study(
 
 
 def matching_rows(
-    observed: ObservedFile, predicted: PredictedFile, *, by_order: bool = False, allow_extra: bool = False
+    observed: ObservedFile, predicted: PredictedFile, *, allow_extra: bool = False
 ) -> NDArray[np.intp] | None:
     """Return the row of the predictions that belongs to each outcome; None, where they are in the same order."""
     ids, theirs = observed.ids, predicted.ids
-    if by_order or (ids is None and theirs is None):
+    if ids is None and theirs is None:
         rows_there = len(next(iter(predicted.models.values())))
         n = len(observed.outcomes) if observed.left_out is None else observed.left_out.size
         if rows_there != n:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural
+from survscore._validation import InputError, plural, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ class TableFile:
     path: Path
     schema: pa.Schema
     n_rows: int
-    _source: Any  # a ParquetFile, or the table that a CSV file is
+    _columns: Callable[[list[str]], pa.Table]
 
     @property
     def names(self) -> list[str]:
@@ -47,13 +48,11 @@ class TableFile:
 
     def read(self, names: Sequence[str]) -> pa.Table:
         """Return some of the columns; of a Parquet file, only these are read."""
-        if hasattr(self._source, "schema_arrow"):
-            with readable(self.path):
-                table = self._source.read(columns=list(names))
-            if any(len(column) != self.n_rows for column in table.columns):
-                raise InputError(f"{self.path}: is damaged: it promises {self.n_rows} rows, and holds others")
-            return table
-        return self._source.select(list(names))
+        with readable(self.path):
+            table = self._columns(list(names))
+        if any(len(column) != self.n_rows for column in table.columns):
+            raise InputError(f"{self.path}: is damaged: it promises {plural(self.n_rows, 'row')}, and holds others")
+        return table
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column without missing values."""
@@ -80,18 +79,18 @@ def open_table(path: Path | str, *, text: Collection[str] = ()) -> TableFile:
         raise InputError(f"{path}: is a folder, not a file")
     with readable(path):
         if name.endswith(PARQUET_ENDINGS):
-            source = _parquet(path)
-            schema, n_rows = source.schema_arrow, source.metadata.num_rows
+            opened = _parquet(path)
+            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, opened.read)
         else:
-            source = _csv(path, text)
-            schema, n_rows = source.schema, source.num_rows
-        names = list(schema.names)
-    twice = sorted({column for column in names if names.count(column) > 1})
+            table = _csv(path, text)
+            file = TableFile(path, table.schema, table.num_rows, table.select)
+        counts = Counter(file.names)
+    twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        raise InputError(f"{path}: {plural(len(twice), 'column name')} occur twice, the first {twice[0]!r}")
-    if n_rows == 0:
+        raise InputError(f"{path}: columns must have different names; repeated: {listed(twice)}")
+    if file.n_rows == 0:
         raise InputError(f"{path}: has no rows")
-    return TableFile(path, schema, n_rows, source)
+    return file
 
 
 @contextmanager
@@ -103,17 +102,26 @@ def readable(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: can't be read: {why[:300]}") from None
+        why = shown(" ".join(str(error).split()) or type(error).__name__, most=300)
+        raise InputError(f"{path}: can't be read: {why}") from None
 
 
 @contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Name the file in the message of a check that knows nothing of files."""
+def about(path: Path, columns: Mapping[str, str | None] = {}) -> Iterator[None]:
+    """Name the file, and columns with names of their own, in the message of a check that knows nothing of them."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        renamed = [
+            f"{argument} is column {name!r}" for argument, name in columns.items() if name not in (None, argument)
+        ]
+        raise InputError(f"{path}: {error}" + (f" ({', '.join(renamed)})" if renamed else "")) from None
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Return names in quotes, the first of them where there are many."""
+    quoted = ", ".join(repr(name) for name in names[:most])
+    return quoted + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def complete(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -155,9 +163,10 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
     with readable(file.path):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        column = column.cast(pa.int64() if pa.types.is_integer(column.type) else pa.string())
-        ids = column.combine_chunks()
-        ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+        if pa.types.is_floating(column.type) and not pc.all(pc.equal(pc.round(column), column)).as_py():
+            raise InputError(f"{file.path}: ids must be whole numbers or text, but column {name!r} holds fractions")
+        numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        ids = pa.concat_arrays(column.cast(_id_type(column) if numeric else pa.string()).chunks)
         counted = pc.value_counts(ids)
     if len(counted) < len(ids):
         more = pc.greater(counted.field("counts"), 1)
@@ -167,6 +176,16 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
             f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
         )
     return ids
+
+
+def _id_type(column: pa.ChunkedArray) -> Any:
+    """Return int64 for whole numbers that fit, otherwise text."""
+    pa = arrow()
+    try:
+        column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return pa.string()
+    return pa.int64()
 
 
 def _parquet(path: Path) -> Any:
@@ -202,7 +221,7 @@ def _kind(kind: Any) -> str:
     if types.is_binary(kind):
         return "bytes that are no UTF-8 text"
     if types.is_null(kind):
-        return "nothing: all values are missing"
+        return "only missing values"
     return str(kind)
 
 
@@ -215,5 +234,5 @@ def _offender(column: pa.ChunkedArray) -> str:
         try:
             float(value if value is not None else 0)
         except ValueError:
-            return f" (the first in row {row}: {value[:40]!r})"
+            return f" (the first in row {row}: {shown(value)!r})"
     return ""

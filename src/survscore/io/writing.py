@@ -83,6 +83,8 @@ def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *,
 
     if not models:
         raise InputError("models is empty")
+    if "id" in models:
+        raise InputError("models must not be called 'id', the name of the column of ids")
     sizes = {name: len(curves) for name, curves in models.items()}
     first = next(iter(sizes))
     for name, size in sizes.items():
@@ -93,7 +95,9 @@ def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *,
     parts = []
     for name, curves in models.items():
         before = f"{name}:" if len(models) > 1 else ""
-        parts.append(pd.DataFrame(curves.probabilities, columns=[before + _as_text(time) for time in curves.times]))
+        # float32 in the digits of float64, so that a reader, who knows no float32, finds the same values
+        values = curves.probabilities.astype(np.float64)
+        parts.append(pd.DataFrame(values, columns=[before + _as_text(time) for time in curves.times]))
     write_frame(path, _with_ids(pd.concat(parts, axis=1), ids))
 
 
@@ -122,7 +126,8 @@ def write_frame(path: Path | str, frame: pd.DataFrame, *, settings: Mapping[str,
     """
     if not _is_parquet(path):
         with written_whole(Path(path)) as temporary:
-            frame.to_csv(temporary, index=False, sep="\t" if ".tsv" in Path(path).name.lower() else ",")
+            tabs = Path(path).name.lower().endswith((".tsv", ".tsv.gz"))
+            frame.to_csv(temporary, index=False, sep="\t" if tabs else ",")
         return
     table = arrow().Table.from_pandas(frame, preserve_index=False)
     _write_parquet(Path(path), table.replace_schema_metadata({METADATA: json.dumps(dict(settings or {}))}))
@@ -132,7 +137,9 @@ def _write_lists(path: Path, models: Mapping[str, SurvivalCurves], ids: ArrayLik
     pa = arrow()
     arrays, fields = [], []
     if ids is not None:
-        arrays.append(pa.array(np.asarray(ids)))
+        labels = np.asarray(ids)
+        check_length("ids", labels.size, "the data", len(next(iter(models.values()))))
+        arrays.append(pa.array(labels))
         fields.append(pa.field("id", arrays[0].type))
     for name, curves in models.items():
         flat = pa.array(curves.probabilities.reshape(-1))

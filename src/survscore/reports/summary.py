@@ -242,19 +242,21 @@ def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strict
 def mean_tables(
     means: Sequence[IntegratedComparison], comparisons: Sequence[Comparison], level: float
 ) -> dict[str, Table]:
-    """Return the mean scores with skill, and the verdicts, for all losses."""
+    """Return the mean scores with skill, and the verdicts, for all losses; without means, verdicts at the one time."""
     scores: list[pd.DataFrame] = []
     verdicts: list[pd.DataFrame] = []
-    for whole, comparison in zip(means, comparisons, strict=True) if means else ():
-        table = whole.scores.assign(skill=math.nan)
-        if whole.skill is not None:
-            found = {(row.weighting, row.model): row.skill for row in whole.skill.itertuples()}
-            table["skill"] = [found.get((row.weighting, row.model), math.nan) for row in table.itertuples()]
-        table.insert(0, "loss", comparison.loss)
-        scores.append(table)
-        if whole.contrasts is not None:
-            rows = whole.contrasts.to_dict("records")
-            table = whole.contrasts.assign(
+    for k, comparison in enumerate(comparisons):
+        contrasts = means[k].contrasts if means else comparison.contrasts.drop(columns="loss")
+        if means:
+            table = means[k].scores.assign(skill=math.nan)
+            if means[k].skill is not None:
+                found = {(row.weighting, row.model): row.skill for row in means[k].skill.itertuples()}
+                table["skill"] = [found.get((row.weighting, row.model), math.nan) for row in table.itertuples()]
+            table.insert(0, "loss", comparison.loss)
+            scores.append(table)
+        if contrasts is not None:
+            rows: list[Any] = contrasts.to_dict("records")
+            table = contrasts.assign(
                 outcome=[words.outcome(row) for row in rows],
                 sentence=[words.verdict(row, comparison.loss, level) for row in rows],
             )
@@ -272,9 +274,11 @@ def disagreements(means: Sequence[IntegratedComparison], comparisons: Sequence[C
     tables: Table = {}
     for k, comparison in enumerate(comparisons):
         sentences[comparison.loss] = []
-        if means and means[k].contrasts is not None and len(comparison.weightings) > 1:
-            for model, rows in means[k].contrasts.groupby("model", sort=False):
-                found = {row["weighting"]: words.outcome(row) for row in rows.to_dict("records")}
+        contrasts = means[k].contrasts if means else comparison.contrasts
+        if contrasts is not None and len(comparison.weightings) > 1:
+            for model, rows in contrasts.groupby("model", sort=False):
+                of_model: list[Any] = rows.to_dict("records")
+                found = {row["weighting"]: words.outcome(row) for row in of_model}
                 sentence = words.disagreement(str(model), comparison.reference, found)
                 sentences[comparison.loss] += [sentence] if sentence else []
         table = as_table(comparison.disagreements())

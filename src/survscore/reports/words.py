@@ -14,12 +14,12 @@ def loss_name(loss: str) -> str:
     return LOSS_NAMES.get(loss, f"{loss} loss")
 
 
-def number(value: float, digits: int = 4) -> str:
+def number(value: float | None, digits: int = 4) -> str:
     """Return a number for a sentence, with a true minus sign."""
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
-def p_value(value: float) -> str:
+def p_value(value: float | None) -> str:
     """Return a p-value as it is printed in papers."""
     if value is None or math.isnan(value):
         return "p unknown"
@@ -28,17 +28,18 @@ def p_value(value: float) -> str:
 
 def outcome(row: Mapping[str, Any]) -> str:
     """Return 'better', 'worse' or 'undecided': whether the interval of the difference to the reference leaves 0 out."""
-    if row["upper"] < 0:
+    if row["upper"] is not None and row["upper"] < 0:
         return "better"
-    return "worse" if row["lower"] > 0 else "undecided"
+    return "worse" if row["lower"] is not None and row["lower"] > 0 else "undecided"
 
 
 def verdict(row: Mapping[str, Any], loss: str, level: float) -> str:
-    """Return one sentence about a difference of mean scores, as `IntegratedComparison.contrasts` has them."""
+    """Return one sentence about a difference of mean scores, or of scores at a time if the row has one."""
+    score = f"mean {loss_name(loss)}" if row.get("time") is None else f"{loss_name(loss)} at {row['time']:g}"
     sure = f"{100 * level:g} % interval {number(row['lower'])} to {number(row['upper'])}, {p_value(row['p_value'])}"
     return (
         f"{_relation(row['model'], outcome(row), row['reference'])}: "
-        f"its mean {loss_name(loss)} differs by {number(row['difference'])} ({sure})."
+        f"its {score} differs by {number(row['difference'])} ({sure})."
     )
 
 
