@@ -53,7 +53,7 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     line = next(line for line in commands("docs/files.rst") if "compare" in line)
     cli.main([*shlex.split(line)[1:], "-l", "brier"])
     shown = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1].split("With your own files")[0]
-    assert capsys.readouterr().out.split() == shown[: shown.index("scored outcomes).") + 17].split()
+    assert capsys.readouterr().out.split() == shown[: shown.index("worse under administrative.") + 27].split()
 
 
 def test_the_tests_that_the_theory_names_exist():

@@ -1,5 +1,6 @@
 """What a report says is what the library says."""
 
+import html
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import survscore as ss
 from report_case import HOSTILE, OPTIONS, TIMES
 from survscore.reports import render, summarise, words
+from survscore.reports.page import short
 
 
 def test_scores_and_verdicts_are_the_library_s(case, report):
@@ -36,7 +38,7 @@ def test_calibration_and_curves_are_the_library_s(case, report):
     curves = pd.DataFrame(report.summary["calibration"]["curves"])
     for name, predicted in models.items():
         for horizon in (30, 60):
-            found = ss.calibration(y, predicted, horizon)
+            found = ss.calibration(y, predicted, horizon, level=0.95)
             assert parts.loc[(name, horizon), "miscalibration"] == found.miscalibration
             shown = curves[(curves.model == name) & (curves.horizon == horizon)]
             rows = np.searchsorted(found.predicted, shown.predicted)
@@ -68,8 +70,10 @@ def test_the_leak_is_seen_and_told(report):
     falls = pd.DataFrame(report.summary["around_censoring"]["falls"]).set_index("model")
     assert falls.lost_after["leaking"] == pytest.approx(1)
     assert falls.lost_after["truth"] < 0.3
-    (sentence,) = report.summary["disagreements"]["sentences"]["brier"]
-    assert "contradict each other: leaking is worse than truth under administrative; leaking is better" in sentence
+    (sentence,) = report.summary["disagreements"]["contradictions"]["brier"]
+    assert sentence == (
+        "leaking is better than truth under ipcw (Kaplan-Meier of the scored outcomes), and worse under administrative."
+    )
     table = report.summary["disagreements"]["table"]
     assert set(table["model"]) >= {"leaking"}
 
@@ -116,7 +120,7 @@ def test_few_times_few_people_no_curves():
     assert found["means"] == {}
     assert "One weighting" not in render(found)
     late = summarise(y, curves, times=[1, 2, 9])  # the predictions end before
-    assert "1 time where not all models predict" in late["notes"][0]
+    assert "1 time where not all models predict." in late["notes"][0]
     assert late["range"] == [1, 2]
     assert late["notes"][0] in render(late)
 
@@ -146,15 +150,73 @@ def test_verdicts_in_words():
     assert words.verdict(row, "brier", 0.95) == (
         "a is better than b: its mean Brier score differs by −0.0123 (95 % interval −0.0200 to −0.0010, p < 0.001)."
     )
+    assert "its Brier score at 30 differs" in words.verdict({**row, "time": 30.0}, "brier", 0.95)
     assert "a can't be told from b" in words.verdict({**row, "upper": 0.001, "p_value": 0.2}, "log", 0.9)
     assert "p = 0.200" in words.verdict({**row, "upper": 0.001, "p_value": 0.2}, "log", 0.9)
     assert "90 % interval" in words.verdict(row, "log", 0.9)
-    missing = {**row, "lower": float("nan"), "upper": float("nan"), "p_value": float("nan")}
-    assert "p unknown" in words.verdict(missing, "log", 0.9)
-    assert words.disagreement("a", "b", {"x": "better", "y": "better"}) is None
-    assert words.disagreement("a", "b", {"x": "better", "y": "undecided", "z": "better"}) == (
-        "Weightings come to different conclusions: a is better than b under x and z; a can't be told from b under y."
+    small = {**row, "difference": 1e-9, "lower": -2.1e-6, "upper": 2.1e-6}
+    assert "differs by 0.0000000 (95 % interval −0.0000021 to 0.0000021" in words.verdict(small, "brier", 0.95)
+    for missing in (None, float("nan")):
+        unknown = {**row, "lower": missing, "upper": missing, "p_value": missing}
+        assert words.verdict(unknown, "log", 0.9).startswith("Nothing can be said about a and b")
+
+
+def test_disagreements_in_words():
+    assert words.contradiction("a", "b", {"x": "better", "y": "better"}) is None
+    assert words.contradiction("a", "b", {"x": "better", "y": "undecided"}) is None
+    assert words.contradiction("a", "b", {"x": "better", "y": "worse", "z": "better"}) == (
+        "a is better than b under x and z, and worse under y."
     )
+    assert words.unsure("a", "b", {"x": "better", "y": "worse", "z": "undecided"}) is None
+    assert words.unsure("a", "b", {"x": "better", "y": "unknown"}) is None
+    assert words.unsure("a", "b", {"x": "better", "y": "undecided"}) == (
+        "That a is better than b is clear only under x."
+    )
+
+
+def test_numbers_for_people():
+    for value, text in (
+        (41007, "41007"), (41007.0, "41007"), (34870.26, "34870.3"), (1161999.5, "1161999.5"), (0.123456, "0.1235"),
+        (-2.5, "−2.5"), (1e-9, "1e−9"), (None, "–"), (True, "yes"), ("a", "a"), (999.99, "1000"),
+    ):  # fmt: skip
+        assert short(value) == text
+
+
+def test_one_time_is_judged_by_its_score(case):
+    y, models = case
+    found = summarise(y, models, times=[30])
+    contrast = ss.compare(y, models, weighting="administrative", times=[30]).contrasts.iloc[0]
+    assert found["verdicts"]["difference"][0] == contrast.difference
+    assert "its Brier score at 30 differs by" in found["verdicts"]["sentence"][0]
+    assert html.escape(found["verdicts"]["sentence"][0]).replace("&#x27;", "&#39;") in render(found)
+
+
+def test_individuals_are_called_by_their_ids(case):
+    y, models = case
+    plain = summarise(y, models, times=TIMES)["curves"]["people"]["individual"]
+    ids = pd.Series([f"id{k}" for k in range(len(y))], index=np.arange(len(y))[::-1])  # by position, not by index
+    named = summarise(y, models, times=TIMES, ids=ids)["curves"]["people"]["individual"]
+    assert named == [f"id{k}" for k in plain]
+    same = summarise(y, models, times=TIMES, ids=["x"] * len(y))["curves"]["people"]["individual"]
+    assert same == [f"x (row {k})" for k in plain]
+
+
+def test_a_cut_range_and_a_missing_answer_are_told(case):
+    y, models = case
+    found = summarise(y, models, times=np.arange(5.0, 131.0, 5.0), range=(5, 130))
+    assert any(note.startswith("Means stop at 95 instead of 130") for note in found["notes"])
+    alone = render(summarise(y, models["truth"], times=TIMES, null=False))
+    assert "There is one model, and nothing to compare it with." in alone
+    assert "All weightings come to the same conclusions" not in alone
+    assert "Skill is" not in alone
+
+
+def test_odd_names_are_kept_or_escaped(case, tmp_path):
+    y, models = case
+    page = ss.report(y, {"bad\ud800": models["truth"], "__proto__": models["leaking"]}, times=TIMES).save(
+        tmp_path / "r.html"
+    )
+    assert "bad" in page.read_text(encoding="utf-8")
 
 
 def test_the_page_is_one_small_safe_file(report, tmp_path):
@@ -166,7 +228,7 @@ def test_the_page_is_one_small_safe_file(report, tmp_path):
     assert HOSTILE not in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
-    assert json.loads(data)["models"] == report.summary["models"]
+    assert json.loads(data)["tables"]["scores"]["score"] == report.summary["scores"]["score"]
     with pytest.raises(ss.InputError, match=r"must end in .html"):
         report.save(tmp_path / "report.pdf")
     assert list(tmp_path.iterdir()) == [path]

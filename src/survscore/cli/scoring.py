@@ -124,7 +124,7 @@ def compare(
         "reference": comparisons[0].reference,
         "range": list(means[0].range) if means else None,
     }
-    shown = comparison_tables(tables, disagreements(means, comparisons)["sentences"], settings)
+    shown = comparison_tables(tables, disagreements(means, comparisons), settings)
     if not write(tables["contrasts"], tables, settings):
         console().print(*shown, sep="\n")
 

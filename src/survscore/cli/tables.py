@@ -114,7 +114,7 @@ def score_tables(means: Any, by_time: Any, n: int, level: float) -> list[Any]:
 
 
 def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
-    """Return scores, differences to the reference with p-values, and what weightings disagree about, ready to print."""
+    """Return scores, differences with p-values, and what weightings disagree about, ready to print."""
     from rich.text import Text
 
     from survscore.reports import words
@@ -140,8 +140,10 @@ def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
                 rest = ["", "", "reference"] if contrast is None else _contrast(contrast)
                 table.add_row(_text(row["model"]), _text(_score(row["score"])), *rest)
             shown.append(table)
-        for sentence in sentences[loss]:
-            shown.append(Text.assemble(("Careful. ", "bold yellow"), printable(sentence, most=1000), "\n"))
+        for sentence in sentences["contradictions"][loss]:
+            careful = "Weightings contradict each other: " + printable(sentence, most=1000)
+            shown.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
+        shown += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unsure"][loss]]
     return shown
 
 

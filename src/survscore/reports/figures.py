@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from survscore.comparison import NULL_MODEL
 from survscore.reports.summary import Table
 from survscore.reports.words import loss_name
 
@@ -54,7 +55,8 @@ def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], 
 
 
 def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[str, Any]:
-    return {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
+    found = {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
+    return {**found, "null": True} if model == NULL_MODEL else found
 
 
 def _remaining(summary: dict[str, Any]) -> list[Panel]:
@@ -165,5 +167,6 @@ def _single_curves(summary: dict[str, Any]) -> list[Panel]:
             "series": [],
         }
     for (label, model), start, stop in _runs(summary["curves"]["curves"], ("individual", "model")):
-        found[label]["series"].append(_series(summary, model, start, stop))
+        step = {"step": True} if model in summary["steps"] else {}
+        found[label]["series"].append(_series(summary, model, start, stop) | step)
     return list(found.values())

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -14,10 +15,11 @@ from typing import Any
 
 from survscore._files import written_whole
 from survscore._validation import InputError
+from survscore.comparison import NULL_MODEL
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, words
-from survscore.reports.summary import summarise
+from survscore.reports.summary import Table, summarise
 
 NOTEBOOK_HEIGHT = 800
 
@@ -52,7 +54,7 @@ class Report:
             raise InputError(f"path must end in .html, not {path.name!r}")
         page = self.html
         with written_whole(path) as temporary:
-            temporary.write_text(page, encoding="utf-8")
+            temporary.write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
         return path
 
     def _repr_html_(self) -> str:
@@ -138,7 +140,7 @@ def render(summary: dict[str, Any]) -> str:
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"short": short, "lines": lines, "loss_name": words.loss_name}
+    environment.filters |= {"short": short, "lines": lines, "people": people, "loss_name": words.loss_name}
     style, script = asset("style.css"), asset("script.js")
     tables = figures.tables(summary)
     panels = {name: found for name, found in figures.panels(summary).items() if found}
@@ -146,7 +148,8 @@ def render(summary: dict[str, Any]) -> str:
         summary=summary,
         tables=tables,
         panels=panels,
-        data=_json({"tables": tables, "panels": panels, "models": summary["models"]}),
+        null_model=NULL_MODEL,
+        data=_json({"tables": _coded(tables), "panels": panels, "losses": summary["losses"]}),
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -160,9 +163,16 @@ def short(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}".replace("-", "−")
+    if isinstance(value, float) and not value.is_integer():
+        value = round(value, 1) if abs(value) >= 1000 else float(f"{value:.4g}")
+    if isinstance(value, (int, float)):
+        return re.sub(r"e([+-])0+", r"e\1", f"{value:.15g}").replace("-", "−")  # as the page's script writes it
     return str(value)
+
+
+def people(count: int) -> str:
+    """Return how many individuals, in words that fit one of them, too."""
+    return f"{count:,} individual{'' if count == 1 else 's'}"
 
 
 def lines(value: Any) -> list[str]:
@@ -176,6 +186,19 @@ def lines(value: Any) -> list[str]:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _coded(tables: dict[str, Table]) -> dict[str, Any]:
+    """Return the tables with columns of repeated texts as codes, since a name in every row takes most of the space."""
+    return {name: {key: _codes(column) for key, column in table.items()} for name, table in tables.items()}
+
+
+def _codes(column: list[Any]) -> Any:
+    values = list(dict.fromkeys(column)) if all(isinstance(one, str) for one in column) else column
+    if 2 * len(values) > len(column):
+        return column
+    position = {value: code for code, value in enumerate(values)}
+    return {"values": values, "codes": [position[one] for one in column]}
 
 
 def _json(data: Any) -> Any:

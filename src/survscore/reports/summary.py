@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_whole, plural
+from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, check_whole, plural
 from survscore._version import __version__
 from survscore.comparison import Comparison, IntegratedComparison, as_models, compare
 from survscore.curves import SurvivalCurves
@@ -30,6 +30,7 @@ Table = dict[str, list[Any]]
 Progress = Callable[[int, int, str], None]
 
 MOST_CALIBRATION_POINTS = 200
+MOST_CURVE_POINTS = 200
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
@@ -98,15 +99,16 @@ def summarise(
     >>> found["weightings"]
     ['administrative', 'ipcw (Kaplan-Meier of the scored outcomes)']
     >>> found["verdicts"]["sentence"][0]
-    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0000 (95 % interval −0.0008 to 0.0008,
+    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.00000 (95 % interval −0.00081 to 0.00081,
     p = 0.999)."
     """
     named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
     for name, curves in named.items():
         check_inputs(y, curves, f"the curves of {name!r}")
     check_whole("n_curves", n_curves, 0)
-    if ids is not None and len(ids) != len(y):
-        raise InputError(f"ids has length {len(ids)}, but y has length {len(y)}")
+    labels = None if ids is None else list(ids)
+    if labels is not None:
+        check_length("ids", len(labels), "y", len(y))
     if isinstance(losses, (str, Loss)) or not losses:
         raise InputError("losses must be a sequence of at least one")
     chosen = [as_weighting(one, y) for one in (fitting(y) if weightings is None else weightings)]
@@ -137,8 +139,13 @@ def summarise(
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     one_time = wanted.size == 1 and range == (None, None)
     means = [] if one_time else [comparison.integrated(*range, nan="stop") for comparison in comparisons]
+    notes = [f"{note[0].upper()}{note[1:]}." for note in notes]
+    upper = float(wanted[-1]) if range[1] is None else float(range[1])
+    if means and means[0].range[1] < upper:
+        notes.append(f"Means stop at {means[0].range[1]:g} instead of {upper:g}: after it, some score is missing.")
     progress(total - 2, total, "checking calibration")
-    calibrated = _calibration(y, named, _horizons(y, named, wanted, horizons), asked=horizons is not None)
+    chosen_horizons = _horizons(y, named, wanted, horizons)
+    calibrated = _calibration(y, named, chosen_horizons, level, asked=horizons is not None)
     progress(total - 1, total, "looking at single curves")
     summary = {
         "survscore": __version__,
@@ -147,6 +154,7 @@ def summarise(
         "reference": comparisons[0].reference,
         "losses": [loss.name for loss in costs],
         "weightings": comparisons[0].weightings,
+        "steps": [name for name, curves in named.items() if curves.between == "step"],
         "explanations": [words.explanation(weighting) for weighting in comparisons[0].weightings],
         "level": float(level),
         "range": list(means[0].range) if means else None,
@@ -157,15 +165,20 @@ def summarise(
         "disagreements": disagreements(means, comparisons),
         "calibration": calibrated,
         "around_censoring": _around(y, named),
-        "curves": _single_curves(y, named, wanted, n_curves, ids),
+        "curves": _single_curves(y, named, wanted, n_curves, labels),
         "notes": notes,
         "settings": {
+            **(settings or {}),
             "survscore": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
             "weightings": comparisons[0].weightings,
             "losses": {loss.name: {"epsilon": loss.epsilon} if loss.epsilon else {} for loss in costs},
             "times": f"{plural(wanted.size, 'time')} from {wanted[0]:g} to {wanted[-1]:g}",
+            "range": [plain(end) for end in range],
+            "reference": comparisons[0].reference,
+            "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else bool(null),
+            "horizons": chosen_horizons,
             "level": float(level),
             "groups": groups is not None,
             "curves": {
@@ -173,7 +186,6 @@ def summarise(
                 f"between them {curves.between}, beyond them {curves.beyond}"
                 for name, curves in named.items()
             },
-            **(settings or {}),
         },
     }
     progress(total, total, "summarised")
@@ -270,21 +282,23 @@ def mean_tables(
 
 def disagreements(means: Sequence[IntegratedComparison], comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return where the weightings rank models differently: in words for the means, as a table for single times."""
-    sentences: dict[str, list[str]] = {}
+    contradictions: dict[str, list[str]] = {}
+    unsure: dict[str, list[str]] = {}
     tables: Table = {}
     for k, comparison in enumerate(comparisons):
-        sentences[comparison.loss] = []
         contrasts = means[k].contrasts if means else comparison.contrasts
-        if contrasts is not None and len(comparison.weightings) > 1:
-            for model, rows in contrasts.groupby("model", sort=False):
-                of_model: list[Any] = rows.to_dict("records")
-                found = {row["weighting"]: words.outcome(row) for row in of_model}
-                sentence = words.disagreement(str(model), comparison.reference, found)
-                sentences[comparison.loss] += [sentence] if sentence else []
+        sentences: list[tuple[str | None, str | None]] = []
+        for model, rows in contrasts.groupby("model", sort=False) if contrasts is not None else ():
+            of_model: list[Any] = rows.to_dict("records")
+            found = {row["weighting"]: words.outcome(row) for row in of_model}
+            names = (str(model), comparison.reference, found)
+            sentences.append((words.contradiction(*names), words.unsure(*names)))
+        contradictions[comparison.loss] = [one for one, _ in sentences if one]
+        unsure[comparison.loss] = [one for _, one in sentences if one]
         table = as_table(comparison.disagreements())
         columns = {"loss": [comparison.loss] * len(table["model"]), **table}
         tables = {name: tables.get(name, []) + values for name, values in columns.items()}
-    return {"sentences": sentences, "table": tables}
+    return {"contradictions": contradictions, "unsure": unsure, "table": tables}
 
 
 def _horizons(
@@ -299,7 +313,7 @@ def _horizons(
 
 
 def _calibration(
-    y: Outcomes, models: Mapping[str, SurvivalCurves], horizons: Sequence[float], *, asked: bool
+    y: Outcomes, models: Mapping[str, SurvivalCurves], horizons: Sequence[float], level: float, *, asked: bool
 ) -> dict[str, Any]:
     """Return reliability curves, thinned to what can be drawn, and the parts of the Brier score."""
     if y.censoring_time is None or y.dropped_out.any():
@@ -313,7 +327,7 @@ def _calibration(
     }
     for horizon in horizons:
         for model, predicted in models.items():
-            found = calibration(y, predicted, horizon)
+            found = calibration(y, predicted, horizon, level=level)
             size = found.predicted.size
             shown = np.unique(np.linspace(0, size - 1, min(size, MOST_CALIBRATION_POINTS)).round().astype(np.intp))
             curves["model"] += [model] * shown.size
@@ -329,10 +343,13 @@ def _calibration(
 
 def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]:
     """Return the mean predictions around everybody's own censoring time, and in words what they lose there."""
+    nothing: dict[str, Any] = {"curves": {}, "falls": {}, "width": None, "n": 0}
+    if y.censoring_time is None:
+        return {"missing": "they need everybody's C*", **nothing}
     try:
         found = diagnose(y, models)
     except InputError as error:
-        return {"missing": str(error), "curves": {}, "falls": {}, "width": None, "n": 0}
+        return {"missing": str(error), **nothing}
     curves: Table = {"model": [], "offset": [], "survival": []}
     for name, mean in found.survival.items():
         curves["model"] += [name] * mean.size
@@ -355,16 +372,24 @@ def _single_curves(
     last = max(float(times[-1]), float(y.time[rows].max(initial=0.0)))
     people: Table = {"individual": [], "time": [], "event": [], "censoring_time": []}
     shown: Table = {"individual": [], "model": [], "time": [], "survival": []}
-    for row in rows.tolist():
-        label = str(row if ids is None else ids[row])
+    names = [str(row if ids is None else ids[row]) for row in rows.tolist()]
+    for row, name in zip(rows.tolist(), names, strict=True):
+        label = name if names.count(name) == 1 else f"{name} (row {row})"
         people["individual"].append(label)
         people["time"].append(float(y.time[row]))
         people["event"].append(bool(y.event[row]))
         people["censoring_time"].append(None if y.censoring_time is None else plain(float(y.censoring_time[row])))
         for model, curves in models.items():
-            grid = np.linspace(0.0, min(last, float(curves.times[-1])), 101)
+            grid = _drawn_times(curves, last)
             shown["individual"] += [label] * grid.size
             shown["model"] += [model] * grid.size
             shown["time"] += grid.tolist()
             shown["survival"] += [plain(value) for value in curves[row].at(grid)[0].tolist()]
     return {"people": people, "curves": shown}
+
+
+def _drawn_times(curves: SurvivalCurves, last: float) -> NDArray[np.float64]:
+    """Return the times at which to draw a curve: its own, if they are not too many."""
+    own = curves.times[curves.times <= last]
+    end = min(last, float(curves.times[-1]))
+    return np.union1d([0.0, end], own) if own.size <= MOST_CURVE_POINTS else np.linspace(0.0, end, MOST_CURVE_POINTS)

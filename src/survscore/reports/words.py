@@ -15,8 +15,11 @@ def loss_name(loss: str) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number for a sentence, with a true minus sign."""
-    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+    """Return a number for a sentence, with a true minus sign, and none before zero."""
+    if value is None or math.isnan(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−" if float(text) else "")
 
 
 def p_value(value: float | None) -> str:
@@ -27,32 +30,47 @@ def p_value(value: float | None) -> str:
 
 
 def outcome(row: Mapping[str, Any]) -> str:
-    """Return 'better', 'worse' or 'undecided': whether the interval of the difference to the reference leaves 0 out."""
-    if row["upper"] is not None and row["upper"] < 0:
-        return "better"
-    return "worse" if row["lower"] is not None and row["lower"] > 0 else "undecided"
+    """Return 'better', 'worse' or 'undecided', by whether the interval of the difference holds 0; 'unknown' without."""
+    lower, upper = row["lower"], row["upper"]
+    if lower is None or upper is None or math.isnan(lower) or math.isnan(upper):
+        return "unknown"
+    return "better" if upper < 0 else "worse" if lower > 0 else "undecided"
 
 
 def verdict(row: Mapping[str, Any], loss: str, level: float) -> str:
     """Return one sentence about a difference of mean scores, or of scores at a time if the row has one."""
     score = f"mean {loss_name(loss)}" if row.get("time") is None else f"{loss_name(loss)} at {row['time']:g}"
-    sure = f"{100 * level:g} % interval {number(row['lower'])} to {number(row['upper'])}, {p_value(row['p_value'])}"
-    return (
-        f"{_relation(row['model'], outcome(row), row['reference'])}: "
-        f"its {score} differs by {number(row['difference'])} ({sure})."
-    )
+    found = outcome(row)
+    if found == "unknown":
+        return f"Nothing can be said about {row['model']} and {row['reference']}: their difference has no interval."
+    half = (row["upper"] - row["lower"]) / 2
+    digits = min(12, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4  # two of the interval's own
+    lower, upper = number(row["lower"], digits), number(row["upper"], digits)
+    sure = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
+    relation = _relation(row["model"], found, row["reference"])
+    return f"{relation}: its {score} differs by {number(row['difference'], digits)} ({sure})."
 
 
-def disagreement(model: str, reference: str, outcomes: Mapping[str, str]) -> str | None:
-    """Return a sentence where weightings come to different conclusions about a model; None, where all agree."""
-    under: dict[str, list[str]] = {}
-    for weighting, found in outcomes.items():
-        under.setdefault(found, []).append(weighting)
-    if len(under) < 2:
+def contradiction(model: str, reference: str, outcomes: Mapping[str, str]) -> str | None:
+    """Return a sentence where some weightings call a model better and others worse; None elsewhere."""
+    better, worse = (_under(outcomes, found) for found in ("better", "worse"))
+    if not better or not worse:
         return None
-    how = "contradict each other" if {"better", "worse"} <= set(under) else "come to different conclusions"
-    parts = [f"{_relation(model, found, reference)} under {_listed(several)}" for found, several in under.items()]
-    return f"Weightings {how}: {'; '.join(parts)}."
+    return f"{model} is better than {reference} under {better}, and worse under {worse}."
+
+
+def unsure(model: str, reference: str, outcomes: Mapping[str, str]) -> str | None:
+    """Return a sentence where only some weightings are sure which model is better; None elsewhere."""
+    found = set(outcomes.values()) - {"unknown"}
+    if "undecided" not in found or len(found) != 2:
+        return None
+    (sure,) = found - {"undecided"}
+    return f"That {model} is {sure} than {reference} is clear only under {_under(outcomes, sure)}."
+
+
+def _under(outcomes: Mapping[str, str], found: str) -> str:
+    names = [weighting for weighting, one in outcomes.items() if one == found]
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
 def _relation(model: str, found: str, reference: str) -> str:
@@ -79,8 +97,4 @@ def explanation(weighting: str) -> str:
             "Counts those whose status is known, weighted by the inverse of the probability of not being censored. If "
             "predictions can tell the censoring times, it is biased towards those that fall after C*."
         )
-    return ""
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+    return "A weighting of your own."
