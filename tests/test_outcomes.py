@@ -340,3 +340,24 @@ def test_the_event_s_time_as_censoring_time_is_a_warning():
         ss.Outcomes(time, event, time + (np.arange(20) == 0))  # one of them was followed longer
         ss.Outcomes(time[:8], event[:8], time[:8])  # few may do so by chance
         ss.Outcomes(time, event)
+
+
+def test_until_is_what_an_earlier_end_would_have_shown():
+    rng = np.random.default_rng(1)
+    event_time, end, earlier = rng.exponential(5, 300).round(), rng.integers(1, 10, 300), rng.integers(0, 12, 300)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    for cut in (4, earlier):
+        wanted_end = np.minimum(end, cut)
+        found = y.until(cut)
+        assert np.array_equal(found.time, np.minimum(event_time, wanted_end))
+        assert np.array_equal(found.event, event_time <= wanted_end)
+        assert np.array_equal(found.censoring_time, wanted_end)
+    assert ss.Outcomes(y.time, y.event).until(4).censoring_time is None
+    assert np.array_equal(y.until(np.inf).time, y.time)
+    for bad, message in (
+        ([1, 2], "end has length 2"),
+        (-1, "end must be zero or larger"),
+        ("a", "end must hold numbers"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            y.until(bad)

@@ -241,6 +241,38 @@ class Outcomes:
             raise InputError("dropped_out needs censoring_time: without it, drop-outs can't be recognised")
         return np.asarray(~self.event & (self.time < self.censoring_time))
 
+    def until(self, end: ArrayLike) -> Self:
+        r"""Return what would have been observed, had the data ended earlier.
+
+        Parameters
+        ----------
+        end : float or array_like of shape (n,)
+            Where to end, for all or for each; later ends than :math:`C^*_i` change nothing.
+
+        Returns
+        -------
+        Outcomes
+            With :math:`C^*_i` the smaller of the old one and `end`, and events after it not seen.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes(time=[2, 5, 3], event=[1, 0, 1], censoring_time=[4, 5, 8]).until(2.5)
+        >>> y.time, y.event, y.censoring_time
+        (array([2. , 2.5, 2.5]), array([ True, False, False]), array([2.5, 2.5, 2.5]))
+        """
+        given = as_vector(np.atleast_1d(as_array(end, "end")), "end", allow_infinite=True)
+        if given.size != 1:
+            check_length("end", given.size, "the outcomes", len(self))
+        ends = np.broadcast_to(given, len(self))
+        picked = object.__new__(type(self))
+        picked._set(
+            np.minimum(self.time, ends),
+            self.event & (self.time <= ends),
+            None if self.censoring_time is None else np.minimum(self.censoring_time, ends),
+        )
+        return picked
+
     def to_structured(self) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
 
