@@ -91,7 +91,7 @@ def test_an_event_at_time_zero_is_in_the_first_interval():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"times": [3, 9, 12]}, r"times must be within the follow-up, which ends at 8: 1 of 3 are not, the first at"),
+        ({"times": [3, 9, 12]}, r"times must be within the follow-up, which ends at 8: 1 of 3 is not, the first at"),
         ({"times": [0]}, "a time after 0"),
         ({"times": [3, 2]}, "strictly increasing"),
         ({"times": [-1, 2]}, "zero or larger"),
