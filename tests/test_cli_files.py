@@ -417,3 +417,13 @@ def test_a_terminal_without_utf8_gets_an_answer(tmp_path):
     done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "net" in done.stdout
+
+
+def test_one_model_alone_has_nothing_to_compare_with(capsys, tmp_path):
+    outcomes, predictions = mangling.write(tmp_path)
+    alone = [outcomes, f"net={predictions}", "-w", "administrative", "-t", "3,8"]
+    code, out, _ = run(capsys, "compare", *alone, "--no-null")
+    assert (code, "reference" in out) == (0, True)
+    code, out, _ = run(capsys, "compare", *alone, "--no-null", "--csv", "-")
+    assert out.splitlines()[0].startswith("loss,weighting,model,reference,time,difference")
+    assert run(capsys, "report", *alone, "-o", tmp_path / "r.html")[0] == 0

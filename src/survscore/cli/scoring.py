@@ -92,39 +92,22 @@ def compare(
     import pandas as pd
 
     from survscore.cli.tables import comparison_tables, console
-    from survscore.comparison import compare as compare_models
-    from survscore.reports.summary import disagreements, mean_tables
+    from survscore.reports.comparing import compare_losses
 
     write = results_writer(given)
     with noted(), progress(total=1) as show:
         study, weightings = read(given, show)
-        comparisons = []
-        for done, loss in enumerate(losses):
-            show(done, len(losses), f"comparing by {loss} loss")
-            comparisons.append(
-                compare_models(
-                    study.outcomes,
-                    study.models,
-                    weighting=weightings,
-                    loss=loss,
-                    times=times,
-                    reference=reference,
-                    null=not no_null,
-                    groups=study.groups,
-                    level=level,
-                )
-            )
-        one_time = comparisons[0].times.size == 1 and span == ANY_TIME
-        means = [] if one_time else [comparison.integrated(*span, nan="stop") for comparison in comparisons]
-    tables = {name: pd.DataFrame(table) for name, table in mean_tables(means, comparisons, level).items()}
-    tables["scores"] = pd.concat([comparison.scores for comparison in comparisons], ignore_index=True)
-    tables["contrasts"] = pd.concat([comparison.contrasts for comparison in comparisons], ignore_index=True)
+        compared = compare_losses(
+            study.outcomes, study.models, losses, times=times, span=span, weighting=weightings, reference=reference,
+            null=not no_null, groups=study.groups, level=level, progress=show,
+        )  # fmt: skip
+        tables = {name: pd.DataFrame(table) for name, table in compared.tables().items()}
     settings = {
         **_settings("compare", study, weightings, given | {"losses": losses, "times": times, "span": span}, level),
-        "reference": comparisons[0].reference,
-        "range": list(means[0].range) if means else None,
+        "reference": compared.comparisons[0].reference,
+        "range": None if compared.range is None else list(compared.range),
     }
-    shown = comparison_tables(tables, disagreements(means, comparisons), settings)
+    shown = comparison_tables(tables, compared.disagreements(), settings)
     if not write(tables["contrasts"], tables, settings):
         console().print(*shown, sep="\n")
 
@@ -284,7 +267,7 @@ def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
 
 
 def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
-    from survscore.reports.summary import as_table
+    from survscore.reports.comparing import as_table
 
     records = {}
     for name, frame in tables.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from survscore.comparison import NULL_MODEL
-from survscore.reports.summary import Table
+from survscore.reports.comparing import Table
 from survscore.reports.words import loss_name
 
 Panel = dict[str, Any]

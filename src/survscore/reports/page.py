@@ -19,7 +19,8 @@ from survscore.comparison import NULL_MODEL
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, words
-from survscore.reports.summary import Table, summarise
+from survscore.reports.comparing import Table
+from survscore.reports.summary import summarise
 
 NOTEBOOK_HEIGHT = 800
 

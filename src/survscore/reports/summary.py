@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, check_whole, plural
 from survscore._version import __version__
-from survscore.comparison import Comparison, IntegratedComparison, as_models, compare
+from survscore.comparison import Comparison, as_models
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import diagnose
 from survscore.horizon import calibration
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.reports import words
+from survscore.reports.comparing import Progress, Span, Table, as_table, compare_losses, plain
 from survscore.scores import check_inputs, default_times
 from survscore.weighting import Weighting, as_weighting
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Table = dict[str, list[Any]]
-Progress = Callable[[int, int, str], None]
 
 MOST_CALIBRATION_POINTS = 200
 MOST_CURVE_POINTS = 200
@@ -41,7 +36,7 @@ def summarise(
     weightings: Sequence[str | Weighting] | None = None,
     losses: Sequence[str | Loss] = ("brier", "log"),
     times: ArrayLike | None = None,
-    range: tuple[float | None, float | None] = (None, None),
+    range: Span = (None, None),
     reference: str | None = None,
     null: bool | Outcomes = True,
     horizons: ArrayLike | None = None,
@@ -115,34 +110,16 @@ def summarise(
     wanted = default_times(y, named.values()) if times is None else as_times(times)
     costs = [as_loss(loss) for loss in losses]
     total = len(costs) + 2
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndefinedScoreWarning)
-        comparisons = []
-        for done, loss in enumerate(costs):
-            progress(done, total, f"comparing by {words.loss_name(loss.name)}")
-            comparisons.append(
-                compare(
-                    y,
-                    named,
-                    weighting=chosen,
-                    loss=loss,
-                    times=wanted,
-                    reference=reference,
-                    null=null,
-                    groups=groups,
-                    level=level,
-                )
-            )
-    notes = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UndefinedScoreWarning)))
-    for one in caught:
-        if not issubclass(one.category, UndefinedScoreWarning):  # not ours to keep
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    one_time = wanted.size == 1 and range == (None, None)
-    means = [] if one_time else [comparison.integrated(*range, nan="stop") for comparison in comparisons]
-    notes = [f"{note[0].upper()}{note[1:]}." for note in notes]
+    notes: list[str] = []
+    with _noting(notes):
+        compared = compare_losses(
+            y, named, costs, times=wanted, span=range, weighting=chosen, reference=reference, null=null, groups=groups,
+            level=level, progress=lambda done, _, what: progress(done, total, what),
+        )  # fmt: skip
     upper = float(wanted[-1]) if range[1] is None else float(range[1])
-    if means and means[0].range[1] < upper:
-        notes.append(f"Means stop at {means[0].range[1]:g} instead of {upper:g}: after it, some score is missing.")
+    if compared.range is not None and compared.range[1] < upper:
+        notes.append(f"Means stop at {compared.range[1]:g} instead of {upper:g}: after it, some score is missing.")
+    first = compared.comparisons[0]
     progress(total - 2, total, "checking calibration")
     chosen_horizons = _horizons(y, named, wanted, horizons)
     calibrated = _calibration(y, named, chosen_horizons, level, asked=horizons is not None)
@@ -150,19 +127,17 @@ def summarise(
     summary = {
         "survscore": __version__,
         "title": str(title),
-        "models": list(comparisons[0].models),
-        "reference": comparisons[0].reference,
+        "models": list(first.models),
+        "reference": first.reference,
         "losses": [loss.name for loss in costs],
-        "weightings": comparisons[0].weightings,
+        "weightings": first.weightings,
         "steps": [name for name, curves in named.items() if curves.between == "step"],
-        "explanations": [words.explanation(weighting) for weighting in comparisons[0].weightings],
+        "explanations": [words.explanation(weighting) for weighting in first.weightings],
         "level": float(level),
-        "range": list(means[0].range) if means else None,
+        "range": None if compared.range is None else list(compared.range),
         "data": _data(y, wanted, groups),
-        "scores": _stacked([comparison.scores for comparison in comparisons]),
-        "contrasts": _stacked([comparison.contrasts for comparison in comparisons]),
-        **mean_tables(means, comparisons, level),
-        "disagreements": disagreements(means, comparisons),
+        **compared.tables(),
+        "disagreements": compared.disagreements(),
         "calibration": calibrated,
         "around_censoring": _around(y, named),
         "curves": _single_curves(y, named, wanted, n_curves, labels),
@@ -172,24 +147,56 @@ def summarise(
             "survscore": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            "weightings": comparisons[0].weightings,
-            "losses": {loss.name: {"epsilon": loss.epsilon} if loss.epsilon else {} for loss in costs},
-            "times": f"{plural(wanted.size, 'time')} from {wanted[0]:g} to {wanted[-1]:g}",
-            "range": [plain(end) for end in range],
-            "reference": comparisons[0].reference,
-            "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else bool(null),
-            "horizons": chosen_horizons,
-            "level": float(level),
-            "groups": groups is not None,
-            "curves": {
-                name: f"{plural(curves.times.size, 'time')} from {curves.times[0]:g} to {curves.times[-1]:g}, "
-                f"between them {curves.between}, beyond them {curves.beyond}"
-                for name, curves in named.items()
-            },
+            **_asked(first, costs, wanted, range, null, chosen_horizons, groups is not None),
+            "curves": {name: _described(curves) for name, curves in named.items()},
         },
     }
     progress(total, total, "summarised")
     return summary
+
+
+@contextmanager
+def _noting(notes: list[str]) -> Iterator[None]:
+    """Add warnings about times without score to the notes, as sentences; let others pass."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndefinedScoreWarning)
+        yield
+    for one in caught:
+        if not issubclass(one.category, UndefinedScoreWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            continue
+        text = str(one.message)
+        sentence = f"{text[0].upper()}{text[1:]}."
+        if sentence not in notes:
+            notes.append(sentence)
+
+
+def _asked(
+    first: Comparison,
+    losses: Sequence[Loss],
+    times: NDArray[np.float64],
+    span: Span,
+    null: bool | Outcomes,
+    horizons: list[float],
+    grouped: bool,
+) -> dict[str, Any]:
+    """Return what was asked for, for the settings."""
+    return {
+        "weightings": first.weightings,
+        "losses": {loss.name: {"epsilon": loss.epsilon} if loss.epsilon else {} for loss in losses},
+        "times": f"{plural(times.size, 'time')} from {times[0]:g} to {times[-1]:g}",
+        "range": [plain(end) for end in span],
+        "reference": first.reference,
+        "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else bool(null),
+        "horizons": horizons,
+        "level": float(first.level),
+        "groups": grouped,
+    }
+
+
+def _described(curves: SurvivalCurves) -> str:
+    times = f"{plural(curves.times.size, 'time')} from {curves.times[0]:g} to {curves.times[-1]:g}"
+    return f"{times}, between them {curves.between}, beyond them {curves.beyond}"
 
 
 def fitting(y: Outcomes) -> list[str]:
@@ -199,24 +206,6 @@ def fitting(y: Outcomes) -> list[str]:
     if y.censoring_time is not None and not y.dropped_out.any():
         return ["administrative", "ipcw"]
     return ["ipcw"]
-
-
-def as_table(frame: pd.DataFrame) -> Table:
-    """Return a data frame as lists of plain values, None for NaN."""
-    return {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
-
-
-def plain(value: Any) -> Any:
-    """Return a number that JSON knows, or None where there is none."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _stacked(frames: Sequence[pd.DataFrame]) -> Table:
-    import pandas as pd
-
-    return as_table(pd.concat(frames, ignore_index=True))
 
 
 def _data(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> dict[str, Any]:
@@ -249,56 +238,6 @@ def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strict
     ordered = np.sort(values)
     found: list[int] = (values.size - np.searchsorted(ordered, times, side="right" if strictly else "left")).tolist()
     return found
-
-
-def mean_tables(
-    means: Sequence[IntegratedComparison], comparisons: Sequence[Comparison], level: float
-) -> dict[str, Table]:
-    """Return the mean scores with skill, and the verdicts, for all losses; without means, verdicts at the one time."""
-    scores: list[pd.DataFrame] = []
-    verdicts: list[pd.DataFrame] = []
-    for k, comparison in enumerate(comparisons):
-        contrasts = means[k].contrasts if means else comparison.contrasts.drop(columns="loss")
-        if means:
-            table = means[k].scores.assign(skill=math.nan)
-            if means[k].skill is not None:
-                found = {(row.weighting, row.model): row.skill for row in means[k].skill.itertuples()}
-                table["skill"] = [found.get((row.weighting, row.model), math.nan) for row in table.itertuples()]
-            table.insert(0, "loss", comparison.loss)
-            scores.append(table)
-        if contrasts is not None:
-            rows: list[Any] = contrasts.to_dict("records")
-            table = contrasts.assign(
-                outcome=[words.outcome(row) for row in rows],
-                sentence=[words.verdict(row, comparison.loss, level) for row in rows],
-            )
-            table.insert(0, "loss", comparison.loss)
-            verdicts.append(table)
-    return {
-        "means": _stacked(scores) if scores else {},
-        "verdicts": _stacked(verdicts) if verdicts else {},
-    }
-
-
-def disagreements(means: Sequence[IntegratedComparison], comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """Return where the weightings rank models differently: in words for the means, as a table for single times."""
-    contradictions: dict[str, list[str]] = {}
-    unsure: dict[str, list[str]] = {}
-    tables: Table = {}
-    for k, comparison in enumerate(comparisons):
-        contrasts = means[k].contrasts if means else comparison.contrasts
-        sentences: list[tuple[str | None, str | None]] = []
-        for model, rows in contrasts.groupby("model", sort=False) if contrasts is not None else ():
-            of_model: list[Any] = rows.to_dict("records")
-            found = {row["weighting"]: words.outcome(row) for row in of_model}
-            names = (str(model), comparison.reference, found)
-            sentences.append((words.contradiction(*names), words.unsure(*names)))
-        contradictions[comparison.loss] = [one for one, _ in sentences if one]
-        unsure[comparison.loss] = [one for _, one in sentences if one]
-        table = as_table(comparison.disagreements())
-        columns = {"loss": [comparison.loss] * len(table["model"]), **table}
-        tables = {name: tables.get(name, []) + values for name, values in columns.items()}
-    return {"contradictions": contradictions, "unsure": unsure, "table": tables}
 
 
 def _horizons(
