@@ -174,6 +174,7 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
         (["-w", "administrative", "--by-order", "--id", "id"], "--id is for matching by id"),
         (["-w", "administrative", "--by-order", "--allow-extra"], "--allow-extra is for matching by id"),
         (["-w", "administrative", "--grid", "1,2"], "rid"),  # not needed here, or another than the file's
+        (["-w", "administrative", "-t", "10", "-t", "20"], "give it once"),
         (["-w", "administrative", "-t", "nowhere.txt"], "'nowhere.txt' is neither a number nor a file"),
         (["-w", "ipcw", "--cap", "x"], "'x' must be a number of at least 1, or none"),
         (["-w", "nothing"], "'nothing' is not one of 'administrative'"),
@@ -360,10 +361,18 @@ def test_times_may_be_many_or_in_a_file(capsys, tmp_path, files, monkeypatch):
     code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", many, "--csv", "-", "-l", "brier")
     assert (code, out.count("\n")) == (0, 1 + 2 * 289)
     (tmp_path / "times.txt").write_bytes("\ufeff3\n8\n".encode())
+    (tmp_path / "my times.txt").write_text("3\n8\n15\n")
+    written = (tmp_path / "times.csv", "3\n8\n")
+    written[0].write_text(written[1])
+    assert "is read and can't be written" in refused(
+        capsys, "score", *files, "-w", "administrative", "-t", "times.csv", "--csv", "times.csv"
+    )
+    assert written[0].read_text() == written[1]
     (tmp_path / "8").write_text("1")  # a number is a number, whatever files there are
-    for given, n in (("times.txt", 2), ("8", 1)):
+    for given, n in (("times.txt", 2), ("8", 1), ("my times.txt", 3), ("0.1:0.3:0.1", 3)):
         code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", given, "--csv", "-", "-l", "brier")
         assert (code, out.count("\n")) == (0, 1 + 2 * n)
+    assert ",0.3," in out
 
 
 def test_a_censoring_model_is_read_as_its_file_says(capsys, tmp_path):
@@ -384,7 +393,8 @@ def test_results_name_all_options(capsys, files):
     asked = ["-w", "administrative", "-t", "3,8", "--range", "3:8", "--monotone", "keep", "--json", "-"]
     options = json.loads(run(capsys, "score", *files, *asked)[1])["settings"]["options"]
     assert options["times"] == [3, 8]
-    assert options["span"] == [3, 8]
+    assert options["range"] == [3, 8]
+    assert options["weighting"] == ["administrative"]
     assert options["monotone"] == "keep"
 
 

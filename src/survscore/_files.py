@@ -17,7 +17,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".survscore-", suffix="".join(path.suffixes[-2:]))
+    endings = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".survscore-", suffix="".join(endings))
     os.close(handle)
     temporary = Path(name)
     try:

@@ -7,12 +7,13 @@ import shutil
 import threading
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 import survscore as ss
 from report_case import HOSTILE, TITLE
 from survscore.reports import figures
-from survscore.reports.page import short
+from survscore.reports.words import short
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright")
 from playwright.sync_api import sync_playwright
@@ -114,7 +115,7 @@ def test_values_are_read_by_pointer_and_keys(page, report):
     assert tip.is_visible()
     assert HOSTILE in tip.text_content()
     size = tip.bounding_box()
-    assert size["width"] <= 352
+    assert size["width"] <= 390
     assert size["height"] < 200
     page.mouse.move(0, 0)
     assert not tip.is_visible()
@@ -313,6 +314,23 @@ def test_the_point_that_is_read_outlives_a_resize(page):
     assert plot.get_attribute("aria-valuetext") == told
 
 
+def test_the_place_that_is_read_outlives_a_switch(browser, case, tmp_path):
+    y, models = case
+    fine = ss.SurvivalCurves(models["truth"].at(np.arange(0.5, 90, 0.5)), np.arange(0.5, 90, 0.5))
+    made = ss.report(y, {"coarse": models[HOSTILE], "fine": fine}, times=[5, 50, 85], horizons=[20], n_curves=1)
+    opened = browser.new_page()
+    opened.goto(made.save(tmp_path / "report.html").as_uri())
+    plot = opened.locator('[data-chart="curves"] .plot').first
+    plot.focus()
+    for _ in range(5):
+        opened.keyboard.press("PageUp")
+    before = float(plot.get_attribute("aria-valuetext").split(":")[0].split()[1])
+    opened.locator("form").get_by_role("checkbox", name="fine").uncheck()
+    after = float(plot.get_attribute("aria-valuetext").split(":")[0].split()[1])
+    assert abs(after - before) <= 1
+    opened.close()
+
+
 def test_without_models_sliders_say_so(page):
     for box in page.locator("form input[name=model]").all():
         box.uncheck()
@@ -334,6 +352,12 @@ def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
     several = {f"model {k}": models["truth"] for k in range(12)}
     opened = browser.new_page()
     opened.goto(ss.report(y, several, times=[5, 50, 90], n_curves=0).save(tmp_path / "report.html").as_uri())
+    plot = opened.locator('[data-chart="scores"] .plot').first
+    plot.focus()
+    opened.keyboard.press("End")
+    tip = plot.locator(".tip")
+    assert tip.evaluate("(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth")
+    assert "Kaplan-Meier" in tip.text_content()
     styles = [line.get_attribute("class") for line in lines(opened, "scores").all()]
     assert len(styles) == len(set(styles)) == 13
     assert opened.locator("form details").count() == 1

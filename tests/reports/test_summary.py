@@ -10,7 +10,7 @@ import pytest
 import survscore as ss
 from report_case import HOSTILE, OPTIONS, TIMES
 from survscore.reports import render, summarise, words
-from survscore.reports.page import short
+from survscore.reports.words import short
 
 
 def test_scores_and_verdicts_are_the_library_s(case, report):
@@ -209,6 +209,30 @@ def test_a_cut_range_and_a_missing_answer_are_told(case):
     assert "There is one model, and nothing to compare it with." in alone
     assert "All weightings come to the same conclusions" not in alone
     assert "Skill is" not in alone
+
+
+def test_names_that_would_be_confused_are_refused(case):
+    y, models = case
+    for options, message in (
+        ({"losses": ["brier", "brier"]}, "losses must have different names"),
+        ({"title": " "}, "title"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            summarise(y, models, **options)
+    ids = ["A"] * (len(y) - 1) + ["A (row 0)"]
+    people = summarise(y, models, times=TIMES, ids=ids, n_curves=len(y))["curves"]["people"]["individual"]
+    assert len(set(people)) == len(people) == len(y)
+
+
+def test_large_times_are_readable(case):
+    y, models = case
+    later = ss.Outcomes(y.time * 12345.67, y.event, y.censoring_time * 12345.67)
+    slow = {name: ss.SurvivalCurves(curves.probabilities, curves.times * 12345.67) for name, curves in models.items()}
+    found = summarise(later, slow, times=TIMES * 12345.67, horizons=[123456.7, 123457.1])
+    assert "e+0" not in json.dumps(found["notes"]) + json.dumps(found["settings"])
+    page = render(found)
+    assert "at time 123456.7" in page
+    assert "at time 123457.1" in page
 
 
 def test_odd_names_are_kept_or_escaped(case, tmp_path):

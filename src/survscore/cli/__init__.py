@@ -59,6 +59,10 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("survscore: interrupted", err=True)
         sys.exit(130)
+    except SystemError as error:  # compiled code wraps what a signal raises in it
+        if not isinstance(error.__cause__, (KeyboardInterrupt, SystemExit)):
+            raise
+        sys.exit(130 if isinstance(error.__cause__, KeyboardInterrupt) else 143)
     except click.exceptions.NoArgsIsHelpError as error:  # no command: the help is the answer
         click.echo(error.format_message())
         sys.exit(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ FILE = click.Path(path_type=Path)
 WEIGHTINGS = ("administrative", "uncensored", "ipcw", "known")
 LOSSES = ("brier", "log")
 MOST_TIMES = 100_000
+READING = "survscore.files"  # where a command keeps which files its options have read
 
 
 class Times(click.ParamType[Any]):
@@ -39,9 +41,10 @@ class Times(click.ParamType[Any]):
             return value
         text = str(value)
         found = _numbers(text)
-        if found is None and not any(char in text for char in ",: "):
+        if found is None and (_is_file(text) or not any(char in text for char in ",: ")):
             try:
                 found = _numbers(Path(text).read_text(encoding="utf-8-sig"))
+                ctx.meta.setdefault(READING, []).append(Path(text))
             except FileNotFoundError:
                 self.fail(f"{value!r} is neither a number nor a file")
             except (OSError, UnicodeDecodeError):
@@ -56,12 +59,20 @@ def _numbers(text: str) -> list[float] | None:
     try:
         if ":" not in text:
             return [float(part) for part in text.replace(",", " ").split()] or None
-        start, stop, step = (float(part) for part in text.split(":"))
+        # decimal, since 0.1 + 2 * 0.1 is a little more than 0.3
+        start, stop, step = (Decimal(part.strip()) for part in text.split(":"))
         if not (step > 0 and stop >= start and (stop - start) / step < MOST_TIMES):
             return None
-        return [start + step * k for k in range(int((stop - start) / step + 1e-9) + 1)]
-    except (ValueError, OverflowError):
+        return [float(start + step * k) for k in range(int((stop - start) / step) + 1)]
+    except (ValueError, ArithmeticError):
         return None
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 class Range(click.ParamType[Any]):
@@ -98,6 +109,13 @@ class Cap(click.ParamType[Any]):
         return cap
 
 
+def once(context: click.Context, parameter: click.Parameter, value: tuple[Any, ...]) -> Any:
+    """Return the only value of an option; two are one too many, since neither is to be ignored."""
+    if len(value) > 1:
+        raise click.BadParameter("give it once, such as 10,20,30", context, parameter)
+    return value[0] if value else None
+
+
 def several(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return one decorator for many options, which the help lists in this order."""
 
@@ -124,6 +142,12 @@ def choice(*names: str, of: Sequence[str], help: str, **settings: Any) -> Any:
     return option(*names, help=help, type=click.Choice(of), **settings)
 
 
+def times_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """Return an option that takes times."""
+    decorate: Callable[[Command], Command] = option(*names, type=Times(), multiple=True, callback=once, **settings)
+    return decorate
+
+
 reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
@@ -136,7 +160,7 @@ reading = several(
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
     choice("--unit", of=["D", "W", "h", "min", "s"], help="With --cutoff, the unit of time.", usual="D"),
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
-    option("--grid", type=Times(), help="Times of list columns whose file does not say them, as for --times."),
+    times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",
            usual="{time} or {model}:{time}"),
     choice("--between", of=["linear", "step", "constant-hazard"], help="How to read predictions between grid points.",
@@ -172,8 +196,8 @@ weightings = several(
 scoring = several(
     choice("-l", "--loss", "losses", of=LOSSES, multiple=True, default=LOSSES, show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What a prediction costs."),
-    option("-t", "--times", type=Times(), help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
-           usual="101 times up to where 5 % are still followed"),
+    times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
+                 usual="101 times up to where 5 % are still followed"),
     option("--range", "span", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
            usual="all times"),
     option("--groups", metavar="COLUMN", help="Labels of those that belong together, for robust standard errors."),

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from survscore.weighting import Weighting
 
 ANY_TIME = (None, None)
+# Options whose parameter has another name; files and where results go are told elsewhere.
+OPTION_NAMES = {"names": "weighting", "caps": "cap", "losses": "loss", "span": "range", "id_column": "id"}
+OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
 
 
 @click.command(short_help="Score predictions in files.")
@@ -118,7 +121,7 @@ def compare(
 @options.scoring
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
-@click.option("--horizons", type=options.Times(), help="At which times to show calibration: 90,365.")
+@options.times_option("--horizons", help="At which times to show calibration: 90,365.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
@@ -239,8 +242,7 @@ def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
     paths = {name: path for name, path in asked.items() if str(path) != "-"}
     printed = [name for name in asked if name not in paths]
     for name, path in paths.items():
-        others = [other for one, other in paths.items() if one != name]
-        check_target(path, endings[name], [*_inputs(given), *others])
+        check_target(path, endings[name], _inputs(given))
     if "parquet" in printed:
         raise InputError("--parquet can't go to standard output; name a file")
     if len(printed) > 1:
@@ -279,7 +281,9 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
 def _inputs(given: dict[str, Any]) -> list[Path]:
     """Return all files that a command reads."""
     named = [path for _, path in options.as_predictions(given["predictions"])]
-    return [path for path in (given["outcomes"], *named, given["train"], given["censoring"]) if path is not None]
+    of_times = click.get_current_context().meta.get(options.READING, [])
+    every = (given["outcomes"], *named, given["train"], given["censoring"], *of_times)
+    return [path for path in every if path is not None]
 
 
 def _score_tables(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -320,14 +324,15 @@ def _settings(
 
 def _asked(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given, as plain data."""
-    kept = {name: value for name, value in given.items() if not (value is None or value is False)}
-    results = ("json_path", "csv_path", "parquet_path", "outcomes", "predictions")
-    return {name: _plain(value) for name, value in kept.items() if name not in results and _plain(value) != []}
+    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in given.items()}
+    return {name: value for name, value in named.items() if name and value not in (None, False, [])}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and value in (ANY_TIME, (None,)):
+        return None
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return ["none" if one is None else _plain(one) for one in value]
     return str(value) if isinstance(value, Path) else value

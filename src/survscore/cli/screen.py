@@ -37,6 +37,7 @@ IN_OPTIONS = {
     "in the file's metadata, or given": "in the file's metadata, or by --grid",
     "or say null=False": "or say --no-null",
     "np.clip the predictions": "cut the predictions at 0 and 1",
+    "score several `times`": "score several --times",
 }
 
 

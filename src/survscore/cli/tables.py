@@ -132,7 +132,7 @@ def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
             table = _table(str(weighting))
             table.add_column("model", overflow="fold")
             table.add_column("score", justify="right", no_wrap=True)
-            table.add_column(_text(f"difference to {reference}"), justify="right")
+            table.add_column(_text(f"difference to {reference}"), justify="right", overflow="fold", min_width=7)
             table.add_column("p", justify="right", no_wrap=True)
             table.add_column("verdict", no_wrap=True)
             for row in part.to_dict("records"):

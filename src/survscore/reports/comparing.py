@@ -51,17 +51,24 @@ class Compared:
         """Return where the weightings rank models differently: in words for the means, as a table for single times."""
         contradictions: dict[str, list[str]] = {}
         unsure: dict[str, list[str]] = {}
+        unknown: dict[str, bool] = {}
         for comparison, contrasts in self._judged():
             sentences: list[tuple[str | None, str | None]] = []
             for model, rows in contrasts.groupby("model", sort=False):
                 found = {row["weighting"]: words.outcome(row) for row in records(rows)}
                 names = (str(model), comparison.reference, found)
                 sentences.append((words.contradiction(*names), words.unsure(*names)))
+            unknown[comparison.loss] = any(words.outcome(row) == "unknown" for row in records(contrasts))
             contradictions[comparison.loss] = [one for one, _ in sentences if one]
             unsure[comparison.loss] = [one for _, one in sentences if one]
         tables = [comparison.disagreements().assign(loss=comparison.loss) for comparison in self.comparisons]
         ordered = [table[["loss", *table.columns.drop("loss")]] for table in tables]
-        return {"contradictions": contradictions, "unsure": unsure, "table": stacked(ordered)}
+        return {
+            "contradictions": contradictions,
+            "unsure": unsure,
+            "unknown": unknown,
+            "table": stacked(ordered),
+        }
 
     def _judged(self) -> list[tuple[Comparison, pd.DataFrame]]:
         """Return what verdicts go by: the contrasts of the means, or those at the one time."""

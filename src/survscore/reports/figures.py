@@ -7,7 +7,7 @@ from typing import Any
 
 from survscore.comparison import NULL_MODEL
 from survscore.reports.comparing import Table
-from survscore.reports.words import loss_name
+from survscore.reports.words import loss_name, short
 
 Panel = dict[str, Any]
 
@@ -132,7 +132,7 @@ def _calibration(summary: dict[str, Any]) -> list[Panel]:
         panel = found.setdefault(
             horizon,
             {
-                "title": f"at time {horizon:g}",
+                "title": f"at time {short(horizon)}",
                 "x": "predicted",
                 "y": "observed",
                 "lower": "lower",

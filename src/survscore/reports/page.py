@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -51,7 +50,7 @@ class Report:
             Ending in .html.
         """
         path = Path(path)
-        if path.suffix.lower() not in (".html", ".htm"):
+        if not path.name.lower().endswith((".html", ".htm")):
             raise InputError(f"path must end in .html, not {path.name!r}")
         page = self.html
         with written_whole(path) as temporary:
@@ -141,7 +140,7 @@ def render(summary: dict[str, Any]) -> str:
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"short": short, "lines": lines, "people": people, "loss_name": words.loss_name}
+    environment.filters |= {"short": words.short, "lines": lines, "people": people, "loss_name": words.loss_name}
     style, script = asset("style.css"), asset("script.js")
     tables = figures.tables(summary)
     panels = {name: found for name, found in figures.panels(summary).items() if found}
@@ -158,19 +157,6 @@ def render(summary: dict[str, Any]) -> str:
     )
 
 
-def short(value: Any) -> str:
-    """Return a value for a table on the page; all digits are in the CSV file."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float) and not value.is_integer():
-        value = round(value, 1) if abs(value) >= 1000 else float(f"{value:.4g}")
-    if isinstance(value, (int, float)):
-        return re.sub(r"e([+-])0+", r"e\1", f"{value:.15g}").replace("-", "−")  # as the page's script writes it
-    return str(value)
-
-
 def people(count: int) -> str:
     """Return how many individuals, in words that fit one of them, too."""
     return f"{count:,} individual{'' if count == 1 else 's'}"
@@ -182,7 +168,7 @@ def lines(value: Any) -> list[str]:
         return [f"{key}: {', '.join(lines(one))}" if one not in ("", {}) else str(key) for key, one in value.items()]
     if isinstance(value, (list, tuple)):
         return [", ".join(lines(one)) for one in value]
-    return [f"{value:g}" if isinstance(value, float) else short(value)]
+    return [words.short(value)]
 
 
 def _hash(text: str) -> str:

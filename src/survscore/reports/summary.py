@@ -20,7 +20,7 @@ from survscore.horizon import calibration
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.reports import words
-from survscore.reports.comparing import Progress, Span, Table, as_table, compare_losses, plain
+from survscore.reports.comparing import WHOLE, Progress, Span, Table, as_table, compare_losses, plain
 from survscore.scores import check_inputs, default_times
 from survscore.weighting import Weighting, as_weighting
 
@@ -109,6 +109,10 @@ def summarise(
     chosen = [as_weighting(one, y) for one in (fitting(y) if weightings is None else weightings)]
     wanted = default_times(y, named.values()) if times is None else as_times(times)
     costs = [as_loss(loss) for loss in losses]
+    if len({loss.name for loss in costs}) < len(costs):
+        raise InputError("losses must have different names")
+    if not str(title).strip():
+        raise InputError("title must not be empty")
     total = len(costs) + 2
     notes: list[str] = []
     with _noting(notes):
@@ -118,7 +122,8 @@ def summarise(
         )  # fmt: skip
     upper = float(wanted[-1]) if range[1] is None else float(range[1])
     if compared.range is not None and compared.range[1] < upper:
-        notes.append(f"Means stop at {compared.range[1]:g} instead of {upper:g}: after it, some score is missing.")
+        stop, wish = words.short(compared.range[1]), words.short(upper)
+        notes.append(f"Means stop at {stop} instead of {wish}: then some score is missing.")
     first = compared.comparisons[0]
     progress(total - 2, total, "checking calibration")
     chosen_horizons = _horizons(y, named, wanted, horizons)
@@ -184,8 +189,8 @@ def _asked(
     return {
         "weightings": first.weightings,
         "losses": {loss.name: {"epsilon": loss.epsilon} if loss.epsilon else {} for loss in losses},
-        "times": f"{plural(times.size, 'time')} from {times[0]:g} to {times[-1]:g}",
-        "range": [plain(end) for end in span],
+        "times": _span(times),
+        "range": "all times" if span == WHOLE else [plain(end) for end in span],
         "reference": first.reference,
         "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else bool(null),
         "horizons": horizons,
@@ -195,8 +200,11 @@ def _asked(
 
 
 def _described(curves: SurvivalCurves) -> str:
-    times = f"{plural(curves.times.size, 'time')} from {curves.times[0]:g} to {curves.times[-1]:g}"
-    return f"{times}, between them {curves.between}, beyond them {curves.beyond}"
+    return f"{_span(curves.times)}, between them {curves.between}, beyond them {curves.beyond}"
+
+
+def _span(times: NDArray[np.float64]) -> str:
+    return f"{plural(times.size, 'time')} from {words.short(float(times[0]))} to {words.short(float(times[-1]))}"
 
 
 def fitting(y: Outcomes) -> list[str]:
@@ -314,6 +322,8 @@ def _single_curves(
     names = [str(row if ids is None else ids[row]) for row in rows.tolist()]
     for row, name in zip(rows.tolist(), names, strict=True):
         label = name if names.count(name) == 1 else f"{name} (row {row})"
+        while label in people["individual"]:  # whatever others are called
+            label += "'"
         people["individual"].append(label)
         people["time"].append(float(y.time[row]))
         people["event"].append(bool(y.event[row]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,19 @@ def number(value: float | None, digits: int = 4) -> str:
     return text.replace("-", "−" if float(text) else "")
 
 
+def short(value: Any) -> str:
+    """Return a value for a sentence or a table on the page; all digits are in the CSV file."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and not value.is_integer():
+        value = round(value, 1) if abs(value) >= 1000 else float(f"{value:.4g}")
+    if isinstance(value, (int, float)):
+        return re.sub(r"e([+-])0+", r"e\1", f"{value:.15g}").replace("-", "−")  # no leading zeros
+    return str(value)
+
+
 def p_value(value: float | None) -> str:
     """Return a p-value as it is printed in papers."""
     if value is None or math.isnan(value):
@@ -39,7 +53,7 @@ def outcome(row: Mapping[str, Any]) -> str:
 
 def verdict(row: Mapping[str, Any], loss: str, level: float) -> str:
     """Return one sentence about a difference of mean scores, or of scores at a time if the row has one."""
-    score = f"mean {loss_name(loss)}" if row.get("time") is None else f"{loss_name(loss)} at {row['time']:g}"
+    score = f"mean {loss_name(loss)}" if row.get("time") is None else f"{loss_name(loss)} at {short(row['time'])}"
     found = outcome(row)
     if found == "unknown":
         return f"Nothing can be said about {row['model']} and {row['reference']}: their difference has no interval."

@@ -79,7 +79,8 @@
     }
     const { xdomain, ydomain, zero } = panels[0] || {};
     const spread = ([low, high]) => (high > low ? [low, high] : Number.isFinite(low) ? [low - 0.5, low + 0.5] : [0, 1]);
-    const y = ydomain || spread(extent(zero ? [0, ...ys] : ys));
+    const [least, most] = extent(zero ? [0, ...ys] : ys);
+    const y = ydomain || (zero && least === most ? [0, 1] : spread([least, most]));
     const pad = ydomain ? 0 : 0.04 * (y[1] - y[0]);
     return { x: xdomain || spread(extent(xs)), y: [y[0] < 0 ? y[0] - pad : y[0], y[1] + pad] };
   };
@@ -166,38 +167,40 @@
 
   const nearest = (values, wanted) => values.reduce((best, value, k) => (Math.abs(value - wanted) < Math.abs(values[best] - wanted) ? k : best), 0);
 
-  // Reads a plot's values out, at one of its points; the point stays the same when the plot is drawn anew.
+  // Reads a plot's values out, at one of its points; it stays at the same place when the plot is drawn anew.
   const makeReader = (plot, panel, lines, { px, py, inner, width, domain }, cursor) => {
     const grid = [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b);
     const tip = plot.querySelector(".tip");
     const slack = 0.01 * (domain.x[1] - domain.x[0]);
     const entries = (wanted) => lines.filter((line) => line.x.length && line.x[0] - slack <= wanted && wanted <= line.x[line.x.length - 1] + slack).map((line) => {
       const k = nearest(line.x, wanted);
-      const interval = line.lower.length && line.lower[k] !== null ? ` (${show(line.lower[k])} to ${show(line.upper[k])})` : "";
-      const own = panel.diagonal ? `${show(line.x[k])} predicted, ` : "";
-      return { line, k, value: `${own}${show(line.y[k])}${interval}` };
+      const limits = line.lower.length && line.lower[k] !== null ? `${show(line.lower[k])} to ${show(line.upper[k])}` : "";
+      if (panel.diagonal) return { line, k, short: `${show(line.x[k])} predicted, ${show(line.y[k])} observed`, more: limits && `; ${limits} if right` };
+      return { line, k, short: show(line.y[k]), more: limits && ` (${limits})` };
     });
-    const reader = { index: Math.max(0, Math.min(plot.reader?.index ?? 0, grid.length - 1)), last: grid.length - 1 };
+    const x = plot.reader?.x;
+    const reader = { x, index: grid.length && x !== undefined ? nearest(grid, x) : 0, last: grid.length - 1 };
     reader.clear = () => { tip.hidden = true; cursor.replaceChildren(); };
     reader.read = (position, visibly) => {
       plot.setAttribute("aria-valuenow", 0);
       plot.setAttribute("aria-valuetext", "nothing is shown");
       if (!grid.length) return;
       reader.index = Math.min(grid.length - 1, Math.max(0, position));
-      const found = entries(grid[reader.index]), heading = `${panel.xlabel} ${show(grid[reader.index])}`;
+      reader.x = grid[reader.index];
+      const found = entries(reader.x), heading = `${panel.xlabel} ${show(reader.x)}`;
       plot.setAttribute("aria-valuenow", reader.index);
-      plot.setAttribute("aria-valuetext", `${heading}: ${found.map(({ line, value }) => `${line.series.label} ${value}`).join("; ")}`);
+      plot.setAttribute("aria-valuetext", `${heading}: ${found.map(({ line, short, more }) => `${line.series.label} ${short}${more}`).join("; ")}`);
       if (!visibly) return;
-      const left = px(grid[reader.index]);
+      const left = px(reader.x), room = found.length > 8 ? () => "" : (more) => more; // many lines leave intervals to the table
       cursor.replaceChildren(make("line", { class: "cursor", x1: left, x2: left, y1: inner.top, y2: inner.bottom }));
       tip.replaceChildren(make("strong", {}, heading));
-      for (const { line, k, value } of found) {
+      for (const { line, k, short, more } of found) {
         if (line.y[k] !== null) cursor.append(make("circle", { class: `dot fill ${styleOf(line.series)}`, cx: px(line.x[k]), cy: py(line.y[k]), r: 4 }));
-        tip.append(make("div", {}, swatch(line.series), make("span", { class: "name" }, line.series.label), make("span", {}, value)));
+        tip.append(make("div", {}, swatch(line.series), make("span", { class: "name" }, line.series.label), make("span", {}, short + room(more))));
       }
       tip.hidden = false;
-      const ratio = plot.clientWidth / width, room = plot.clientWidth - tip.offsetWidth;
-      tip.style.left = `${Math.max(0, Math.min(room, left * ratio + 12))}px`;
+      const ratio = plot.clientWidth / width, rightmost = plot.clientWidth - tip.offsetWidth;
+      tip.style.left = `${Math.max(0, Math.min(rightmost, left * ratio + 12))}px`;
       tip.style.top = `${inner.top * ratio + 8}px`;
     };
     reader.point = (event) => {
@@ -336,6 +339,6 @@
   const bar = new ResizeObserver(() => { root.style.scrollPaddingTop = getComputedStyle(form).position === "sticky" ? `${form.offsetHeight + 8}px` : "8px"; });
   bar.observe(form);
   tellTheme();
-  addEventListener("pageshow", draw);
+  addEventListener("pageshow", (event) => { if (event.persisted) draw(); });
   draw();
 })();
