@@ -15,7 +15,7 @@ import survscore
 PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a room imports only from rooms above it. Private helpers serve all of them.
 ROOMS = [
-    ["_version", "_validation", "_files", "_isotonic"],
+    ["_version", "_validation", "_files", "_progress", "_isotonic"],
     ["_kernels"],
     ["_influence_kernels"],
     ["_loops"],

@@ -148,15 +148,17 @@ def test_dates_with_a_cutoff(capsys, tmp_path):
     assert "give --cutoff" in refused(capsys, "score", *paths, "-w", "administrative")
 
 
-def test_report_says_where_it_is(capsys, tmp_path, files):
+def test_report_says_what_the_library_says_and_where_it_is(capsys, tmp_path, files):
+    y, models, ids = mangling.study()
     target = tmp_path / "new" / "report.html"
     code, out, _ = run(capsys, "report", *files, "-o", target, "--title", "Churn <March>", "--horizons", "8,15")
     assert code == 0
-    assert out.endswith(f"Written: {target}\n")
+    wanted = ss.report(y, models, ids=ids, horizons=[8, 15]).summary
+    assert out.splitlines() == [*wanted["verdicts"]["sentence"][:2], f"Written: {target}"]
     page = target.read_text()
     assert "Churn &lt;March&gt;" in page
-    assert "p000" in page or "p019" in page  # individuals go by their ids
-    assert "is better than net" in out or "is worse than net" in out or "can't be told from net" in out
+    for individual in wanted["curves"]["people"]["individual"]:  # they go by their ids
+        assert f"<td>{individual}</td>" in page
 
 
 def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
@@ -173,11 +175,10 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
         (["-w", "administrative", "--unit", "W"], "--unit is for dates, which need --cutoff"),
         (["-w", "administrative", "--by-order", "--id", "id"], "--id is for matching by id"),
         (["-w", "administrative", "--by-order", "--allow-extra"], "--allow-extra is for matching by id"),
-        (["-w", "administrative", "--grid", "1,2"], "rid"),  # not needed here, or another than the file's
         (["-w", "administrative", "-t", "10", "-t", "20"], "give it once"),
         (["-w", "administrative", "-t", "nowhere.txt"], "'nowhere.txt' is neither a number nor a file"),
         (["-w", "ipcw", "--cap", "x"], "'x' must be a number of at least 1, or none"),
-        (["-w", "nothing"], "'nothing' is not one of 'administrative'"),
+        (["-w", "nothing"], "'nothing' is not one of 'uncensored', 'administrative'"),
         (["-w", "administrative", "-t", "5:1:1"], "(START:STOP:STEP, going up)"),
         (["-w", "administrative", "-t", "5,x"], "must be like 30,90,365"),
         (["-w", "administrative", "-t", "8,3"], "times must be strictly increasing"),
@@ -194,6 +195,9 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
     ):
         assert message in refused(capsys, "score", *files, *options), message
     assert "reference must be one of" in refused(capsys, "compare", *files, "-w", "administrative", "-r", "tree")
+    lists = files[1].suffix == ".parquet"
+    about_the_grid = "the one given differs" if lists else "a grid is for list columns, and no file has one"
+    assert about_the_grid in refused(capsys, "score", *files, "-w", "administrative", "--grid", "1,2")
     assert "must end in .html" in refused(capsys, "report", *files, "-o", tmp_path / "report.pdf")
     before = [path.read_bytes() for path in files]
     for option in ("--csv", "--parquet"):
@@ -437,3 +441,28 @@ def test_one_model_alone_has_nothing_to_compare_with(capsys, tmp_path):
     code, out, _ = run(capsys, "compare", *alone, "--no-null", "--csv", "-")
     assert out.splitlines()[0].startswith("loss,weighting,model,reference,time,difference")
     assert run(capsys, "report", *alone, "-o", tmp_path / "r.html")[0] == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_shows_progress(tmp_path):
+    import pty
+
+    paths = [str(path) for path in mangling.write(tmp_path, "parquet")]
+    command = [sys.executable, "-m", "survscore", "score", *paths, "-w", "administrative", "-t", "3,8"]
+    mine, theirs = pty.openpty()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, check=False)
+    os.close(theirs)
+    shown = os.read(mine, 1 << 20).decode()
+    os.close(mine)
+    assert done.returncode == 0
+    assert "standard errors" in shown
+    assert "━" in shown
+
+
+def test_a_new_loss_or_weighting_is_offered_at_once(capsys):
+    from survscore.losses import LOSSES
+    from survscore.weighting import WEIGHTINGS
+
+    out = run(capsys, "score", "--help")[1]
+    assert f"[{'|'.join(LOSSES)}]" in out
+    assert f"[{'|'.join(WEIGHTINGS)}|known]" in out

@@ -1,7 +1,8 @@
 """Predictions that know C* are told from those that do not."""
 
+import re
+
 import numpy as np
-import pandas as pd
 import pytest
 
 import survscore as ss
@@ -56,9 +57,7 @@ def test_covariates_that_tell_the_censoring_time_are_found(sample):
     assert ss.diagnose(y, models, X=sample.covariates).censoring_r2 > 0.99
     noise = np.random.default_rng(1).normal(size=(len(y), 3))
     assert ss.diagnose(y, models, X=noise).censoring_r2 < 0.05
-    assert "R2 0.9" in repr(ss.diagnose(y, models, X=sample.covariates)) or "R2 1.0" in repr(
-        ss.diagnose(y, models, X=pd.DataFrame(sample.covariates))
-    )
+    assert re.search(r"covariates tell C\* with R2 (0\.99|1\.00)", repr(ss.diagnose(y, models, X=sample.covariates)))
     assert ss.diagnose(y, models).censoring_r2 is None
 
 

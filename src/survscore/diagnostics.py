@@ -113,6 +113,17 @@ def diagnose(
     -------
     Diagnosis
 
+    Notes
+    -----
+    Over those with :math:`C^*_i` from `width` w to w before the end of the shortest grid, the mean prediction at the
+    offset d is
+
+    .. math:: m(d) = \frac{1}{n} \sum_i \pi_i((C^*_i + d)-),
+
+    with left limits, so that a fall at :math:`C^*_i` itself comes after it. What is lost before and after is
+    :math:`1 - m(0)/m(-w)` and :math:`1 - m(w)/m(0)`. The paper has no such quantity; its figure 2 shows the fall for
+    single censoring times.
+
     Examples
     --------
     >>> import survscore as ss

@@ -23,6 +23,8 @@ class Loss(ABC):
     """
 
     name: ClassVar[str]
+    #: What it is called in a sentence; by default its name and "loss".
+    label: ClassVar[str] = ""
     kernel: ClassVar[int | None] = None
     epsilon: float = 0.0
 
@@ -44,6 +46,7 @@ class Brier(Loss):
     r""":math:`(1\{T^* > t\} - \pi(t))^2`."""
 
     name: ClassVar[str] = "brier"
+    label: ClassVar[str] = "Brier score"
     kernel: ClassVar[int | None] = 0
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -68,6 +71,7 @@ class Log(Loss):
     epsilon: float = DEFAULT_EPSILON
 
     name: ClassVar[str] = "log"
+    label: ClassVar[str] = "logarithmic loss"
     kernel: ClassVar[int | None] = 1
 
     def __post_init__(self) -> None:
@@ -85,6 +89,11 @@ class Log(Loss):
 
 
 LOSSES: dict[str, type[Loss]] = {Brier.name: Brier, Log.name: Log}
+
+
+def loss_label(name: str) -> str:
+    """Return what the loss of this name is called in a sentence."""
+    return (LOSSES[name].label if name in LOSSES else "") or f"{name} loss"
 
 
 def as_loss(loss: str | Loss) -> Loss:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore.diagnostics import Diagnosis
 from survscore.horizon import AUCCurve, Calibration
+from survscore.losses import loss_label
 from survscore.results import ScoreCurve
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-LOSS_LABELS = {"brier": "Brier score", "log": "logarithmic loss"}
 
 
 def pyplot() -> Any:
@@ -62,7 +60,7 @@ class ScoreCurveDisplay:
         (self.line_,) = ax.plot(self.score.times, self.score.scores, **line)
         if band:
             shade(ax, self.line_, self.score.times, self.score.lower, self.score.upper)
-        label = LOSS_LABELS.get(self.score.loss, f"{self.score.loss} loss")
+        label = loss_label(self.score.loss)
         ax.set(xlabel="time", ylabel=f"{label} (lower is better)", title=self.score.weighting)
         if "label" in line:
             ax.legend()
@@ -101,7 +99,7 @@ class DifferenceDisplay:
             if band:
                 shade(ax, line, part["time"], part["lower"], part["upper"])
         ax.axhline(0.0, color="0.5", linewidth=1, linestyle="--")
-        label = LOSS_LABELS.get(self.loss, f"{self.loss} loss")
+        label = loss_label(self.loss)
         ax.set(xlabel="time", ylabel=f"difference in {label} to {self.reference}", title="above 0: worse")
         ax.legend()
         self.ax_ = ax

@@ -130,6 +130,11 @@ class Weighting(ABC):
     #: What the weighted sum is divided by: the sum of the weights, or n.
     normalize: str = "weights"
 
+    @property
+    def explanation(self) -> str:
+        """What it does, for readers of a report who have not met it."""
+        return "A weighting of your own."
+
     @abstractmethod
     def prepare(self, index: TimeIndex) -> RowWeights:
         """Return the weights, or refuse data that this weighting can't do."""
@@ -155,6 +160,10 @@ class Uncensored(Weighting):
     """
 
     name: ClassVar[str] = "uncensored"
+
+    @property
+    def explanation(self) -> str:  # noqa: D102
+        return "Everybody counts at every time."
 
     def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
         outcomes, last = index.outcomes, index.times[-1]
@@ -188,6 +197,13 @@ class Administrative(Weighting):
     """
 
     name: ClassVar[str] = "administrative"
+
+    @property
+    def explanation(self) -> str:  # noqa: D102
+        return (
+            "At each time it counts those whose data could have reached so far (C* ≥ t). Their status is known for "
+            "certain, so it is not fooled by predictions that know C*."
+        )
 
     def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
         outcomes = index.outcomes
@@ -284,6 +300,18 @@ class IPCW(Weighting):
             max_weight=cap,
             estimated=self.estimated,
             martingale=self.variance == "martingale",
+        )
+
+    @property
+    def explanation(self) -> str:  # noqa: D102
+        if isinstance(self.censoring, KnownCensoring):
+            return (
+                "Leaves the censored out. Under administrative censoring it rewards predictions that fall to zero "
+                "after C*."
+            )
+        return (
+            "Counts those whose status is known, weighted by the inverse of the probability of not being censored. If "
+            "predictions can tell the censoring times, it is biased towards those that fall after C*."
         )
 
     def __str__(self) -> str:

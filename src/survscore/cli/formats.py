@@ -97,10 +97,12 @@ def formats(paths: tuple[Path, ...], **given: Any) -> None:
 def describe(path: Path, given: dict[str, Any]) -> list[str]:
     """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
     from survscore.io import read_outcomes, read_predictions
+    from survscore.io.outcomes import labels_in
     from survscore.io.predictions import holds_predictions
     from survscore.io.tables import listed, open_table
 
-    names = set(open_table(path, text=[given["id_column"] or "id"]).names)
+    file = open_table(path, text=labels_in(given["id_column"]))
+    names = set(file.names)
     times = {given["time"] or "time", given["event"] or "event"} <= names
     dates = {given["start"] or "start", given["event_date"] or "event_date"} <= names
     lines = []
@@ -109,15 +111,15 @@ def describe(path: Path, given: dict[str, Any]) -> list[str]:
     if dates and given["cutoff"] is not None:
         columns = {name: given[name] for name in ("start", "event_date", "last_seen", "cutoff")}
         late = "drop" if given["drop_late_starts"] else "raise"
-        observed = read_outcomes(path, id=given["id_column"], unit=given["unit"] or "D", late_starts=late, **columns)
+        observed = read_outcomes(file, id=given["id_column"], unit=given["unit"] or "D", late_starts=late, **columns)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
     elif times:
         columns = {name: given[name] for name in ("time", "event", "censoring_time")}
-        observed = read_outcomes(path, id=given["id_column"], **columns)
+        observed = read_outcomes(file, id=given["id_column"], **columns)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    if holds_predictions(path, given["columns"], given["id_column"]):
+    if holds_predictions(file, given["columns"], given["id_column"]):
         form = {name: given[name] for name in ("grid", "columns", "between", "beyond", "monotone")}
-        predicted = read_predictions(path, id=given["id_column"], **form)
+        predicted = read_predictions(file, id=given["id_column"], **form)
         for name, curves in predicted.models.items():
             lines.append(f"predictions of {name!r}: {curves!r}, {_ids(predicted.ids)}")
         if predicted.ignored and not lines[0].startswith("outcomes"):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from survscore._validation import InputError
+from survscore.losses import LOSSES
+from survscore.weighting import IPCW, WEIGHTINGS, choices_that_fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
-WEIGHTINGS = ("administrative", "uncensored", "ipcw", "known")
-LOSSES = ("brier", "log")
+KNOWN = "known"  # IPCW with known censoring times, which the library has no name of its own for
 MOST_TIMES = 100_000
 READING = "survscore.files"  # where a command keeps which files its options have read
 
@@ -180,8 +181,8 @@ files = several(
 )  # fmt: skip
 
 weightings = several(
-    choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True,
-           help="Whom to count: those with C* >= t; everybody; all not censored, by the inverse of how likely that is; "
+    choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
+           help="Whom to count: everybody; those with C* >= t; all not censored, by the inverse of how likely that is; "
            "the same with known C*. Repeat it for several. Censored data have no default."),
     option("--cap", "caps", type=Cap(), multiple=True, help="Largest IPCW weight, or none. Repeat it for several."),
     choice("--divide-by", of=["weights", "n"], help="What IPCW sums are divided by.", usual="weights"),
@@ -194,7 +195,7 @@ weightings = several(
 )  # fmt: skip
 
 scoring = several(
-    choice("-l", "--loss", "losses", of=LOSSES, multiple=True, default=LOSSES, show_default=True,
+    choice("-l", "--loss", "losses", of=list(LOSSES), multiple=True, default=list(LOSSES), show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What a prediction costs."),
     times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
                  usual="101 times up to where 5 % are still followed"),
@@ -230,8 +231,6 @@ def as_weightings(
     usual: list[str] | None = None,
 ) -> list[Weighting]:
     """Return the weightings that were asked for; `usual` are those of a command that has a default."""
-    from survscore.weighting import IPCW, Administrative, Uncensored, choices_that_fit
-
     if not names:
         if usual is None and not study.outcomes.event.all():
             raise InputError(
@@ -241,17 +240,16 @@ def as_weightings(
     if train is not None and study.censoring is not None:
         raise InputError("--train and --censoring both say where IPCW weights come from; give one")
     given = {"--cap": caps, "--divide-by": divide_by, "--train": train, "--censoring": study.censoring}
-    if "ipcw" not in names:
+    if IPCW.name not in names:
         for option, value in given.items():
             if value is not None and value != ():
                 raise InputError(f"{option} is for --weighting ipcw")
     source = next((one for one in (train, study.censoring) if one is not None), "kaplan-meier")
     normalize = divide_by or "weights"
     chosen: list[Weighting] = []
-    one_each = {"administrative": Administrative(), "uncensored": Uncensored(), "known": IPCW("known")}
     for name in dict.fromkeys(names):
-        if name == "ipcw":
+        if name == IPCW.name:
             chosen += [IPCW(source, max_weight=cap, normalize=normalize) for cap in dict.fromkeys(caps or (None,))]
         else:
-            chosen.append(one_each[name])
+            chosen.append(IPCW("known") if name == KNOWN else WEIGHTINGS[name]())
     return chosen

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from survscore._progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli import options
 from survscore.cli.options import FILE
-from survscore.cli.screen import Show, check_folder, check_target, noted, one_line, progress, say
+from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from survscore.io import Study
     from survscore.weighting import Weighting
 
-ANY_TIME = (None, None)
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "losses": "loss", "span": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
@@ -65,7 +65,7 @@ def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given:
                 level=level,
             )  # fmt: skip
         show(total - 1, total, "standard errors")
-        means, table = _score_tables(found, span)
+        means, table = _frames(found, span)
     settings = _settings("score", study, weightings, given | {"losses": losses, "times": times, "span": span}, level)
     shown = score_tables(means, table, len(study.outcomes), level)
     if not write(table, {"means": means, "scores": table}, settings):
@@ -198,7 +198,7 @@ def simulate(
 
 
 def read(
-    given: dict[str, Any], show: Show, usual: Callable[[Any], list[str]] | None = None
+    given: dict[str, Any], show: Progress, usual: Callable[[Any], list[str]] | None = None
 ) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, and say which weightings it was asked for."""
     from survscore.io import read_outcomes, read_study
@@ -286,9 +286,11 @@ def _inputs(given: dict[str, Any]) -> list[Path]:
     return [path for path in every if path is not None]
 
 
-def _score_tables(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _frames(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the mean scores, and the scores by time, of all models."""
     import pandas as pd
+
+    from survscore.reports.comparing import WHOLE
 
     means, tables = [], []
     for name, curves in found.items():
@@ -296,7 +298,7 @@ def _score_tables(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.Da
             table = curve.to_frame()
             table.insert(2, "model", name)
             tables.append(table)
-            if curve.times.size > 1 or span != ANY_TIME:
+            if curve.times.size > 1 or span != WHOLE:
                 mean = curve.integrated(*span, nan="stop")
                 means.append(
                     {"loss": mean.loss, "weighting": mean.weighting, "model": name, "score": mean.value, "se": mean.se,
@@ -329,7 +331,7 @@ def _asked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple) and value in (ANY_TIME, (None,)):
+    if isinstance(value, tuple) and value in ((None, None), (None,)):
         return None
     if hasattr(value, "tolist"):
         return value.tolist()

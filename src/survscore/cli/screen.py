@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from survscore._progress import Progress, silent
 from survscore._validation import InputError, shown
-
-Show = Callable[[int, int, str], None]
 
 LONGEST_LINE = 1000
 # The library speaks to people who write Python; at the command line the same advice has other names.
@@ -83,10 +82,10 @@ def check_parent(path: Path) -> None:
 
 
 @contextmanager
-def progress(total: int | None) -> Iterator[Show]:
+def progress(total: int | None) -> Iterator[Progress]:
     """Give a function (done, total, what is being done) that shows a bar on a terminal, and does nothing elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda done, total, what: None
+        yield silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

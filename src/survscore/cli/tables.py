@@ -84,15 +84,16 @@ def score_tables(means: Any, by_time: Any, n: int, level: float) -> list[Any]:
     """Return each model's mean score with its interval, and its score at some of the times, ready to print."""
     from rich.text import Text
 
-    from survscore.reports.words import loss_name
+    from survscore.losses import loss_label
+    from survscore.reports.words import people
 
     wholes = {(row["loss"], row["weighting"], row["model"]): row for row in means.to_dict("records")}
     room = (console().width - 56) // 9 if wholes else 8  # for what stands before the times
     times = _some(by_time["time"].unique(), max(0, min(4, room)) if wholes else max(1, room))
     shown: list[Any] = []
     for loss, of_loss in by_time.groupby("loss", sort=False):
-        heading = f" of {n:,} individual{'' if n == 1 else 's'}, lower is better"
-        shown.append(Text.assemble((_capital(loss_name(loss)), "bold"), heading))
+        heading = f" of {people(n)}, lower is better"
+        shown.append(Text.assemble((_capital(loss_label(loss)), "bold"), heading))
         for weighting, part in of_loss.groupby("weighting", sort=False):
             table = _table(str(weighting))
             table.add_column("model", overflow="fold")
@@ -117,7 +118,8 @@ def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
     """Return scores, differences with p-values, and what weightings disagree about, ready to print."""
     from rich.text import Text
 
-    from survscore.reports import words
+    from survscore.losses import loss_label
+    from survscore.reports.words import people
 
     level, reference, span, n = (settings[key] for key in ("level", "reference", "range", "individuals"))
     over = f"mean over {_plain(span[0])} to {_plain(span[1])}" if span else "at one time"
@@ -126,8 +128,8 @@ def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
     scores = tables["means"] if span else tables["scores"]
     shown: list[Any] = []
     for loss, of_loss in scores.groupby("loss", sort=False):
-        heading = f" of {n:,} individual{'' if n == 1 else 's'}, {over}, {100 * level:g} % intervals, lower is better"
-        shown.append(Text.assemble((_capital(words.loss_name(loss)), "bold"), heading))
+        heading = f" of {people(n)}, {over}, {100 * level:g} % intervals, lower is better"
+        shown.append(Text.assemble((_capital(loss_label(loss)), "bold"), heading))
         for weighting, part in of_loss.groupby("weighting", sort=False):
             table = _table(str(weighting))
             table.add_column("model", overflow="fold")

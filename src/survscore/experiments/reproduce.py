@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._files import written_whole
+from survscore._progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.datasets.kkbox import prepared
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Told how many replicates are done, of how many, and what is being done.
-Progress = Callable[[int, int, str], None]
 SYNTHETIC = "synthetic"
 PACKAGES = ("numpy", "numba", "pandas", "torch", "scikit-learn", "matplotlib")
 

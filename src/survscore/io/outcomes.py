@@ -46,7 +46,7 @@ class ObservedFile:
 
 
 def read_outcomes(
-    path: Path | str,
+    path: Path | str | TableFile,
     *,
     time: str | None = None,
     event: str | None = None,
@@ -96,7 +96,7 @@ def read_outcomes(
     >>> read_outcomes(path, cutoff="2017-01-29").outcomes
     Outcomes(2 individuals, 1 event (50.0 %), time 10 to 20, censoring_time known (20 to 30), no drop-outs)
     """
-    file = open_table(path, text=[name for name in (id or ID, groups) if name])  # labels may look like numbers
+    file = open_table(path, text=labels_in(id, groups))
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
     if cutoff is None:
@@ -117,6 +117,11 @@ def read_outcomes(
     if ids is None:
         return ObservedFile(file.path, outcomes, None, labels, ~kept)
     return ObservedFile(file.path, outcomes, ids.filter(kept), labels, ~kept, ids.filter(~kept))
+
+
+def labels_in(id: str | Literal[False] | None, groups: str | None = None) -> list[str]:
+    """Return the columns that hold labels, which are text even if they look like numbers."""
+    return [name for name in (id or ID, groups) if name]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, plural
 from survscore.curves import SurvivalCurves
-from survscore.io.outcomes import ID
+from survscore.io.outcomes import ID, labels_in
 from survscore.io.tables import (
     CSV_ENDINGS,
     PARQUET_ENDINGS,
@@ -62,7 +62,7 @@ class PredictedFile:
 
 
 def read_predictions(
-    path: Path | str,
+    path: Path | str | TableFile,
     *,
     name: str | None = None,
     grid: ArrayLike | None = None,
@@ -111,12 +111,12 @@ def read_predictions(
     """
     found = predictions_in(path, name, grid, columns, between, beyond, monotone, id)
     if grid is not None and not found.took_grid:
-        raise InputError(f"{path}: a grid is for list columns; here the columns' names are the times")
+        raise InputError(f"{found.path}: a grid is for list columns; here the columns' names are the times")
     return found
 
 
 def predictions_in(
-    path: Path | str,
+    path: Path | str | TableFile,
     name: str | None,
     grid: ArrayLike | None,
     columns: str | None,
@@ -126,7 +126,7 @@ def predictions_in(
     id: str | Literal[False] | None,
 ) -> PredictedFile:
     """Do what `read_predictions` does, but leave it to the caller whether a grid was given in vain."""
-    file = open_table(path, text=[id or ID])
+    file = open_table(path, text=labels_in(id))
     if id and id not in file.names:
         raise InputError(f"{file.path}: there is no column {id!r} (id); the columns are {listed(file.names)}")
     id_column = id or (ID if ID in file.names else None)
@@ -162,9 +162,8 @@ def predictions_in(
     )
 
 
-def holds_predictions(path: Path | str, columns: str | None = None, id: str | None = None) -> bool:
+def holds_predictions(file: TableFile, columns: str | None = None, id: str | None = None) -> bool:
     """Whether a file has columns of predictions, right or wrong."""
-    file = open_table(path, text=[id or ID])
     return bool(_wide(file, columns, id or ID) or _lists(file))
 
 

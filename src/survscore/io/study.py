@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
-from survscore.io.outcomes import ObservedFile, read_outcomes
+from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
 from survscore.io.predictions import PredictedFile, predictions_in
+from survscore.io.tables import open_table
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def read_study(
     between: str | None = None,
     beyond: str | None = None,
     monotone: str = "check",
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
     **outcome_columns: Any,
 ) -> Study:
     r"""Read outcomes and predictions, and match their rows: by id where files have one, by order where none has.
@@ -112,13 +112,15 @@ def read_study(
     total = 1 + len(named) + (censoring is not None)
     identified: str | Literal[False] | None = False if by_order else id
     progress(0, total, f"reading {Path(outcomes).name}")
-    observed = read_outcomes(outcomes, id=identified, **outcome_columns)
+    file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups")))
+    observed = read_outcomes(file, id=identified, **outcome_columns)
     models: dict[str, SurvivalCurves] = {}
     sources: dict[str, str] = {}
     took_grid = grid is None
     for done, (name, path) in enumerate(named, start=1):
         progress(done, total, f"reading {Path(path).name}")
-        predicted = predictions_in(path, name, grid, columns, between, beyond, monotone, identified)
+        source = file if path == outcomes else path  # one file for all is read once
+        predicted = predictions_in(source, name, grid, columns, between, beyond, monotone, identified)
         rows = matching_rows(observed, predicted, allow_extra=allow_extra)
         took_grid |= predicted.took_grid
         for model, curves in predicted.models.items():

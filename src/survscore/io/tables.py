@@ -59,8 +59,8 @@ class TableFile:
         return complete(self.path, name, self.read([name]).column(0))
 
 
-def open_table(path: Path | str, *, text: Collection[str] = ()) -> TableFile:
-    """Open a CSV or Parquet file.
+def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> TableFile:
+    """Open a CSV or Parquet file; one that is open stays as it is.
 
     Parameters
     ----------
@@ -69,6 +69,8 @@ def open_table(path: Path | str, *, text: Collection[str] = ()) -> TableFile:
     text : collection of str
         Columns of a CSV file that hold text even if they look like numbers: ids.
     """
+    if isinstance(path, TableFile):
+        return path
     path = Path(path)
     name = path.name.lower()
     if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):

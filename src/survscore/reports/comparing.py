@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from survscore._progress import Progress, silent
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
-from survscore.losses import Loss
+from survscore.losses import Loss, loss_label
 from survscore.outcomes import Outcomes
 from survscore.reports import words
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Table = dict[str, list[Any]]
-Progress = Callable[[int, int, str], None]
 Span = tuple[float | None, float | None]
 
 WHOLE = (None, None)
@@ -85,14 +85,14 @@ def compare_losses(
     *,
     times: ArrayLike | None,
     span: Span,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
     **options: Any,
 ) -> Compared:
     """Compare models by several losses; `options` are those of `compare`."""
     comparisons = []
     for done, loss in enumerate(losses):
         name = loss if isinstance(loss, str) else loss.name
-        progress(done, len(losses), f"comparing by {words.loss_name(name)}")
+        progress(done, len(losses), f"comparing by {loss_label(name)}")
         comparisons.append(compare(y, models, loss=loss, times=times, **options))
     one_time = comparisons[0].times.size == 1 and span == WHOLE
     return Compared(comparisons, [] if one_time else [one.integrated(*span, nan="stop") for one in comparisons])

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from survscore.comparison import NULL_MODEL
+from survscore.losses import loss_label
 from survscore.reports.comparing import Table
-from survscore.reports.words import loss_name, short
+from survscore.reports.words import short
 
 Panel = dict[str, Any]
 
@@ -96,7 +97,7 @@ def _by_loss_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: st
                 "lower": "lower",
                 "upper": "upper",
                 "xlabel": "time",
-                "ylabel": ylabel.format(loss=loss_name(loss)),
+                "ylabel": ylabel.format(loss=loss_label(loss)),
                 "zero": True,
                 "series": [],
             },

@@ -16,6 +16,7 @@ from survscore._files import written_whole
 from survscore._validation import InputError
 from survscore.comparison import NULL_MODEL
 from survscore.curves import SurvivalCurves
+from survscore.losses import loss_label
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, words
 from survscore.reports.comparing import Table
@@ -140,7 +141,7 @@ def render(summary: dict[str, Any]) -> str:
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"short": words.short, "lines": lines, "people": people, "loss_name": words.loss_name}
+    environment.filters |= {"short": words.short, "lines": lines, "people": words.people, "loss_label": loss_label}
     style, script = asset("style.css"), asset("script.js")
     tables = figures.tables(summary)
     panels = {name: found for name, found in figures.panels(summary).items() if found}
@@ -155,11 +156,6 @@ def render(summary: dict[str, Any]) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
-
-
-def people(count: int) -> str:
-    """Return how many individuals, in words that fit one of them, too."""
-    return f"{count:,} individual{'' if count == 1 else 's'}"
 
 
 def lines(value: Any) -> list[str]:

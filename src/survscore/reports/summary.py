@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._progress import Progress, silent
 from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, check_whole, plural
 from survscore._version import __version__
 from survscore.comparison import Comparison, as_models
@@ -20,7 +21,7 @@ from survscore.horizon import calibration
 from survscore.losses import Loss, as_loss
 from survscore.outcomes import Outcomes
 from survscore.reports import words
-from survscore.reports.comparing import WHOLE, Progress, Span, Table, as_table, compare_losses, plain
+from survscore.reports.comparing import WHOLE, Span, Table, as_table, compare_losses, plain
 from survscore.scores import check_inputs, default_times
 from survscore.weighting import Weighting, as_weighting
 
@@ -46,7 +47,7 @@ def summarise(
     n_curves: int = 6,
     title: str = "How good are the predictions?",
     settings: Mapping[str, Any] | None = None,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Compute everything that a report shows.
 
@@ -137,7 +138,7 @@ def summarise(
         "losses": [loss.name for loss in costs],
         "weightings": first.weightings,
         "steps": [name for name, curves in named.items() if curves.between == "step"],
-        "explanations": [words.explanation(weighting) for weighting in first.weightings],
+        "explanations": [weighting.explanation for weighting in chosen],
         "level": float(level),
         "range": None if compared.range is None else list(compared.range),
         "data": _data(y, wanted, groups),
@@ -289,7 +290,7 @@ def _calibration(
 
 
 def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]:
-    """Return the mean predictions around everybody's own censoring time, and in words what they lose there."""
+    """Return the mean predictions around everybody's own censoring time, and which share they lose there."""
     nothing: dict[str, Any] = {"curves": {}, "falls": {}, "width": None, "n": 0}
     if y.censoring_time is None:
         return {"missing": "they need everybody's C*", **nothing}

@@ -7,12 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-LOSS_NAMES = {"brier": "Brier score", "log": "logarithmic loss"}
-
-
-def loss_name(loss: str) -> str:
-    """Return what a loss is called in a sentence."""
-    return LOSS_NAMES.get(loss, f"{loss} loss")
+from survscore.losses import loss_label
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -36,6 +31,11 @@ def short(value: Any) -> str:
     return str(value)
 
 
+def people(count: int) -> str:
+    """Return how many individuals, in words that fit one of them, too."""
+    return f"{count:,} individual{'' if count == 1 else 's'}"
+
+
 def p_value(value: float | None) -> str:
     """Return a p-value as it is printed in papers."""
     if value is None or math.isnan(value):
@@ -53,7 +53,7 @@ def outcome(row: Mapping[str, Any]) -> str:
 
 def verdict(row: Mapping[str, Any], loss: str, level: float) -> str:
     """Return one sentence about a difference of mean scores, or of scores at a time if the row has one."""
-    score = f"mean {loss_name(loss)}" if row.get("time") is None else f"{loss_name(loss)} at {short(row['time'])}"
+    score = f"mean {loss_label(loss)}" if row.get("time") is None else f"{loss_label(loss)} at {short(row['time'])}"
     found = outcome(row)
     if found == "unknown":
         return f"Nothing can be said about {row['model']} and {row['reference']}: their difference has no interval."
@@ -91,24 +91,3 @@ def _relation(model: str, found: str, reference: str) -> str:
     if found == "undecided":
         return f"{model} can't be told from {reference}"
     return f"{model} is {found} than {reference}"
-
-
-def explanation(weighting: str) -> str:
-    """Return what a weighting does, for readers who have not met it."""
-    if weighting == "administrative":
-        return (
-            "At each time it counts those whose data could have reached so far (C* ≥ t). Their status is known for "
-            "certain, so it is not fooled by predictions that know C*."
-        )
-    if weighting == "uncensored":
-        return "Everybody counts at every time."
-    if weighting.startswith("ipcw (known"):
-        return (
-            "Leaves the censored out. Under administrative censoring it rewards predictions that fall to zero after C*."
-        )
-    if weighting.startswith("ipcw"):
-        return (
-            "Counts those whose status is known, weighted by the inverse of the probability of not being censored. If "
-            "predictions can tell the censoring times, it is biased towards those that fall after C*."
-        )
-    return "A weighting of your own."

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from survscore._files import written_whole
+from survscore._progress import Progress, silent
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
 
@@ -25,7 +25,6 @@ AGE_DATE = "2017-03-01"  # when members gave the ages that the file holds
 GAP_DAYS = 30
 
 #: Told the number of the step, of how many, and what it is.
-Progress = Callable[[int, int, str], None]
 
 _DAY = "date_diff('day', DATE '1970-01-01', strptime({}::VARCHAR, '%Y%m%d')::DATE)"
 _LAST = f"date_diff('day', DATE '1970-01-01', DATE '{LAST_CHURN_DATE}')"
@@ -202,7 +201,7 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
         re.sub(r"[^\d.]", "", memory)
     ):
         raise InputError(f"memory must be a size such as 4GB, not {memory!r}")
-    tell = progress or (lambda done, total, what: None)
+    tell = progress or silent
     scratch = Path(tempfile.mkdtemp(prefix=".kkbox-", dir=target.parent))
     try:
         try:

@@ -8,7 +8,7 @@ change with the calendar, as in the real data: covariates tell something about t
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._files import written_whole
+from survscore._progress import Progress, silent
 from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.datasets.kkbox.raw import COLUMNS
@@ -72,9 +73,7 @@ class _Spells:
         return self.start + self.n_plans * self.plan_days
 
 
-def synthesize(
-    folder: str | Path, *, customers: int, seed: int, progress: Callable[[int, int, str], None] | None = None
-) -> dict[str, int]:
+def synthesize(folder: str | Path, *, customers: int, seed: int, progress: Progress | None = None) -> dict[str, int]:
     """Write raw files ``transactions.csv``, ``members_v3.csv`` and ``train.csv``, and the truth, ``truth.parquet``.
 
     Parameters
@@ -100,7 +99,7 @@ def synthesize(
     check_whole("customers", customers, 1)
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
-    tell = progress or (lambda done, total, what: None)
+    tell = progress or silent
     arrow = {"VARCHAR": pa.string(), "INTEGER": pa.int64()}
     schemas = {name: pa.schema([(c, arrow[kind]) for c, kind in columns.items()]) for name, columns in COLUMNS.items()}
     truth_schema = pa.schema(
