@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ import pytest
 import mangling
 import survscore as ss
 from survscore import cli
+from survscore.cli.screen import IN_OPTIONS
 
 TIMES = [3.0, 8, 15, 29]
 
@@ -400,6 +403,13 @@ def test_results_name_all_options(capsys, files):
     assert options["range"] == [3, 8]
     assert options["weighting"] == ["administrative"]
     assert options["monotone"] == "keep"
+
+
+def test_all_advice_that_is_told_in_options_is_still_given():
+    sources = "".join(path.read_text() for path in Path(ss.__file__).parent.rglob("*.py") if path.name != "screen.py")
+    joined = re.sub(r'"\s*\n\s*f?"', "", sources)  # texts that go on in the next line
+    for advice in IN_OPTIONS:
+        assert advice in joined, advice
 
 
 def test_advice_is_given_in_options(capsys, tmp_path):
