@@ -4,7 +4,7 @@ Slow on purpose, and free of everything the library does to be fast. Nothing her
 """
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 
 def survival_at(grid, row, t, between, beyond="nan"):
@@ -41,16 +41,19 @@ def survival_before(grid, row, t, between, beyond="nan"):
     return earlier[-1] if earlier else 1.0
 
 
-def kaplan_meier_censoring(time, event):
-    """Return two functions, G(t) and G(t-): events leave the risk set before those censored at the same time."""
+def product_limit(time, leaves, mass=None):
+    """Return two functions, G(t) and G(t-): whoever does not leave so leaves the risk set first at the same time.
+
+    Individual i counts ``mass[i]`` times, for any number, also a complex one: so that derivatives can be taken.
+    """
+    mass = [1.0] * len(time) if mass is None else mass
     jumps = []
     value = 1.0
-    for s in sorted(set(time)):
-        at_risk = sum(1 for t in time if t >= s) - sum(1 for t, d in zip(time, event, strict=True) if t == s and d)
-        censored = sum(1 for t, d in zip(time, event, strict=True) if t == s and not d)
-        if censored:
-            value *= (at_risk - censored) / at_risk
-            jumps.append((s, value))
+    for s in sorted({t for t, gone in zip(time, leaves, strict=True) if gone}):
+        exits = sum(p for t, gone, p in zip(time, leaves, mass, strict=True) if t == s and gone)
+        at_risk = exits + sum(p for t, p in zip(time, mass, strict=True) if t > s)
+        value = value * ((at_risk - exits) / at_risk)
+        jumps.append((s, value))
 
     def at(t):
         return next((v for s, v in reversed(jumps) if s <= t), 1.0)
@@ -61,6 +64,87 @@ def kaplan_meier_censoring(time, event):
     return at, before
 
 
+def inverse(probability, cap=math.inf):
+    """Return 1/G, at most `cap`; None where it is infinite."""
+    if probability.real == 0:
+        return None if math.isinf(cap) else cap
+    weight = 1 / probability
+    return cap if weight.real > cap else weight
+
+
+def only_events_left(time, left, t):
+    """Whether the last of all left without event, so that nobody is event-free any more from then on."""
+    last = max(time)
+    return t >= last and any(gone for T, gone in zip(time, left, strict=True) if last == T)
+
+
+# Weights: for a time t, a list of (weight, whether event-free) for everybody, (0, None) for those not counted, and how
+# many the score speaks for; None where there is no score.
+
+
+def weights_uncensored(time, event, t):
+    """eq:full_bs; whoever has no event at `time` is event-free until then."""
+    return [(1.0, not (D and t >= T)) for T, D in zip(time, event, strict=True)], [True] * len(time)
+
+
+def weights_ipcw(time, event, t, G, G_before, cap=math.inf):
+    """eq:bs_ipcw; G(i, t) and G_before(i, t) are survival and left limit."""
+    if only_events_left(time, [not D for D in event], t):
+        return None
+    found = []
+    for i, (T, D) in enumerate(zip(time, event, strict=True)):
+        if t >= T and D:
+            pair = inverse(G_before(i, T), cap), False
+        elif t < T:
+            pair = inverse(G(i, t), cap), True
+        else:
+            pair = 0.0, None
+        if pair[0] is None:
+            return None
+        found.append(pair)
+    return found, [True] * len(time)
+
+
+def weights_administrative(
+    time, event, end, t, Gd=None, Gd_before=None, cap=math.inf, speaks_for=None, population=None
+):
+    """eq:bs_admin, and with drop-outs weighted by 1/Gd: whoever is censored at exactly C* = t is event-free then.
+
+    `speaks_for(i, t)` says whether i belongs to those for whom the score speaks, by default C* >= t; `population(i, t)`
+    is the probability by which weights are divided.
+    """
+    left = [not D and T < C for T, D, C in zip(time, event, end, strict=True)]
+    if Gd is None or not any(left):
+        Gd = Gd_before = lambda i, t: 1.0
+    if any(left) and only_events_left(time, left, t):
+        return None
+    found, inside = [], []
+    for i, (T, D, C) in enumerate(zip(time, event, end, strict=True)):
+        belongs = t <= C and (speaks_for is None or speaks_for(i, t))
+        inside.append(belongs)
+        if not belongs:
+            pair = 0.0, None
+        elif T <= t and D:
+            pair = inverse(Gd_before(i, T), cap), False
+        elif T > t:
+            pair = inverse(Gd(i, t), cap), True
+        elif T == t == C:
+            pair = inverse(Gd_before(i, t), cap), True
+        else:  # dropped out
+            pair = 0.0, None
+        if pair[0] is None:
+            return None
+        if population is not None and pair[1] is not None:
+            if population(i, t) == 0:
+                return None
+            pair = pair[0] / population(i, t), pair[1]
+        found.append(pair)
+    return found, inside
+
+
+# Metrics of such weights
+
+
 def loss(name, event_free, pi, epsilon=1e-7):
     if name == "brier":
         return (1 - pi) ** 2 if event_free else pi**2
@@ -68,57 +152,57 @@ def loss(name, event_free, pi, epsilon=1e-7):
     return -math.log(pi) if event_free else -math.log(1 - pi)
 
 
-def divide(total, by):
-    return math.nan if by == 0 else total / by
+def mean_loss(name, weighted, pi, mass=None, *, by_n=False):
+    """The weighted mean of the losses; individual i counts ``mass[i]`` times."""
+    if weighted is None:
+        return math.nan
+    pairs, inside = weighted
+    mass = [1.0] * len(pairs) if mass is None else mass
+    total = weights = 0.0
+    for (weight, event_free), p, m in zip(pairs, pi, mass, strict=True):
+        if event_free is not None:
+            total = total + m * weight * loss(name, event_free, p)
+            weights = weights + m * weight
+    if weights == 0:
+        return math.nan
+    return total / (sum(m for m, belongs in zip(mass, inside, strict=True) if belongs) if by_n else weights)
 
 
-def uncensored(name, time, event, pi):
-    """eq:full_bs at one t, for (t, [pi_i(t)]); whoever has no event at `time` is event-free until then."""
-
-    def at(t):
-        total = 0.0
-        for T, D, p in zip(time, event, pi(t), strict=True):
-            total += loss(name, not (D and t >= T), p)
-        return divide(total, len(time))
-
-    return at
-
-
-def administrative(name, time, event, censoring_time, pi):
-    """eq:bs_admin: the sum over those with C* >= t, divided by their number."""
-
-    def at(t):
-        total, number = 0.0, 0
-        for T, D, C, p in zip(time, event, censoring_time, pi(t), strict=True):
-            if t <= C:
-                star_after_t = not (D and t >= T)  # 1{T* > t}; censored at C* >= t means T* > C* >= t
-                total += loss(name, star_after_t, p)
-                number += 1
-        return divide(total, number)
-
-    return at
+def auc(weighted, pi, mass=None):
+    """All pairs of one with event and one without."""
+    if weighted is None or any(math.isnan(p) for p in pi):
+        return math.nan
+    pairs, _ = weighted
+    mass = [1.0] * len(pairs) if mass is None else mass
+    people = [(m * w, free, p) for (w, free), p, m in zip(pairs, pi, mass, strict=True) if free is not None]
+    total = both = 0.0
+    for w, free, p in people:
+        for v, other_free, r in people:
+            if not free and other_free:
+                total = total + w * v * (1.0 if p < r else 0.5 if p == r else 0.0)
+                both = both + w * v
+    return math.nan if both == 0 else total / both
 
 
-def ipcw(name, time, event, pi, G, G_before, max_weight=math.inf, normalize="weights"):
-    """eq:bs_ipcw, or eq:bs_ipcw_n with normalize="n"; G(i, t) and G_before(i, t) are survival and left limit."""
+def metric(name, weighted, pi, mass=None, *, by_n=False):
+    return auc(weighted, pi, mass) if name == "auc" else mean_loss(name, weighted, pi, mass, by_n=by_n)
 
-    def at(t):
-        total, weights = 0.0, 0.0
-        for i, (T, D, p) in enumerate(zip(time, event, pi(t), strict=True)):
-            if t >= T and D:
-                probability, event_free = G_before(i, T), False
-            elif t < T:
-                probability, event_free = G(i, t), True
-            else:
-                continue
-            if probability == 0 and math.isinf(max_weight):
-                return math.nan
-            weight = max_weight if probability == 0 else min(1 / probability, max_weight)
-            total += weight * loss(name, event_free, p)
-            weights += weight
-        return divide(total, weights if normalize == "weights" else len(time) if weights else 0)
 
-    return at
+def bounds(name, time, event, end, t, pis, weigh=None):
+    """Every combination of statuses of the lost at t: the least and the most of the combination `weigh` of models."""
+    lost = [i for i, (T, D, C) in enumerate(zip(time, event, end, strict=True)) if not D and T < t <= C]
+    values = []
+    for statuses in product([True, False], repeat=len(lost)):
+        known = dict(zip(lost, statuses, strict=True))
+        scores = []
+        for pi in pis:
+            pairs = [
+                (1.0, known.get(i, not (D and T <= t))) if t <= C else (0.0, None)
+                for i, (T, D, C) in enumerate(zip(time, event, end, strict=True))
+            ]
+            scores.append(mean_loss(name, (pairs, [t <= C for C in end]), pi))
+        values.append(sum(w * s for w, s in zip(weigh or [1.0], scores, strict=True)))
+    return min(values), max(values)
 
 
 def integral(times, values, lower, upper):

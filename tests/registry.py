@@ -1,11 +1,10 @@
-"""Every loss and every weighting, with data they accept and the oracle they must agree with.
+"""Every metric and every weighting, with data they accept and the oracle they must agree with.
 
-A new loss or weighting joins all tests in test_common.py by one line here.
+A new one joins all tests in test_common.py by one line here; test_registry.py fails until it has that line.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +15,14 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 
-LOSSES = {"brier": ss.brier_score, "log": ss.log_loss}
+#: The literal version of each metric is `oracle.metric`.
+METRICS = {"brier": ss.brier_score, "log": ss.log_loss, "auc": ss.auc}
+LOSSES = {name: METRICS[name] for name in ("brier", "log")}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Outcomes, predictions, a second set of curves for G, and evaluation times."""
+    """Outcomes, predictions, curves for G and for the population, training data, and evaluation times."""
 
     y: ss.Outcomes
     curves: ss.SurvivalCurves
@@ -44,80 +45,197 @@ class Problem:
         c = self.censoring
         return oracle.survival_before(c.times, c.probabilities[i], t, c.between, c.beyond)
 
+    def ends_before(self, t: float) -> bool:
+        """Whether the curves of G say nothing at t."""
+        return bool(self.censoring.beyond == "nan" and t > self.censoring.times[-1])
+
+
+Weighted = Any  # what the oracle's weights are: pairs and who belongs, or None
+
 
 @dataclass(frozen=True)
 class Case:
-    """A weighting: how to ask the library for it, and how the paper defines it."""
+    """A weighting: how to ask the library for it, and how it is defined.
+
+    `weights(problem, t, mass, training_mass)` is the literal definition; masses say how often each individual counts.
+    """
 
     name: str
     weighting: Callable[[Problem], Any]
-    expected: Callable[[str, Problem], Callable[[float], float]]
-    data: str = "any"  # or "administrative", "uncensored": what the weighting accepts
+    weights: Callable[..., Weighted]
+    data: str = "any"  # or "drop-outs", "administrative", "uncensored": what the weighting accepts
+    by_n: bool = False
+    #: Whether a score at one time does not depend on which other times are scored.
+    by_time: bool = True
+
+    def expected(self, metric: str, problem: Problem) -> Callable[[float], float]:
+        return lambda t: oracle.metric(metric, self.weights(problem, t), problem.pi(t), by_n=self.by_n)
 
 
-def _ipcw(name, p, G, G_before, **settings):
-    return oracle.ipcw(name, p.y.time, p.y.event, p.pi, G, G_before, **settings)
+def _estimated(mass, time, left):
+    at, before = oracle.product_limit(list(time), list(left), mass)
+    return (lambda i, t: at(t)), (lambda i, t: before(t))
 
 
-def _kaplan_meier(source, **settings):
-    def expected(name, p):
-        fitted_on = source(p)
-        at, before = oracle.kaplan_meier_censoring(list(fitted_on.time), list(fitted_on.event))
-        score = _ipcw(name, p, lambda i, t: at(t), lambda i, t: before(t), **settings)
-        # No G(t) left means that nobody can stand for the event-free, even if nobody is asked to.
-        return lambda t: math.nan if at(t) == 0 and "max_weight" not in settings else score(t)
+def _ipcw(source, **settings):
+    def weights(p, t, mass=None, training_mass=None):
+        fitted_on, masses = (p.y, mass) if source == "scored" else (p.training, training_mass)
+        G, G_before = _estimated(masses, fitted_on.time, ~fitted_on.event)
+        if oracle.inverse(G(0, t), settings.get("cap", np.inf)) is None:
+            return None  # nobody can stand for the event-free, even if nobody is asked to
+        return oracle.weights_ipcw(p.y.time, p.y.event, t, G, G_before, **settings)
 
-    return expected
+    return weights
 
 
-def _curves(**settings):
-    def expected(name, p):
-        score = _ipcw(name, p, p.G, p.G_before, **settings)
-        # Where the censoring curves say nothing there is no score, even if nobody is event-free any more.
-        return lambda t: math.nan if math.isnan(p.G(0, t)) else score(t)
+def _ipcw_given(G, G_before, **settings):
+    def weights(p, t, mass=None, training_mass=None):
+        return oracle.weights_ipcw(
+            p.y.time, p.y.event, t, lambda i, t: G(p, i, t), lambda i, t: G_before(p, i, t), **settings
+        )
 
-    return expected
+    return weights
+
+
+def _unless_curves_end(weights):
+    # where the curves say nothing there is no score, even if nobody is event-free any more
+    return lambda p, t, *masses: None if p.ends_before(t) else weights(p, t, *masses)
+
+
+def _administrative(source=None, *, speaks_for=None, population=False, **settings):
+    def weights(p, t, mass=None, training_mass=None):
+        y = p.y
+        Gd = Gd_before = None
+        if source == "scored":
+            Gd, Gd_before = _estimated(mass, y.time, y.dropped_out)
+        elif source == "training":
+            Gd, Gd_before = _estimated(training_mass, p.training.time, p.training.dropped_out)
+        elif source == "curves":
+            Gd, Gd_before = p.G, p.G_before
+        elif source == "function":
+            Gd = Gd_before = lambda i, t: 2.0 ** (-t / 8)
+        common = Gd is not None and source != "curves" and y.dropped_out.any()
+        if common and oracle.inverse(Gd(0, t), settings.get("cap", np.inf)) is None:
+            return None
+        lasting = None if speaks_for is None else lambda i, t: y.censoring_time[i] >= speaks_for(p)
+        return oracle.weights_administrative(
+            y.time, y.event, y.censoring_time, t, Gd, Gd_before, speaks_for=lasting,
+            population=p.G if population else None, **settings,
+        )  # fmt: skip
+
+    return weights
+
+
+def _half(p, i, t):
+    return 2.0 ** (-t / 8)
 
 
 CASES = [
     Case(
         "uncensored",
         lambda p: "uncensored",
-        lambda name, p: oracle.uncensored(name, p.y.time, p.y.event, p.pi),
+        lambda p, t, *_: oracle.weights_uncensored(p.y.time, p.y.event, t),
         data="uncensored",
     ),
+    Case("administrative", lambda p: "administrative", _administrative("scored"), data="drop-outs"),
+    Case("administrative, nobody lost", lambda p: "administrative", _administrative(), data="administrative"),
     Case(
-        "administrative",
-        lambda p: "administrative",
-        lambda name, p: oracle.administrative(name, p.y.time, p.y.event, p.y.censoring_time, p.pi),
-        data="administrative",
-    ),
-    Case("ipcw", lambda p: "ipcw", _kaplan_meier(lambda p: p.y)),
-    Case(
-        "ipcw / n",
-        lambda p: ss.IPCW(normalize="n"),
-        _kaplan_meier(lambda p: p.y, normalize="n"),
+        "administrative / n",
+        lambda p: ss.Administrative(normalize="n"),
+        _administrative("scored"),
+        data="drop-outs",
+        by_n=True,
     ),
     Case(
-        "ipcw capped",
-        lambda p: ss.IPCW(max_weight=1.5),
-        _kaplan_meier(lambda p: p.y, max_weight=1.5),
+        "administrative capped",
+        lambda p: ss.Administrative(max_weight=1.2718),
+        _administrative("scored", cap=1.2718),
+        data="drop-outs",
     ),
-    Case("ipcw training", lambda p: ss.IPCW(p.training), _kaplan_meier(lambda p: p.training)),
+    Case(
+        "administrative training",
+        lambda p: ss.Administrative(dropout=p.training),
+        _administrative("training"),
+        data="drop-outs",
+    ),
+    Case(
+        "administrative training capped / n",
+        lambda p: ss.Administrative(dropout=p.training, max_weight=1.2718, normalize="n"),
+        _administrative("training", cap=1.2718),
+        data="drop-outs",
+        by_n=True,
+    ),
+    Case(
+        "administrative curves",
+        lambda p: ss.Administrative(dropout=p.censoring),
+        _unless_curves_end(_administrative("curves")),
+        data="lost",
+    ),
+    Case(
+        "administrative curves capped",
+        lambda p: ss.Administrative(dropout=p.censoring, max_weight=3),
+        _unless_curves_end(_administrative("curves", cap=3)),
+        data="lost",
+    ),
+    Case(
+        "administrative function",
+        lambda p: ss.Administrative(dropout=lambda t: np.exp2(-np.asarray(t) / 8)),
+        _administrative("function"),
+        data="drop-outs",
+    ),
+    Case(
+        "administrative fixed",
+        lambda p: ss.Administrative(population="fixed"),
+        _administrative("scored", speaks_for=lambda p: p.times[p.curves.reaches(p.times)][-1]),
+        data="drop-outs",
+        by_time=False,
+    ),
+    Case(
+        "administrative from 3",
+        lambda p: ss.Administrative(population=3),
+        _administrative("scored", speaks_for=lambda p: 3),
+        data="drop-outs",
+    ),
+    Case(
+        "administrative population",
+        lambda p: ss.Administrative(population=p.censoring),
+        _unless_curves_end(_administrative("scored", population=True)),
+        data="drop-outs",
+    ),
+    Case(
+        "administrative population, drop-out curves",
+        lambda p: ss.Administrative(dropout=p.censoring, population=p.censoring),
+        _unless_curves_end(_administrative("curves", population=True)),
+        data="lost",
+    ),
+    Case("ipcw", lambda p: "ipcw", _ipcw("scored")),
+    Case("ipcw / n", lambda p: ss.IPCW(normalize="n"), _ipcw("scored"), by_n=True),
+    Case("ipcw capped", lambda p: ss.IPCW(max_weight=1.5321), _ipcw("scored", cap=1.5321)),
+    Case("ipcw training", lambda p: ss.IPCW(p.training), _ipcw("training")),
+    Case("ipcw training / n", lambda p: ss.IPCW(p.training, normalize="n"), _ipcw("training"), by_n=True),
     Case(
         "ipcw known",
         lambda p: ss.IPCW("known"),
-        lambda name, p: _ipcw(name, p, lambda i, t: 1.0, lambda i, t: 1.0),
+        _ipcw_given(lambda p, i, t: 1.0, lambda p, i, t: 1.0),
         data="administrative",
     ),
-    Case("ipcw curves", lambda p: ss.IPCW(p.censoring), _curves()),
-    Case("ipcw curves capped", lambda p: ss.IPCW(p.censoring, max_weight=3), _curves(max_weight=3)),
-    Case("ipcw curves / n", lambda p: ss.IPCW(p.censoring, normalize="n"), _curves(normalize="n")),
     Case(
-        "ipcw function",
-        lambda p: ss.IPCW(lambda t: np.exp2(-np.asarray(t) / 8)),
-        lambda name, p: _ipcw(name, p, lambda i, t: 2.0 ** (-t / 8), lambda i, t: 2.0 ** (-t / 8)),
+        "ipcw curves",
+        lambda p: ss.IPCW(p.censoring),
+        _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before)),
     ),
+    Case(
+        "ipcw curves capped",
+        lambda p: ss.IPCW(p.censoring, max_weight=3),
+        _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before, cap=3)),
+    ),
+    Case(
+        "ipcw curves / n",
+        lambda p: ss.IPCW(p.censoring, normalize="n"),
+        _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before)),
+        by_n=True,
+    ),
+    Case("ipcw function", lambda p: ss.IPCW(lambda t: np.exp2(-np.asarray(t) / 8)), _ipcw_given(_half, _half)),
 ]
 
 
@@ -138,13 +256,20 @@ def curves_of(draw, n, *, lowest=0.0):
 
 @st.composite
 def outcomes_of(draw, n, data="any"):
-    star = np.array(draw(st.lists(HALVES, min_size=n, max_size=n)))
-    end = np.array(draw(st.lists(HALVES, min_size=n, max_size=n)))
+    def times():
+        return np.array(draw(st.lists(HALVES, min_size=n, max_size=n)))
+
+    star, end = times(), times()
     if data == "uncensored":  # without event only where followed to the end
         end = np.full(n, 6.5)
         star = np.where(draw(st.booleans()), star, np.where(star > 4, np.inf, star))
-    event = star <= end
-    time = np.minimum(star, end)
+    event, time = star <= end, np.minimum(star, end)
+    if data in ("drop-outs", "lost"):
+        dropping = times()
+        event, time = event & (star <= dropping), np.minimum(time, dropping)
+        if data == "lost" and not (~event & (time < end)).any():  # the first, whoever it is
+            time, event, end = time.copy(), event.copy(), end.copy()
+            event[0], end[0] = False, time[0] + 0.5
     if data == "any" and draw(st.booleans()):
         return ss.Outcomes(time, event)
     return ss.Outcomes(time, event, end)
@@ -156,22 +281,25 @@ def problems(draw, data="any", min_size=1, max_size=12):
     return Problem(
         y=draw(outcomes_of(n, data)),
         curves=draw(curves_of(n)),
-        censoring=draw(curves_of(n, lowest=0.0)),
-        training=draw(outcomes_of(draw(st.integers(1, 8)))),
+        censoring=draw(curves_of(n)),
+        training=draw(outcomes_of(draw(st.integers(1, 8)), "lost")),
         times=np.array(sorted(draw(st.sets(HALVES, min_size=1, max_size=8)))),
     )
 
 
-def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True):
-    """A larger problem, without hypothesis; administrative data, so that every weighting but one accepts it."""
+def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):
+    """A larger problem, without hypothesis; administrative data, with drop-outs or without."""
     rng = np.random.default_rng(seed)
     star, end = rng.exponential(60, n).round(1), rng.uniform(1, 100, n).round(1)
-    y = ss.Outcomes(np.minimum(star, end), star <= end, end)
+    dropping = rng.exponential(150, n).round(1) if lost else np.full(n, np.inf)
+    time = np.minimum(np.minimum(star, end), dropping)
+    y = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
     grid = np.linspace(1, 100, m)
 
-    def curves(between):
+    def curves(between, lowest=0.0):
         rate = rng.gamma(2, 1 / 120, (n, 1))
-        return ss.SurvivalCurves(np.exp(-rate * grid).astype(dtype), grid, between, beyond="hold")
+        values = lowest + (1 - lowest) * np.exp(-rate * grid)
+        return ss.SurvivalCurves(values.astype(dtype), grid, between, beyond="hold")
 
     times = grid if same_grid else np.linspace(0, 110, m // 2 + 3)
-    return Problem(y, curves("linear"), curves("step"), y[: n // 2], times)
+    return Problem(y, curves("linear"), curves("step", 0.2), y[: n // 2], times)

@@ -8,7 +8,8 @@ from survscore.simulate import ConstantHazardStudy
 HOSTILE = "<script>alert(1)</script>"
 TITLE = 'A "title" & <b>more</b>'
 TIMES = np.arange(5.0, 91.0, 5.0)
-OPTIONS = {"times": TIMES, "range": (5, 90), "title": TITLE, "horizons": [30, 60]}
+N_LOST = 9
+OPTIONS = {"times": TIMES, "time_range": (5, 90), "title": TITLE, "horizons": [30, 60]}
 
 
 def make():
@@ -22,3 +23,12 @@ def make():
         HOSTILE: ss.SurvivalCurves(truth.probabilities**1.5, grid),
     }
     return sample.outcomes, models
+
+
+def make_with_drop_outs():
+    """Return the same with nine who dropped out halfway."""
+    y, models = make()
+    lost = np.flatnonzero(~y.event & (y.censoring_time > 40))[:N_LOST]
+    time = y.time.copy()
+    time[lost] /= 2
+    return ss.Outcomes(time, y.event, y.censoring_time), models

@@ -1,4 +1,4 @@
-"""The rooms of the house: who may import whom, what an import loads, and where machine code is kept."""
+"""Who may import whom, what an import loads, and where machine code is kept."""
 
 import ast
 import os
@@ -13,20 +13,23 @@ import pytest
 import survscore
 
 PACKAGE = Path(survscore.__file__).parent
-# Data flows one way: a room imports only from rooms above it. Private helpers serve all of them.
-ROOMS = [
+# Data flows one way: a module imports only from those above it. Private helpers serve all of them.
+LAYERS = [
     ["_version", "_validation", "_files", "_progress", "_isotonic"],
+    ["_config"],
+    ["_parallel"],
     ["_kernels"],
-    ["_influence_kernels"],
     ["_loops"],
     ["_dates"],
     ["outcomes"],
+    ["product_limit"],
     ["curves"],
-    ["losses"],
-    ["censoring"],
+    ["metrics"],
+    ["censoring", "nuisance"],
+    ["stretches"],
     ["weighting"],
+    ["engine"],
     ["inference"],
-    ["influence"],
     ["results"],
     ["scores"],
     ["comparison", "horizon", "scorers"],
@@ -40,7 +43,18 @@ ROOMS = [
     ["cli"],
     ["__main__"],
 ]
-LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+# Within the engine, too.
+ENGINE = [
+    ["blocks", "units", "averaging", "_kernels"],
+    ["sums"],
+    ["compiled"],
+    ["moments"],
+    ["bounds", "influence", "identity"],
+    ["pooled"],
+    ["evaluation"],
+]
+LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
+ENGINE_LEVEL = {module: level for level, modules in enumerate(ENGINE) for module in modules}
 # Imported only inside a method, so that the core never loads matplotlib.
 ALLOWED_LAZILY = {
     ("results", "plots"),
@@ -74,18 +88,34 @@ def imports(path):
                 assert not alias.name.startswith("survscore"), f"{path}: say 'from survscore import ...'"
 
 
-def test_imports_follow_the_rooms():
+def test_imports_follow_the_layers():
     seen = set()
     for path in PACKAGE.rglob("*.py"):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room == "__init__":
+        module = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if module == "__init__":
             continue
-        seen.add(room)
+        seen.add(module)
         for other, at_once in imports(path):
-            if other == room or (not at_once and (room, other) in ALLOWED_LAZILY):
+            if other == module or (not at_once and (module, other) in ALLOWED_LAZILY):
                 continue
-            assert LEVEL[other] < LEVEL[room], f"{path.name} imports {other}"
+            assert LEVEL[other] < LEVEL[module], f"{path.name} imports {other}"
     assert seen == set(LEVEL)
+
+
+def test_imports_within_the_engine_follow_its_layers():
+    seen = set()
+    for path in (PACKAGE / "engine").glob("*.py"):
+        if path.stem == "__init__":
+            continue
+        seen.add(path.stem)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("survscore.engine"):
+                inside = node.module.split(".")[2:] or [alias.name for alias in node.names]
+                for other in inside[:1] if node.module.count(".") > 1 else inside:
+                    # what runs compiled code imports it when it runs
+                    lazily = other in ("compiled", "identity", "_kernels") and node.col_offset > 0
+                    assert lazily or ENGINE_LEVEL[other] < ENGINE_LEVEL[path.stem], f"{path.name} imports {other}"
+    assert seen == set(ENGINE_LEVEL)
 
 
 def python(code, **environment):
@@ -122,8 +152,7 @@ def test_a_small_score_does_not_load_numba():
 
 LARGE_SCORE = """
     import numpy as np, survscore as ss
-    from survscore import _loops
-    _loops.LARGE_MATRIX = 1
+    ss.config.backend = "compiled"
     y = ss.Outcomes(np.arange(1.0, 1001.0), np.ones(1000))
     curves = ss.SurvivalCurves(np.full((1000, 3), 0.5, dtype=np.float32), [1, 2, 3])
     print(ss.__file__, ss.brier_score(y, curves, times=[1, 2, 3]).scores.sum())
@@ -137,7 +166,8 @@ def test_machine_code_is_kept_where_possible(tmp_path, kind):
     environment = {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(tmp_path)}
     if kind != "writeable":
         # a file in the way refuses even a superuser, whom permissions do not stop
-        (installed / "survscore" / "__pycache__").write_text("")
+        for folder in ("", "engine"):
+            (installed / "survscore" / folder / "__pycache__").write_text("")
         environment["HOME"] = environment["XDG_CACHE_HOME"] = "/dev/null/nowhere"
     path, total = python(LARGE_SCORE, **environment).split()
     assert path.startswith(str(installed))
@@ -152,8 +182,8 @@ def test_a_forked_process_computes_on():
     done = python(
         """
         import multiprocessing, os, warnings, numpy as np, survscore as ss
-        from survscore import _loops
-        _loops.LARGE_MATRIX, _loops.n_cores = 1, lambda: 2
+        ss.config.backend = "compiled"
+        os.sched_getaffinity = lambda _: range(2)
 
         def score(seed):
             rng = np.random.default_rng(seed)

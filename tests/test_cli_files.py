@@ -54,7 +54,7 @@ def test_score_writes_the_library_s_numbers(capsys, tmp_path, files):
     assert sorted(line.split()[0] for line in err.splitlines()) == ["Written:", "Written:"]
     wanted = []
     for name, curves in models.items():
-        for score in ss.score_all(y, curves, weightings=weightings, times=TIMES, level=0.9):
+        for score in ss.score_all(y, curves, weighting=weightings, times=TIMES, level=0.9):
             frame = score.to_frame()
             frame.insert(2, "model", name)
             wanted.append((score, frame))
@@ -89,7 +89,7 @@ def test_score_prints_a_table(capsys, files):
 def test_compare_writes_the_library_s_numbers(capsys, tmp_path, files):
     y, models, _ = mangling.study()
     result = ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="cox")
-    options = ["-w", "administrative", "-w", "ipcw", "-t", "3,8,15,29", "-r", "cox", "-l", "brier"]
+    options = ["-w", "administrative", "-w", "ipcw", "-t", "3,8,15,29", "-r", "cox", "-m", "brier"]
     code, out, _ = run(capsys, "compare", *files, *options, "--json", "-")
     assert code == 0
     written = json.loads(out)
@@ -131,7 +131,7 @@ def test_groups_and_training_data_are_used(capsys, tmp_path):
     ss.io.write_outcomes(tmp_path / "train.csv", train)
     code, out, _ = run(
         capsys, "score", tmp_path / "y.csv", predictions, "-w", "ipcw", "--train", tmp_path / "train.csv", "--groups",
-        "who", "-t", "3,8", "-l", "log", "--divide-by", "n", "--json", "-",
+        "who", "-t", "3,8", "-m", "log", "--divide-by", "n", "--json", "-",
     )  # fmt: skip
     assert code == 0
     found = [row["se"] for row in json.loads(out)["scores"] if row["model"] == "net"]
@@ -167,9 +167,16 @@ def test_report_says_what_the_library_says_and_where_it_is(capsys, tmp_path, fil
 def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
     for options, message in (
         ([], "--weighting must be given, since there are censored individuals. All censoring times are known"),
-        (["-w", "administrative", "--cap", "3"], "--cap is for --weighting ipcw"),
-        (["-w", "administrative", "--divide-by", "n"], "--divide-by is for --weighting ipcw"),
-        (["-w", "administrative", "--train", files[0]], "--train is for --weighting ipcw"),
+        (["-w", "administrative", "--cap", "3"], "--cap is for --weighting ipcw, or administrative with drop-outs; he"),
+        (["-w", "administrative", "--divide-by", "n"], "--divide-by is for --weighting ipcw, or administrative with"),
+        (["-w", "administrative", "--train", files[0]], "--train is for --weighting ipcw, or administrative with"),
+        (["-w", "uncensored", "--train", files[0]], "--train is for --weighting ipcw or administrative"),
+        (["-w", "ipcw", "--dropout", "refuse"], "--dropout is for --weighting administrative"),
+        (["-w", "ipcw", "--population", "fixed"], "--population is for --weighting administrative"),
+        (["-w", "administrative", "--population", "x"], "'x' must be fixed, or a time, zero or later"),
+        (["-w", "administrative", "--population", "-1"], "'-1' must be fixed, or a time, zero or later"),
+        (["-w", "administrative", "--dropout", "ignore"], "'ignore' is not one of 'kaplan-meier', 'refuse'"),
+        (["-w", "administrative", "-m", "hinge"], "'hinge' is not one of 'brier', 'log', 'auc'"),
         (["-w", "ipcw", "--train", files[0], "--censoring", files[1]], "must hold one censoring model, not 2"),
         (["-w", "uncensored"], "'uncensored' weighting needs everybody's status"),
         (["-w", "ipcw", "--cap", "0.5"], "'0.5' must be a number of at least 1, or none"),
@@ -219,7 +226,7 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
 
 
 def test_a_time_without_score_is_a_note(capsys, files):
-    code, _, err = run(capsys, "score", *files, "-w", "administrative", "-t", "3,8,99", "-l", "brier")
+    code, _, err = run(capsys, "score", *files, "-w", "administrative", "-t", "3,8,99", "-m", "brier")
     assert code == 0
     assert err.startswith(
         "survscore: note: scores are NaN under administrative: 1 time where the predictions end at 30"
@@ -281,7 +288,7 @@ def test_the_shell_completes(capsys, shell):
 
 
 def test_repeated_options_count_once(capsys, files):
-    asked = ["-w", "ipcw", "-w", "ipcw", "-l", "brier", "-l", "brier", "--cap", 2, "--cap", 2, "--cap", 2.0000001]
+    asked = ["-w", "ipcw", "-w", "ipcw", "-m", "brier", "-m", "brier", "--cap", 2, "--cap", 2, "--cap", 2.0000001]
     code, out, _ = run(capsys, "score", *files, *asked, "-t", "3,8")
     assert code == 0
     assert out.count("max_weight=2)") == out.count("max_weight=2.0000001)") == 1
@@ -365,7 +372,7 @@ def test_names_are_printed_as_they_are_and_on_one_line(capsys, tmp_path):
 def test_times_may_be_many_or_in_a_file(capsys, tmp_path, files, monkeypatch):
     monkeypatch.chdir(tmp_path)
     many = ",".join(str(k / 10) for k in range(1, 290))
-    code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", many, "--csv", "-", "-l", "brier")
+    code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", many, "--csv", "-", "-m", "brier")
     assert (code, out.count("\n")) == (0, 1 + 2 * 289)
     (tmp_path / "times.txt").write_bytes("\ufeff3\n8\n".encode())
     (tmp_path / "my times.txt").write_text("3\n8\n15\n")
@@ -377,7 +384,7 @@ def test_times_may_be_many_or_in_a_file(capsys, tmp_path, files, monkeypatch):
     assert written[0].read_text() == written[1]
     (tmp_path / "8").write_text("1")  # a number is a number, whatever files there are
     for given, n in (("times.txt", 2), ("8", 1), ("my times.txt", 3), ("0.1:0.3:0.1", 3)):
-        code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", given, "--csv", "-", "-l", "brier")
+        code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", given, "--csv", "-", "-m", "brier")
         assert (code, out.count("\n")) == (0, 1 + 2 * n)
     assert ",0.3," in out
 
@@ -386,7 +393,7 @@ def test_a_censoring_model_is_read_as_its_file_says(capsys, tmp_path):
     y, models, ids = mangling.study()
     outcomes, predictions = mangling.write(tmp_path)
     ss.io.write_predictions(tmp_path / "g.parquet", {"G": models["cox"]}, ids=ids)
-    asked = ["-w", "ipcw", "--censoring", tmp_path / "g.parquet", "--cap", 5, "-t", "3,8", "-l", "brier", "--json", "-"]
+    asked = ["-w", "ipcw", "--censoring", tmp_path / "g.parquet", "--cap", 5, "-t", "3,8", "-m", "brier", "--json", "-"]
     for option, between in (([], "linear"), (["--censoring-between", "step"], "step")):
         out = run(capsys, "score", outcomes, f"net={predictions}", *asked, "--between", "step", *option)[1]
         G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, between)
@@ -449,7 +456,7 @@ def test_one_model_alone_has_nothing_to_compare_with(capsys, tmp_path):
     code, out, _ = run(capsys, "compare", *alone, "--no-null")
     assert (code, "reference" in out) == (0, True)
     code, out, _ = run(capsys, "compare", *alone, "--no-null", "--csv", "-")
-    assert out.splitlines()[0].startswith("loss,weighting,model,reference,time,difference")
+    assert out.splitlines()[0].startswith("metric,weighting,model,reference,time,difference")
     assert run(capsys, "report", *alone, "-o", tmp_path / "r.html")[0] == 0
 
 
@@ -465,14 +472,125 @@ def test_a_terminal_shows_progress(tmp_path):
     shown = os.read(mine, 1 << 20).decode()
     os.close(mine)
     assert done.returncode == 0
-    assert "standard errors" in shown
+    assert "scoring" in shown
     assert "━" in shown
 
 
-def test_a_new_loss_or_weighting_is_offered_at_once(capsys):
-    from survscore.losses import LOSSES
+def test_a_new_metric_or_weighting_is_offered_at_once(capsys):
+    from survscore.metrics import METRICS
     from survscore.weighting import WEIGHTINGS
 
     out = run(capsys, "score", "--help")[1]
-    assert f"[{'|'.join(LOSSES)}]" in out
+    assert f"[{'|'.join(METRICS)}]" in out
     assert f"[{'|'.join(WEIGHTINGS)}|known]" in out
+
+
+@pytest.fixture
+def lost(tmp_path):
+    """Write files of 1000 individuals of whom nine dropped out; return the paths and the outcomes."""
+    from survscore.io import write_study
+
+    paths = write_study(tmp_path, "simple", n=1000, seed=1, ending="csv")[:3]
+    frame = pd.read_csv(paths[0])
+    rows = frame.index[(frame.event == 0) & (frame.time > 20)][:9]
+    frame.loc[rows, "time"] *= 0.5
+    frame.to_csv(paths[0], index=False)
+    return paths, ss.Outcomes(frame.time, frame.event, frame.censoring_time)
+
+
+BOTH = ["-w", "administrative", "-w", "ipcw", "-t", "5:90:5"]
+
+
+def test_drop_outs_are_weighted_for_and_bounded(capsys, lost):
+    paths, y = lost
+    models = ss.io.read_study(*paths[:1], paths[1:]).models
+    times = np.arange(5, 91, 5.0)
+    result = ss.compare(y, models, weighting=["administrative", "ipcw"], times=times).integrated()
+    code, out, _ = run(capsys, "compare", *paths, *BOTH, "-m", "brier", "--json", "-")
+    assert code == 0
+    written = json.loads(out)
+    assert written["settings"]["dropped_out"] == 9
+    assert written["settings"]["weightings"][0] == "administrative (drop-out by Kaplan-Meier)"
+    for name, wanted in (("means", result.scores), ("verdicts", result.contrasts)):
+        found = pd.DataFrame(written[name])
+        for column in ("bound_lower", "bound_upper"):
+            assert np.allclose(found[column].astype(float), wanted[column], rtol=0, atol=1e-12, equal_nan=True)
+    code, out, _ = run(capsys, "compare", *paths, *BOTH, "-m", "brier")
+    assert code == 0
+    text = " ".join(out.split())
+    assert "Brier score of 1,000 individuals, 9 of 1,000 dropped out" in text
+    row = result.contrasts.iloc[0]
+    assert f"{row.bound_lower:+.4f} to {row.bound_upper:+.4f}" in text
+    assert "The verdict holds whatever happened to the 9 of 1,000 who dropped out" in text
+    assert "Careful. Weightings contradict each other" in text
+    code, out, _ = run(capsys, "score", *paths, *BOTH, "-m", "brier")
+    assert code == 0
+    mean = ss.brier_score(y, models["truth"], weighting="administrative", times=times).integrated()
+    assert "{:.4f} to {:.4f}".format(*mean.bounds) in out
+    assert "Whatever happened to the 9 of 1,000 who dropped out" in out
+
+
+def test_the_report_goes_by_the_weighting_to_trust(capsys, tmp_path, lost):
+    paths, y = lost
+    code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5")
+    assert code == 0
+    first, verdict, *_ = out.splitlines()
+    assert first == "9 of 1,000 dropped out."
+    assert verdict.startswith("leaking is worse than truth: its mean Brier score")
+    assert "Whatever" in verdict or "whatever" in verdict
+    code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5", "-w", "ipcw")
+    assert code == 0
+    assert out.startswith("Careful. This answer goes by an IPCW score.")
+    assert "leaking is better than truth" in out
+    ss.io.write_outcomes(paths[0], ss.Outcomes(y.time, y.event), ids=np.arange(1, 1001))  # C* is not known
+    code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5")
+    assert code == 0
+    assert out.startswith("Careful. This answer goes by an IPCW score.")
+    assert "(--cutoff derives it from dates) and use 'administrative'" in out
+    assert "IPCW()" not in out
+
+
+def test_options_about_drop_outs(capsys, tmp_path, lost):
+    paths, y = lost
+    curves = ss.io.read_study(paths[0], paths[1:]).models["truth"]
+    times = [10.0, 20, 30, 40]
+    asked = ["score", *paths[:2], "-w", "administrative", "-t", "10:40:10", "-m", "brier"]
+    train = ss.Outcomes(y.time[::-1] * 0.9, y.event[::-1], y.censoring_time[::-1])
+    ss.io.write_outcomes(tmp_path / "train.csv", train)
+    for options, weighting in (
+        ([], ss.Administrative()),
+        (["--dropout", "kaplan-meier"], ss.Administrative()),
+        (["--train", tmp_path / "train.csv"], ss.Administrative(train)),
+        (["--cap", 1, "--divide-by", "n"], ss.Administrative(max_weight=1, normalize="n")),
+        (["--population", "fixed"], ss.Administrative(population="fixed")),
+        (["--population", "50"], ss.Administrative(population=50)),
+    ):
+        code, out, _ = run(capsys, *asked, *options, "--json", "-")
+        assert code == 0, options
+        wanted = ss.brier_score(y, curves, weighting=weighting, times=times)
+        table = pd.DataFrame(json.loads(out)["scores"])
+        assert list(table.weighting.unique()) == [wanted.weighting]
+        assert np.allclose(table.score, wanted.scores, rtol=0, atol=1e-12)
+        assert np.allclose(table.se, wanted.se, rtol=0, atol=1e-12)
+    assert "9 individuals of 1000 dropped out" in refused(capsys, *asked, "--dropout", "refuse")
+    without = ss.Outcomes(y.time, y.event, np.where(y.dropped_out, y.time, y.censoring_time))
+    ss.io.write_outcomes(tmp_path / "nobody.csv", without)
+    assert "--train: nobody dropped out in these outcomes" in refused(
+        capsys, *asked, "--train", tmp_path / "nobody.csv"
+    )
+    ss.io.write_outcomes(tmp_path / "unknown.csv", ss.Outcomes(y.time, y.event))
+    assert "--train: these outcomes need censoring_time" in refused(capsys, *asked, "--train", tmp_path / "unknown.csv")
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "report"])
+def test_a_metric_of_which_higher_is_better(capsys, tmp_path, command):
+    paths = mangling.write(tmp_path, n=200)
+    to = ["-o", tmp_path / "r.html"] if command == "report" else []
+    code, out, _ = run(capsys, command, *paths, "-w", "administrative", "-m", "auc", "-t", "8,15,20", *to)
+    assert code == 0
+    if command == "report":
+        assert "its mean AUC differs by" in out
+        assert "lower is better" not in (tmp_path / "r.html").read_text()
+    else:
+        assert "higher is better" in out
+        assert "lower is better" not in out

@@ -1,7 +1,9 @@
-"""Every loss under every weighting, through one registry: the oracle first, then what must never matter."""
+"""Every metric under every weighting, through one registry: the oracle first, then what must never matter."""
 
 import os
 import warnings
+from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,14 +11,18 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from registry import CASES, LOSSES, Case, problems, random_problem
-from survscore import _loops
-from survscore.losses import as_loss
-from survscore.weighting import TimeIndex, as_weighting
+from registry import CASES, LOSSES, METRICS, Case, problems, random_problem
+from survscore.engine import compiled, sums
+from survscore.engine.blocks import Block
+from survscore.engine.sums import Sums
+from survscore.metrics import as_metric
+from survscore.stretches import TimeIndex
+from survscore.weighting import as_weighting
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
+every_metric = pytest.mark.parametrize("loss", METRICS)
 thorough = settings(
     max_examples=60,
     deadline=None,
@@ -27,11 +33,11 @@ thorough = settings(
 
 def score(loss, case, problem, **changes):
     curves, times = changes.get("curves", problem.curves), changes.get("times", problem.times)
-    return LOSSES[loss](problem.y, curves, weighting=case.weighting(problem), times=times)
+    return METRICS[loss](problem.y, curves, weighting=case.weighting(problem), times=times)
 
 
 @every_case
-@every_loss
+@every_metric
 @thorough
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case: Case, loss, data):
@@ -42,29 +48,88 @@ def test_agrees_with_the_literal_loop(case: Case, loss, data):
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
 
 
+def prepared(case, problem):
+    """Return the index of the times that the curves reach, and the weights there."""
+    times = problem.times[problem.curves.reaches(problem.times)]
+    assume(times.size > 0)
+    index = TimeIndex(problem.y, times)
+    return index, [as_weighting(case.weighting(problem), problem.y).prepare(index)]
+
+
+def assert_same_sums(got: Sums, expected: Sums):
+    for a, b in zip(vars(got).values(), vars(expected).values(), strict=True):
+        finite = np.isfinite(a) & np.isfinite(b)
+        np.testing.assert_allclose(a[finite], b[finite], rtol=1e-12, atol=1e-12)
+
+
 @every_case
 @thorough
 @given(data=st.data())
 def test_compiled_loops_agree_with_numpy(case: Case, data):
     problem = data.draw(problems(case.data))
-    times = problem.times[problem.curves.reaches(problem.times)]
-    assume(times.size > 0)
-    weights = [as_weighting(case.weighting(problem), problem.y).prepare(TimeIndex(problem.y, times))]
-    losses = [as_loss(name) for name in LOSSES]
-    plain = _loops.weighted_sums(problem.curves, times, losses, weights, compiled=False)
-    fast = _loops.weighted_sums(problem.curves, times, losses, weights, compiled=True)
-    for a, b in zip(plain, fast, strict=True):
-        finite = np.isfinite(a) & np.isfinite(b)
-        np.testing.assert_allclose(b[finite], a[finite], rtol=1e-12, atol=1e-12)
+    index, weights = prepared(case, problem)
+    losses = [as_metric(name) for name in LOSSES]
+    block = Block(slice(0, len(problem.y)), [problem.curves])
+    plain = sums.update(block, index, losses, weights)
+    fast = compiled.update(block, index, losses, weights)
+    assert_same_sums(fast, plain)
     # where one has no finite sum, the other has none or its score is undefined for another reason
-    undefined = ~np.isfinite(plain[1]) | ~np.isfinite(fast[1])
-    if weights[0].free_weight is not None:
-        undefined &= np.isfinite(weights[0].free_weight)
-    assert not (np.isfinite(plain[1]) & undefined).any() or not np.isfinite(fast[1][undefined]).any()
+    undefined = ~np.isfinite(plain.weights.sum(axis=0)[0]) ^ ~np.isfinite(fast.weights.sum(axis=0)[0])
+    if weights[0].first_weight is not None:
+        undefined &= np.isfinite(weights[0].first_weight)
+    assert not undefined.any()
+
+
+@every_case
+@thorough
+@given(data=st.data())
+def test_sums_of_blocks_in_any_order_add_up(case: Case, data):
+    problem = data.draw(problems(case.data, min_size=2))
+    index, weights = prepared(case, problem)
+    losses = [as_metric(name) for name in LOSSES]
+    n = len(problem.y)
+    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
+    edges = [0, *cuts, n]
+    blocks = [Block(slice(a, b), [problem.curves[a:b]]) for a, b in pairwise(edges)]
+    order = data.draw(st.permutations(blocks))
+    for backend in (sums, compiled):
+        whole = backend.update(Block(slice(0, n), [problem.curves]), index, losses, weights)
+        parts = [backend.update(block, index, losses, weights) for block in order]
+        assert_same_sums(reduce(Sums.__add__, parts), whole)
 
 
 @every_case
 @every_loss
+@thorough
+@given(data=st.data())
+def test_results_do_not_depend_on_batches(case: Case, loss, data):
+    """Scores, standard errors, differences, means over time and bounds, from any batches in which predictions come."""
+    problem = data.draw(problems(case.data, min_size=2))
+    assume(problem.curves.reaches(problem.times[:1])[0])
+    n = len(problem.y)
+    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
+    edges = [0, *cuts, n]
+
+    def in_batches(curves):
+        return ss.CurveBatches(lambda: (curves[a:b] for a, b in pairwise(edges)), n=n)
+
+    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, beyond=problem.curves.beyond)
+    models = {"a": problem.curves, "b": other}
+    groups = np.arange(n) // 2 if data.draw(st.booleans()) else None
+    results = [
+        ss.compare(problem.y, some, weighting=case.weighting(problem), metric=loss, times=problem.times, groups=groups)
+        for some in (models, {name: in_batches(curves) for name, curves in models.items()})
+    ]
+    for table in ("scores", "contrasts"):
+        whole, parts = (getattr(result, table).select_dtypes("number") for result in results)
+        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-12)
+    if problem.times.size > 1 and results[0].scores["score"].notna().all():
+        whole, parts = (result.integrated().contrasts.select_dtypes("number") for result in results)
+        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-12)
+
+
+@every_case
+@every_metric
 @thorough
 @given(data=st.data())
 def test_order_of_individuals_does_not_matter(case: Case, loss, data):
@@ -76,7 +141,7 @@ def test_order_of_individuals_does_not_matter(case: Case, loss, data):
 
 
 @every_case
-@every_loss
+@every_metric
 @thorough
 @given(data=st.data())
 def test_everybody_twice_gives_the_same_score(case: Case, loss, data):
@@ -87,10 +152,11 @@ def test_everybody_twice_gives_the_same_score(case: Case, loss, data):
 
 
 @every_case
-@every_loss
+@every_metric
 @thorough
 @given(data=st.data())
 def test_each_time_is_scored_for_itself(case: Case, loss, data):
+    assume(case.by_time)
     problem = data.draw(problems(case.data))
     whole = score(loss, case, problem).scores
     single = [score(loss, case, problem, times=[t]).scores[0] for t in problem.times]
@@ -105,9 +171,9 @@ def test_individual_terms_add_up_to_the_score(case: Case, loss, data):
     problem = data.draw(problems(case.data))
     assume(problem.curves.reaches(problem.times[:1])[0])
     weighting = case.weighting(problem)
-    terms = LOSSES[loss](problem.y, problem.curves, weighting=weighting, times=problem.times, reduce=False)
+    terms = ss.score_terms(problem.y, problem.curves, metric=loss, weighting=weighting, times=problem.times)
     whole = score(loss, case, problem, times=terms.times)
-    by = len(problem.y) if getattr(weighting, "normalize", "") == "n" else terms.weights.sum(axis=0)
+    by = whole.n_counted if case.by_n else terms.weights.sum(axis=0)
     defined = np.isfinite(whole.scores)
     assert terms.losses.shape == terms.weights.shape == (len(problem.y), terms.times.size)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -123,7 +189,7 @@ def test_a_brier_score_lies_between_0_and_1(case: Case, data):
     problem = data.draw(problems(case.data))
     result = score("brier", case, problem)
     defined = ~np.isnan(result.scores)
-    if getattr(case.weighting(problem), "normalize", "weights") == "weights":
+    if not case.by_n:
         assert ((result.scores[defined] >= 0) & (result.scores[defined] <= 1 + 1e-12)).all()
     assert (result.n_effective[defined] <= len(problem.y) + 1e-9).all()
     assert sum(result.undefined.values()) == (~defined).sum()
@@ -165,22 +231,36 @@ def test_kaplan_meier_weights_sum_to_n(problem):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("same_grid", [True, False])
-def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, monkeypatch):
-    problem = random_problem(30_000, 150, dtype=dtype, same_grid=same_grid)
-    weightings = [case.weighting(problem) for case in CASES if case.data != "uncensored"]
-    monkeypatch.setattr(_loops, "LARGE_MATRIX", 1)
-    monkeypatch.setattr(_loops, "LARGE_VECTOR", 1)
-    fast = ss.score_all(problem.y, problem.curves, weightings=weightings, times=problem.times)
-    for name in ("LARGE_MATRIX", "LARGE_VECTOR", "SMALL_MATRIX", "SMALL_VECTOR"):
-        monkeypatch.setattr(_loops, name, np.inf)
-    plain = ss.score_all(problem.y, problem.curves, weightings=weightings, times=problem.times)
-    for a, b in zip(fast, plain, strict=True):
+@pytest.mark.parametrize("lost", [True, False])
+def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, lost):
+    problem = random_problem(10_000, 60, dtype=dtype, same_grid=same_grid, lost=lost)
+    accepted = ("any", "drop-outs", "lost") if lost else ("any", "drop-outs", "administrative")
+    weightings = [case.weighting(problem) for case in CASES if case.data in accepted]
+    results = []
+    for backend in ("compiled", "numpy"):
+        with ss.config.using(backend=backend):
+            results.append(
+                ss.score_all(problem.y, problem.curves, weighting=weightings, times=problem.times, errors=False)
+            )
+    for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, err_msg=a.weighting)
         np.testing.assert_allclose(a.n_effective, b.n_effective, rtol=1e-9, err_msg=a.weighting)
+        np.testing.assert_array_equal(a.n_events, b.n_events)
+
+
+def test_the_backend_goes_by_size_alone():
+    """The same call gives the same bits, whatever ran before it."""
+    problem = random_problem(2_000, 60)
+    first = ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=problem.times)
+    with ss.config.using(backend="compiled"):
+        ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=problem.times)
+    again = ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=problem.times)
+    np.testing.assert_array_equal(again.scores, first.scores)
+    np.testing.assert_array_equal(again.se, first.se)
 
 
 def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
-    from survscore import _kernels
+    from survscore.engine import _kernels
 
     values = np.concatenate([np.logspace(-16, 0, 20_001)[:-1], 1 - np.logspace(-15, -1, 5_001), [0.5, np.sqrt(0.5)]])
     out = np.empty(values.size)
@@ -190,24 +270,29 @@ def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
 
 def test_one_pass_gives_the_same_as_many():
     problem = random_problem(500, 20)
-    weightings = [case.weighting(problem) for case in CASES if case.data != "uncensored"]
-    together = ss.score_all(problem.y, problem.curves, weightings=weightings, times=problem.times)
+    weightings = [case.weighting(problem) for case in CASES if case.data not in ("uncensored", "lost")]
+    together = ss.score_all(
+        problem.y, problem.curves, metric=list(METRICS), weighting=weightings, times=problem.times[1:]
+    )
     apart = [
-        LOSSES[loss](problem.y, problem.curves, weighting=w, times=problem.times) for loss in LOSSES for w in weightings
+        METRICS[name](problem.y, problem.curves, weighting=w, times=problem.times[1:])
+        for name in METRICS
+        for w in weightings
     ]
     for a, b in zip(together, apart, strict=True):
-        assert (a.loss, a.weighting) == (b.loss, b.weighting)
+        assert a.metric == b.metric
         np.testing.assert_allclose(a.scores, b.scores, rtol=1e-13)
+        np.testing.assert_allclose(a.se, b.se, rtol=1e-12)
 
 
 def test_the_number_of_cores_does_not_change_a_bit(monkeypatch):
-    problem = random_problem(50_000, 150, dtype=np.float32)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    problem = random_problem(50_000, 150, dtype=np.float32, lost=True)
     results = []
     for cores in (1, 2, 3):
-        monkeypatch.setattr(_loops, "n_cores", lambda cores=cores: cores)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), ss.config.using(threads=cores):
             warnings.simplefilter("ignore")
-            scores = ss.score_all(problem.y, problem.curves, weightings=["administrative", "ipcw"], times=problem.times)
+            scores = ss.score_all(problem.y, problem.curves, weighting=["administrative", "ipcw"], times=problem.times)
         results.append(np.array([[score.scores, score.se] for score in scores]))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
@@ -215,7 +300,24 @@ def test_the_number_of_cores_does_not_change_a_bit(monkeypatch):
 
 def test_the_number_of_threads_can_be_limited(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    assert _loops.n_cores() == 8
+    assert ss.config.n_cores() == 8
     for limit, expected in (("3", 3), ("12", 8), ("0", 8), ("many", 8)):
         monkeypatch.setenv("NUMBA_NUM_THREADS", limit)
-        assert _loops.n_cores() == expected
+        assert ss.config.n_cores() == expected
+        with ss.config.using(threads=2):
+            assert ss.config.n_cores() == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"backend": "cuda"}, "config.backend must be one of 'auto', 'numpy', 'compiled', not 'cuda'"),
+        ({"threads": 0}, "config.threads must be a whole number of at least 1, not 0"),
+    ],
+)
+def test_bad_settings_are_named_and_change_nothing(settings, message):
+    with pytest.raises(ss.InputError, match=message), ss.config.using(**settings):
+        pass
+    assert (ss.config.backend, ss.config.threads) == ("auto", None)
+    with pytest.raises(AttributeError, match="no setting 'speed'"):
+        ss.config.speed = 11

@@ -32,14 +32,14 @@ def result(data):
 
 def test_tables(result):
     assert result.models == ("truth", "gloomy", "leaking", "Kaplan-Meier")
-    columns = ["loss", "weighting", "model", "time", "score", "se", "lower", "upper", "n_effective"]
+    columns = ["metric", "weighting", "model", "time", "score", "se", "lower", "upper", "n_effective", "n_events"]
     assert result.scores.columns.tolist() == columns
     assert len(result.scores) == 2 * 4 * 8
-    columns = ["loss", "weighting", "model", "reference", "time", "difference", "se", "lower", "upper", "p_value"]
-    assert result.contrasts.columns.tolist() == columns
+    columns = ["metric", "weighting", "model", "reference", "time", "difference", "se", "lower", "upper", "p_value"]
+    assert result.contrasts.columns.tolist() == [*columns, "verdict"]
     assert len(result.contrasts) == 2 * 3 * 8
     assert result.to_frame().equals(result.contrasts)
-    assert result.skill.columns.tolist() == ["loss", "weighting", "model", "time", "skill", "se", "lower", "upper"]
+    assert result.skill.columns.tolist() == ["metric", "weighting", "model", "time", "skill", "se", "lower", "upper"]
     assert "reference 'truth'" in repr(result)
 
 
@@ -84,8 +84,7 @@ def test_the_null_model_of_training_data(data):
 def test_contrasts_are_paired(data, result):
     y, models = data
     terms = {
-        name: ss.brier_score(y, curves, weighting="administrative", times=TIMES, reduce=False)
-        for name, curves in models.items()
+        name: ss.score_terms(y, curves, weighting="administrative", times=TIMES) for name, curves in models.items()
     }
     rows = result.contrasts.query("weighting == 'administrative' and model == 'gloomy'")
     for j, (_, row) in enumerate(rows.iterrows()):
@@ -106,7 +105,7 @@ def test_skill_is_one_minus_the_ratio_to_the_null_score(result):
 
 def test_weightings_disagree_about_the_leaking_model(result):
     table = result.disagreements()
-    assert table.columns.tolist() == ["model", "reference", "time", *result.weightings]
+    assert table.columns.tolist() == ["metric", "model", "reference", "time", *result.weightings]
     leaking = table.query("model == 'leaking'")
     assert len(leaking) >= 3
     assert (leaking["administrative"] > 0).all()
@@ -120,6 +119,39 @@ def test_the_administrative_comparison_rejects_what_ipcw_prefers(result):
     assert leaking.loc["administrative", "lower"] > 0
     assert leaking.loc["ipcw (Kaplan-Meier of the scored outcomes)", "upper"] < 0
     assert (leaking["p_value"] < 0.05).all()
+
+
+def test_several_metrics_in_one_pass(data):
+    """AUC is compared, averaged and judged by the same code as losses; higher values of it are better."""
+    y, models = data
+    metrics = ["brier", "log", "auc"]
+    together = ss.compare(y, models, metric=metrics, weighting=["administrative", "ipcw"], times=TIMES)
+    assert together.metrics == metrics
+    for metric in metrics:
+        alone = ss.compare(y, models, metric=metric, weighting=["administrative", "ipcw"], times=TIMES)
+        for table in ("scores", "contrasts"):
+            rows = getattr(together, table).query("metric == @metric").select_dtypes("number")
+            np.testing.assert_allclose(rows, getattr(alone, table).select_dtypes("number"), rtol=1e-12)
+        assert together.integrated().contrasts.query("metric == @metric")["verdict"].tolist() == (
+            alone.integrated().contrasts["verdict"].tolist()
+        )
+    assert "auc (higher is better)" in repr(together)
+    auc = together.contrasts.query("metric == 'auc' and model == 'Kaplan-Meier' and weighting == 'administrative'")
+    assert (auc["difference"] < 0).all()  # a coin
+    assert (auc["verdict"] == "worse").all()
+    assert set(together.skill["metric"]) == {"brier", "log"}
+    assert together.plot(metric="auc").ax_.get_title() == "above 0: better"
+    with pytest.raises(ss.InputError, match="metric must be one of"):
+        together.plot(metric="hinge")
+
+
+def test_another_reference_turns_the_differences_round(result):
+    other = result.against("gloomy")
+    a = result.contrasts.query("model == 'gloomy'")
+    b = other.contrasts.query("model == 'truth'")
+    np.testing.assert_array_equal(a["difference"], -b["difference"])
+    np.testing.assert_array_equal(a["se"], b["se"])
+    assert set(zip(a["verdict"], b["verdict"], strict=True)) <= {("worse", "better"), ("undecided", "undecided")}
 
 
 def test_band_is_wider_than_the_intervals_and_reproducible(result):
@@ -137,7 +169,8 @@ def test_a_model_equal_to_the_reference(data):
     pair = [("a", models["truth"]), ("b", models["truth"])]
     result = ss.compare(y, pair, weighting="ipcw", times=TIMES, null=False)
     assert (result.contrasts["difference"] == 0).all()
-    np.testing.assert_allclose(result.contrasts["se"], 0, atol=1e-9)
+    assert (result.contrasts["se"] == 0).all()
+    assert (result.contrasts["verdict"] == "undecided").all()
     assert (result.contrasts["p_value"] == 1).all()
     np.testing.assert_allclose(result.band()[["lower", "upper"]], 0, atol=1e-8)
     with pytest.raises(ss.InputError, match="null model, which was left out"):
@@ -155,7 +188,7 @@ def test_default_times_and_one_model(data):
     assert "p_value" in alone.contrasts
     assert "critical_value" in alone.band()
     assert alone.integrated().contrasts is None
-    assert "Mean brier" in repr(alone.integrated())
+    assert "Mean scores over" in repr(alone.integrated())
 
 
 def test_times_that_not_all_models_reach(data):
@@ -185,7 +218,7 @@ def test_times_that_not_all_models_reach(data):
         ({"weighting": []}, "weighting is empty: name at least one"),
         ({"models": {1: None, "1": None}}, "different names; repeated: 1"),
         ({"level": "high"}, "level must be between 0 and 1, not 'high'"),
-        ({"loss": "hinge"}, "loss must be one of"),
+        ({"metric": "hinge"}, "metric must be one of"),
         ({"level": 2}, "level must be"),
         ({"null": "yes"}, "null must be True, False or Outcomes, not str"),
         ({"groups": [1, 2]}, "groups has length 2"),
@@ -226,12 +259,12 @@ def test_one_range_for_all_weightings(data):
             row = whole.scores.query("weighting == @alone.weighting and model == 'truth'")
             assert row["score"].item() == pytest.approx(alone.integrated(1, 5).value)
             assert row["se"].item() == pytest.approx(alone.integrated(1, 5).se)
-    # a weighting that is NaN at a time has no part in the others' disagreement there
+    # at 6 only the administrative score stands, which can't disagree with itself
     assert (
         ss.compare(cut, several, weighting=["administrative", ss.IPCW("known"), "ipcw"], times=TIMES)
         .disagreements()["time"]
         .max()
-        == 6
+        == 5
     )
 
 

@@ -72,7 +72,7 @@ def one_replicate(seed, *, per_group=1):
     result = ss.compare(y, models, weighting=WEIGHTINGS, times=TIMES, reference="gloomy", groups=labels, null=False)
     whole = result.integrated()
     one = models["gloomy"]
-    auc = ss.auc(y, one, times=[HORIZON], groups=labels)
+    auc = ss.auc(y, one, weighting="administrative", times=[HORIZON], groups=labels)
     table = [
         result.scores[["score", "se"]],
         whole.scores[["score", "se"]],
@@ -82,7 +82,7 @@ def one_replicate(seed, *, per_group=1):
     band = result.band(n_draws=1000, seed=seed) if per_group == 1 else None
     return (
         np.concatenate([part.to_numpy() for part in table]),
-        (auc.auc[0], auc.se[0]),
+        (auc.scores[0], auc.se[0]),
         None if band is None else band[["lower", "upper"]].to_numpy().reshape(2, TIMES.size, 2),
     )
 

@@ -77,10 +77,9 @@ def test_other_layouts_become_contiguous_rows():
     ],
 )
 @pytest.mark.parametrize("large", [False, True])
-def test_bad_probabilities_are_named(rows, message, large, monkeypatch):
-    monkeypatch.setattr(_loops, "LARGE_MATRIX", 1 if large else np.inf)
-    monkeypatch.setattr(_loops, "SMALL_MATRIX", np.inf)
-    with pytest.raises(ss.InputError, match=message):
+def test_bad_probabilities_are_named(rows, message, large):
+    backend = "compiled" if large else "numpy"
+    with ss.config.using(backend=backend), pytest.raises(ss.InputError, match=message):
         ss.SurvivalCurves(rows, [1, 2])
 
 

@@ -51,7 +51,7 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     cli.main(["simulate", "play"])
     capsys.readouterr()
     line = next(line for line in commands("docs/files.rst") if "compare" in line)
-    cli.main([*shlex.split(line)[1:], "-l", "brier"])
+    cli.main([*shlex.split(line)[1:], "-m", "brier"])
     shown = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1].split("With your own files")[0]
     assert capsys.readouterr().out.split() == shown[: shown.index("worse under administrative.") + 27].split()
 

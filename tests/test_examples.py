@@ -5,6 +5,7 @@ import importlib.util
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import survscore as ss
@@ -54,9 +55,16 @@ def the_leak(found):
 
 
 def clinical_trial(found):
-    registry, pretended, kaplan_meier, modelled = found["table"]["difference"]
-    assert pretended < 0 < kaplan_meier < modelled
-    assert abs(modelled - registry) < abs(kaplan_meier - registry)
+    difference = found["table"]["difference"].to_dict()
+    registry, by_frailty, kaplan_meier, ipcw, pretended = difference.values()
+    assert pretended < 0 < min(kaplan_meier, ipcw)
+    assert max(kaplan_meier, ipcw) < by_frailty
+    assert abs(by_frailty - registry) < 0.5 * abs(kaplan_meier - registry)
+    score, in_full = found["score"], found["in_full"].scores
+    assert (score.bounds.lower <= in_full).all()
+    assert (in_full <= score.bounds.upper).all()
+    assert found["bounds"].bound_lower < 0 < found["bounds"].bound_upper
+    assert found["y"].dropped_out.mean() == pytest.approx(1 / 3, abs=0.02)
 
 
 def cross_validation(found):
@@ -82,21 +90,23 @@ def caps(found):
 
 
 def add_a_weighting(found):
-    mean = {name: score.integrated(2, 60).value for name, score in found["scores"].items()}
-    right = mean.pop("nobody lost, administrative")
-    off = {name: abs(value - right) for name, value in mean.items()}
-    assert off["drop-outs weighted"] < 0.001
-    assert 0.003 < off["IPCW, Kaplan-Meier"] < off["drop-outs left out, administrative"]
+    assert (found["comparison"].integrated(2, 60).contrasts.verdict == "worse").all()
+    assert np.abs(found["same_for_all"].scores - found["administrative"].scores).max() < 1e-12
+    everybody, weighted, as_it_is = (row for _, row in found["table"].iterrows())
+    assert [one.verdict for one in (everybody, weighted, as_it_is)] == ["worse", "worse", "better"]
+    assert abs(weighted.difference - everybody.difference) < 2 * weighted.se
+    assert found["drawn"].mean() == pytest.approx(1 / 7, abs=0.01)
+    assert found["company"][found["drawn"]].mean() == pytest.approx(0.7, abs=0.02)
 
 
 def report(found):
     verdicts = found["report"].summary["verdicts"]
     about = {
-        weighting: outcome
-        for loss, weighting, model, outcome in zip(
-            *(verdicts[key] for key in ("loss", "weighting", "model", "outcome")), strict=True
+        weighting: verdict
+        for metric, weighting, model, verdict in zip(
+            *(verdicts[key] for key in ("metric", "weighting", "model", "verdict")), strict=True
         )
-        if (loss, model) == ("brier", "by serial number")
+        if (metric, model) == ("brier", "by serial number")
     }
     assert about.pop("administrative") != "better"
     assert set(about.values()) == {"better"}

@@ -27,7 +27,7 @@ def problem(seed=0, n=300, *, ties=False):
 def test_any_metric_becomes_administrative():
     y, curves = problem()
     for j, t in enumerate(TIMES):
-        rows, event = ss.at_horizon(y, t)
+        rows, event, _ = ss.at_horizon(y, t)
         risk = 1 - curves.probabilities[rows, j]
         brier = ss.brier_score(y, curves, weighting="administrative", times=[t]).scores[0]
         assert brier_score_loss(event, risk) == pytest.approx(brier, rel=1e-12)
@@ -38,7 +38,7 @@ def test_any_metric_becomes_administrative():
 def test_at_horizon_counts_the_edges():
     # C* = t with and without event at t; an event after t
     y = ss.Outcomes([3, 3, 4, 2], [1, 0, 1, 1], [3, 3, 9, 2.5])
-    rows, event = ss.at_horizon(y, 3)
+    rows, event, _ = ss.at_horizon(y, 3)
     assert rows.tolist() == [0, 1, 2]
     assert event.tolist() == [True, False, False]
 
@@ -48,7 +48,6 @@ def test_at_horizon_counts_the_edges():
     [
         ([1], 1, "y must be Outcomes"),
         (ss.Outcomes([1], [0]), 1, "at_horizon needs outcomes with censoring_time"),
-        (ss.Outcomes([1], [0], [2]), 1, "1 individual of 1 dropped out"),
         (ss.Outcomes([1], [0], [1]), 2, "nobody's status is known at 2: the largest censoring time is 1"),
         (ss.Outcomes([1], [0], [1]), -1, "t must be zero or larger"),
         (ss.Outcomes([1], [0], [1]), np.nan, "t must be finite"),
@@ -73,14 +72,14 @@ def delong_by_pairs(lost, free):
 @pytest.mark.parametrize("ties", [False, True])
 def test_auc_agrees_with_all_pairs_and_with_scikit_learn(ties):
     y, curves = problem(n=120, ties=ties)
-    result = ss.auc(y, curves, times=TIMES)
+    result = ss.auc(y, curves, weighting="administrative", times=TIMES)
     for j, t in enumerate(TIMES):
-        rows, event = ss.at_horizon(y, t)
+        rows, event, _ = ss.at_horizon(y, t)
         survival = curves.probabilities[rows, j]
-        assert result.auc[j] == pytest.approx(roc_auc_score(event, 1 - survival), rel=1e-12)
+        assert result.scores[j] == pytest.approx(roc_auc_score(event, 1 - survival), rel=1e-12)
         expected = delong_by_pairs(survival[event], survival[~event])
-        np.testing.assert_allclose([result.auc[j], result.se[j]], expected, rtol=1e-10)
-        assert (result.n_events[j], result.n_event_free[j]) == (event.sum(), (~event).sum())
+        np.testing.assert_allclose([result.scores[j], result.se[j]], expected, rtol=1e-10)
+        assert (result.n_events[j], result.n_counted[j]) == (event.sum(), event.size)
 
 
 def test_auc_jackknife_clustered_too():
@@ -90,42 +89,67 @@ def test_auc_jackknife_clustered_too():
         units = np.arange(200) if labels is None else labels
         left_out = np.array(
             [
-                ss.auc(y[keep], curves[keep], times=[5], groups=None if labels is None else labels[keep]).auc[0]
+                ss.auc(y[keep], curves[keep], weighting="administrative", times=[5], errors=False).scores[0]
                 for keep in (units != unit for unit in np.unique(units))
             ]
         )
         k = left_out.size
         expected = np.sqrt((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
-        assert ss.auc(y, curves, times=[5], groups=labels).se[0] == pytest.approx(expected, rel=0.03)
+        result = ss.auc(y, curves, weighting="administrative", times=[5], groups=labels)
+        assert result.se[0] == pytest.approx(expected, rel=0.03)
 
 
 def test_auc_where_all_have_the_same_status():
     y = ss.Outcomes([3, 4], [1, 1], [9, 9])
     curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.2]], [1, 3.5])
-    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where all who are known have the same status") as caught:
-        result = ss.auc(y, curves, times=[1, 3.5])
+    with pytest.warns(
+        ss.UndefinedScoreWarning, match="1 time where all who are counted have the same status"
+    ) as caught:
+        result = ss.auc(y, curves, weighting="administrative", times=[1, 3.5])
     assert caught[0].filename == __file__
-    assert np.isnan(result.auc).tolist() == [True, False]
+    assert np.isnan(result.scores).tolist() == [True, False]
     assert np.isnan(result.se).all()  # one of each: no variance
     with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the predictions end at 3.5"):
-        ss.auc(y, curves, times=[3.5, 4])
+        ss.auc(y, curves, weighting="administrative", times=[3.5, 4])
     held = ss.SurvivalCurves(curves.probabilities, [1, 3.5], beyond="hold")
-    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where nobody's status is known"):
-        assert np.isnan(ss.auc(y, held, times=[3.5, 10]).auc).tolist() == [False, True]
+    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where nobody has a weight"):
+        assert np.isnan(ss.auc(y, held, weighting="administrative", times=[3.5, 10]).scores).tolist() == [False, True]
     with pytest.raises(ss.InputError, match="nobody is followed beyond time 0"):
-        ss.auc(ss.Outcomes([0, 0], [1, 0], [0, 0]), held)
+        ss.auc(ss.Outcomes([0, 0], [1, 0], [0, 0]), held, weighting="administrative")
+
+
+def test_drop_outs_at_a_horizon_carry_weights():
+    y = ss.Outcomes([1, 2, 3, 4, 5], [1, 0, 1, 0, 0], [6, 7, 5, 4, 5])
+    rows, event, weight = ss.at_horizon(y, 4)
+    assert rows.tolist() == [0, 2, 3, 4]  # the second dropped out
+    assert event.tolist() == [True, True, False, False]
+    np.testing.assert_allclose(weight, [1, 4 / 3, 4 / 3, 4 / 3])
+    assert ss.at_horizon(y, 1.5).rows.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_auc_of_the_lost_comes_close_to_the_truth():
+    """Weighted for drop-out, AUC is that of the same data had nobody been lost, to within chance."""
+    rng = np.random.default_rng(3)
+    rate = rng.gamma(2, 0.06, 20_000)
+    star, end, drop = rng.exponential(1 / rate), rng.uniform(1, 12, rate.size), rng.exponential(12, rate.size)
+    full = ss.Outcomes(np.minimum(star, end), star <= end, end)
+    y = ss.Outcomes(np.minimum(full.time, drop), full.event & (full.time <= drop), end)
+    curves = ss.SurvivalCurves(np.exp(-rate[:, None] * TIMES), TIMES)
+    truth, got = (ss.auc(outcomes, curves, weighting="administrative", times=TIMES) for outcomes in (full, y))
+    assert (np.abs(got.scores - truth.scores) < 3 * got.se).all()
+    assert (got.se > truth.se).all()
 
 
 def test_auc_table_and_plot():
     from matplotlib import pyplot as plt
 
     y, curves = problem()
-    result = ss.auc(y, curves)
+    result = ss.auc(y, curves, weighting="administrative")
     assert result.times.size == 100
     frame = result.to_frame()
-    assert frame.columns.tolist() == ["time", "auc", "se", "lower", "upper", "n_events", "n_event_free"]
+    assert frame.columns.tolist() == ["metric", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]
     assert "higher is better" in repr(result)
-    assert result.plot(label="x").ax_.get_ylabel().startswith("administrative AUC")
+    assert result.plot(label="x").ax_.get_ylabel() == "AUC (higher is better)"
     plt.close("all")
 
 
@@ -163,7 +187,7 @@ def test_decomposition_adds_up():
         assert parts == pytest.approx(score, rel=1e-12)
         assert result.miscalibration >= 0
         assert result.discrimination >= 0
-        rows, event = ss.at_horizon(y, t)
+        rows, event, _ = ss.at_horizon(y, t)
         assert result.uncertainty == pytest.approx(event.mean() * (1 - event.mean()), rel=1e-12)
         assert result.n == rows.size == result.counts.sum()
 
@@ -196,7 +220,7 @@ def test_calibration_is_reproducible_and_drawn():
         ({"t": 9}, "the predictions end at 8, before the horizon 9"),
         ({"t": 50}, "nobody's status is known at 50"),
         ({"level": 0}, "level must be"),
-        ({"n_draws": 0}, "n_draws must be a whole number, at least 1"),
+        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
         ({"n_draws": 10.5}, "n_draws must be a whole number"),
     ],
 )

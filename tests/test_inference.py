@@ -1,4 +1,4 @@
-"""Standard errors: against numerical derivatives, the jackknife, R, and each other."""
+"""Standard errors: against derivatives by complex steps, the jackknife, R, and each other."""
 
 import json
 import math
@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
-from registry import CASES, Case, random_problem
-from survscore import _loops
-from survscore.inference import Groups, simultaneous_quantile
-from survscore.influence import Influence
-from survscore.losses import as_loss
-from survscore.scores import sum_up
-from survscore.weighting import TimeIndex, as_weighting
+from registry import CASES, METRICS, Case, problems, random_problem
+from survscore.engine import evaluation
+from survscore.inference import simultaneous_quantile
 
 DATASETS = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())["datasets"]
 every_dataset = pytest.mark.parametrize("data", DATASETS.values(), ids=DATASETS.keys())
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+STEP = 1e-30  # of complex derivatives, which lose no digits
 
 
 def small_problem(seed, n=40, *, ties=True):
@@ -33,114 +33,205 @@ def small_problem(seed, n=40, *, ties=True):
     return y, ss.SurvivalCurves(pi, times), times, rng
 
 
-# The derivative itself
+# The derivatives themselves
 
 
-def weighted_score(name, y, pi, t_index, t, p, *, kind, cap, by_n):
-    """Return the score of a sample in which individual i counts p[i] times, for any real p[i]: literally."""
-    total = weights = 0.0
-
-    def G(until, strictly):
-        value = 1.0
-        for s in sorted(set(y.time)):
-            if s < until or (s == until and not strictly):
-                censored = sum(w for T, D, w in zip(y.time, y.event, p, strict=True) if T == s and not D)
-                at_risk = sum(w for T, D, w in zip(y.time, y.event, p, strict=True) if T > s or (T == s and not D))
-                if censored:
-                    value *= 1 - censored / at_risk
-        return value
-
-    for i, (T, D, C) in enumerate(zip(y.time, y.event, y.censoring_time, strict=True)):
-        if kind == "administrative":
-            weight, free = float(t <= C), not (D and T <= t)
-        elif T <= t and D:
-            weight, free = min(1 / G(T, True), cap), False
-        elif T > t:
-            weight, free = min(1 / G(t, False), cap), True
-        else:
-            continue
-        total += p[i] * weight * oracle.loss(name, free, pi[i, t_index])
-        weights += p[i] * weight
-    return total / (sum(p) if by_n else weights)
+def derivatives(case: Case, problem, function, *, of_training=False):
+    """Return the derivatives of ``function(mass, training_mass)`` by how often each individual counts."""
+    n, n_training = len(problem.y), len(problem.training)
+    found = []
+    for i in range(n_training if of_training else n):
+        mass, training_mass = [1.0] * n, [1.0] * n_training
+        (training_mass if of_training else mass)[i] += STEP * 1j
+        found.append(np.asarray(function(mass, training_mass)).imag / STEP)
+    return np.array(found)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("loss", ["brier", "log"])
-@pytest.mark.parametrize(
-    ("weighting", "settings"),
-    [
-        (ss.Administrative(), {"kind": "administrative", "cap": math.inf, "by_n": False}),
-        (ss.IPCW(), {"kind": "ipcw", "cap": math.inf, "by_n": False}),
-        (ss.IPCW(normalize="n"), {"kind": "ipcw", "cap": math.inf, "by_n": True}),
-        (ss.IPCW(max_weight=1.3), {"kind": "ipcw", "cap": 1.3, "by_n": False}),
-    ],
-    ids=["administrative", "ipcw", "ipcw / n", "ipcw capped"],
+def variances(case: Case, problem, metric, models):
+    """Return the variances of all models' scores and of all differences, literally: sums of squared derivatives.
+
+    For the individuals that are scored with the correction n/(n - 1), or for AUC with DeLong's; for those of the
+    training data, where G comes from them, without.
+    """
+
+    def scores(mass, training_mass, weights_of=None):
+        found = []
+        for t in problem.times:
+            weighted = case.weights(problem, t, *(weights_of or (mass, training_mass)))
+            found.append([oracle.metric(metric, weighted, model.pi(t), mass, by_n=case.by_n) for model in models])
+        return found
+
+    whole = [1.0] * len(problem.y), [1.0] * len(problem.training)
+    here = derivatives(case, problem, scores)
+    there = derivatives(case, problem, scores, of_training=True)
+    held = derivatives(case, problem, lambda *masses: scores(*masses, weights_of=whole))
+    n_models, result = len(models), {}
+    for a in range(n_models):
+        for b in range(a, n_models):
+            contrasts = [d[..., a] - (d[..., b] if a != b else 0.0) for d in (here, there, held)]
+            variance = []
+            for j, t in enumerate(problem.times):
+                weighted = case.weights(problem, t)
+                if weighted is None:
+                    variance.append(np.nan)
+                    continue
+                phi, other, e = (d[:, j] for d in contrasts)
+                total = np.sum(phi**2)
+                if metric == "auc":
+                    for status in (False, True):
+                        rows = [i for i, (_, free) in enumerate(weighted[0]) if free is status]
+                        total += np.sum(e[rows] ** 2) / (len(rows) - 1) if len(rows) > 1 else np.nan
+                else:
+                    n = sum(weighted[1])
+                    total *= n / (n - 1) if n > 1 else np.nan
+                variance.append(total + np.sum(other**2))
+            result[a, b] = np.array(variance)
+    return result
+
+
+@every_case
+@pytest.mark.parametrize("metric", METRICS)
+@settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-def test_influence_is_the_derivative_of_the_score(seed, loss, weighting, settings):
-    y, curves, times, _ = small_problem(seed, n=14)
-    n, step = len(y), 1e-5
-    curve = ss.score_all(y, curves, losses=[loss], weightings=[weighting], times=times)[0]
-    (_, block) = next(iter(curve._influence._blocks(0, times.size)))
-    got = block[0] - block[0].mean(axis=0)
-    for j, t in enumerate(times):
-        if np.isnan(curve.scores[j]):
-            continue
-        for i in range(n):
-            both = []
-            for sign in (1, -1):
-                p = np.ones(n)
-                p[i] += sign * step
-                both.append(weighted_score(loss, y, curves.probabilities, j, t, p, **settings))
-            expected = (both[0] - both[1]) / (2 * step)
-            assert got[i, j] == pytest.approx(expected, abs=3e-8), (i, t)
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
+    """Every metric under every weighting, with heavy ties, caps and T = t = C*: to 1e-10."""
+    problem = data.draw(problems(case.data, min_size=3, max_size=6))
+    problem = type(problem)(problem.y, problem.curves, problem.censoring, problem.training, problem.times[:2])
+    assume(problem.curves.reaches(problem.times).all())
+    other = ss.SurvivalCurves(
+        problem.curves.probabilities**2, problem.curves.times, problem.curves.between, beyond=problem.curves.beyond
+    )
+    models = [problem, type(problem)(problem.y, other, problem.censoring, problem.training, problem.times)]
+    expected = variances(case, problem, metric, models)
+    result = ss.compare(
+        problem.y, {"a": problem.curves, "b": other}, metric=metric, weighting=case.weighting(problem),
+        times=problem.times, null=False,
+    )  # fmt: skip
+    scores = result.scores.set_index("model")
+    for name, place in (("a", 0), ("b", 1)):
+        defined = scores.loc[[name], "score"].notna().to_numpy()
+        np.testing.assert_allclose(
+            scores.loc[[name], "se"].to_numpy()[defined] ** 2, expected[place, place][defined], rtol=1e-10, atol=1e-15
+        )
+    np.testing.assert_allclose(
+        result.contrasts["se"].to_numpy()[defined] ** 2, expected[0, 1][defined], rtol=1e-10, atol=1e-15
+    )
 
 
-# The two ways to compute, all weightings
+# The ways to compute, all weightings
 
 
-MARTINGALE = Case("ipcw martingale", lambda p: ss.IPCW(variance="martingale", normalize="n"), lambda name, p: None)
-ACCEPTING = [case for case in [*CASES, MARTINGALE] if case.data != "uncensored"]
+MARTINGALE = [
+    Case("ipcw martingale", lambda p: ss.IPCW(variance="martingale", normalize="n"), None),
+    Case("administrative martingale", lambda p: ss.Administrative(variance="martingale"), None, data="drop-outs"),
+]
 
 
-@pytest.mark.parametrize("case", ACCEPTING, ids=lambda case: case.name)
+def numbers(result):
+    whole = result.integrated(nan="stop")
+    tables = [result.scores, result.contrasts, whole.scores, whole.contrasts]
+    return np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
+
+
+@pytest.mark.parametrize("case", [*CASES, *MARTINGALE], ids=lambda case: case.name)
 @pytest.mark.parametrize("loss", ["brier", "log"])
 @pytest.mark.parametrize("same_grid", [True, False])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
-def test_compiled_influences_agree_with_numpy(case, loss, same_grid, grouped):
-    problem = random_problem(700, 40, same_grid=same_grid)
+def test_all_ways_to_standard_errors_agree(case, loss, same_grid, grouped, monkeypatch):
+    """In NumPy and compiled, by influences and by the identity: scores, differences, means over time, bounds."""
+    if case.data == "uncensored":
+        pytest.skip("the data are censored")
+    problem = random_problem(700, 20, same_grid=same_grid, lost=case.data in ("drop-outs", "lost"))
     times = problem.times[problem.times < 95]
-    index = TimeIndex(problem.y, times)
-    weighting = as_weighting(case.weighting(problem), problem.y)
-    models = []
-    for curves in (problem.curves, problem.censoring):
-        (found,) = sum_up(curves, index, [as_loss(loss)], [weighting])
-        models.append(found.scored_model(curves, as_loss(loss), found.sums[:, 0], 700))
-    groups = Groups.of(np.arange(700) // 3, 700) if grouped else None
-    plain, fast = (Influence(index, found.weights, models, groups, compiled=c) for c in (False, True))
-    np.testing.assert_allclose(fast.pointwise(), plain.pointwise(), rtol=1e-9, atol=1e-16)
-    averages = np.random.default_rng(0).random((times.size, 2))
-    np.testing.assert_allclose(fast.of_averages(averages), plain.of_averages(averages), rtol=1e-9)
-    contrast = np.array([1.0, -1.0])
-    over_time = plain.over_time(contrast)
-    np.testing.assert_allclose(fast.over_time(contrast), over_time, rtol=1e-8, atol=1e-14)
-    # everything agrees with everything: diagonals, differences, averages
-    pointwise = plain.pointwise()
-    difference = pointwise[0, 0] + pointwise[1, 1] - 2 * pointwise[0, 1]
-    np.testing.assert_allclose(np.diag(over_time), difference, rtol=1e-8, atol=1e-15)
-    quadratic = np.einsum("jr,jk,kr->r", averages, over_time, averages)
-    covariance = plain.of_averages(averages)
-    np.testing.assert_allclose(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], quadratic, rtol=1e-8)
+    models = {"a": problem.curves, "b": problem.censoring}
+    groups = np.arange(700) // 3 if grouped else None
+    found = []
+    for backend, products in (("numpy", np.inf), ("compiled", np.inf), ("compiled", 0)):
+        monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", products)
+        with ss.config.using(backend=backend):
+            result = ss.compare(
+                problem.y, models, weighting=case.weighting(problem), metric=loss, times=times, groups=groups
+            )
+            found.append(numbers(result))
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-8, atol=1e-13)
+
+
+def test_covariances_over_time_agree_with_everything():
+    problem = random_problem(300, 20, lost=True)
+    times = problem.times[:15]
+    result = ss.compare(
+        problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False
+    )
+    (scored,) = result.scored
+    covariance = scored.moments.covariance_over_time(0, 1)
+    np.testing.assert_allclose(np.diag(covariance), scored.moments.variance(0, 1), rtol=1e-10)
+    whole = result.integrated().contrasts["se"].iloc[0]
+    weights = scored.moments.averages[0]
+    np.testing.assert_allclose(weights @ covariance @ weights, whole**2, rtol=1e-10)
+    asked = ss.compare(
+        problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False,
+        ranges=[(times[2], times[9])],
+    )  # fmt: skip
+    for lower, upper in ((times[2], times[9]), (times[1] + 0.3, times[12] - 0.1)):
+        np.testing.assert_allclose(
+            asked.integrated(lower, upper).contrasts["se"], result.integrated(lower, upper).contrasts["se"], rtol=1e-10
+        )
+
+
+def test_ranges_of_large_data_are_asked_for_when_scoring(monkeypatch):
+    problem = random_problem(300, 20)
+    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)
+    settings = {"weighting": "administrative", "times": problem.times}
+    plain = ss.brier_score(problem.y, problem.curves, **settings)
+    asked = ss.brier_score(problem.y, problem.curves, **settings, ranges=[(10, 50.5)])
+    everything = ss.brier_score(problem.y, problem.curves, **settings, ranges="any")
+    assert plain.integrated().se == pytest.approx(everything.integrated().se, rel=1e-10)
+    assert asked.integrated(10, 50.5).se == pytest.approx(everything.integrated(10, 50.5).se, rel=1e-10)
+    with pytest.raises(ss.InputError, match=r"ask for it when scoring, by ranges=\[\(lower, upper\)\]"):
+        plain.integrated(10, 50.5)
+    compared = ss.compare(problem.y, {"a": problem.curves}, **settings)
+    with pytest.raises(ss.InputError, match="ranges='any'"):
+        compared.band()
+    for wrong in ([(1,)], [("a", "b")], [5]):
+        with pytest.raises(ss.InputError, match="ranges must be pairs"):
+            ss.brier_score(problem.y, problem.curves, **settings, ranges=wrong)
+    with pytest.raises(ss.InputError, match="ranges must be one of 'any', not 'all'"):
+        ss.brier_score(problem.y, problem.curves, **settings, ranges="all")
+
+
+def test_scores_alone_have_no_errors():
+    problem = random_problem(100, 10)
+    settings = {"weighting": "administrative", "times": problem.times}
+    alone = ss.brier_score(problem.y, problem.curves, **settings, errors=False)
+    full = ss.brier_score(problem.y, problem.curves, **settings)
+    np.testing.assert_array_equal(alone.scores, full.scores)
+    assert np.isnan(alone.se).all()
+    assert np.isnan(alone.integrated().se)
 
 
 # R
 
 
+AS_IN_R = {"normalize": "n", "variance": "martingale"}
+
+
 @every_dataset
-def test_standard_errors_and_contrasts_of_riskregression(data):
+@pytest.mark.parametrize("ends", [True, False])
+def test_standard_errors_and_contrasts_of_riskregression(data, ends):
+    """Without an end of the data everybody censored dropped out, and the administrative score is IPCW."""
     y = ss.Outcomes(data["time"], data["event"], data.get("censoring_time"))
+    as_in_r = ss.IPCW(**AS_IN_R)
+    if not ends:
+        y, as_in_r = ss.Outcomes(y.time, y.event, np.full(len(y), np.inf)), ss.Administrative(**AS_IN_R)
     models = {name: ss.SurvivalCurves(data[f"model_{name}"], data["times"]) for name in "ab"}
-    as_in_r = ss.IPCW(normalize="n", variance="martingale")
     result = ss.compare(y, models, weighting=as_in_r, times=data["times"], reference="a")
     scores = result.scores.set_index("model")
     for name, theirs in (("a", "brier_a"), ("b", "brier_b"), ("Kaplan-Meier", "brier_null")):
@@ -160,7 +251,8 @@ def test_standard_errors_and_contrasts_of_riskregression(data):
 def test_with_weights_taken_as_known_the_conservative_errors_of_riskregression(data):
     y = ss.Outcomes(data["time"], data["event"])
     curves = ss.SurvivalCurves(data["model_a"], data["times"])
-    known = ss.IPCW(ss.KaplanMeierCensoring(y), normalize="n")
+    curve = ss.KaplanMeierCensoring(y).curve
+    known = ss.IPCW(ss.CensoringFunction(curve.at, curve.before), normalize="n")
     se = ss.brier_score(y, curves, weighting=known, times=data["times"]).se
     np.testing.assert_allclose(se, data["results"]["brier_a"]["se_conservative"], rtol=1e-9)
 
@@ -188,6 +280,7 @@ def jackknife(statistic, n_units):
 
 WEIGHTINGS = {
     "administrative": ss.Administrative(),
+    "administrative / n": ss.Administrative(normalize="n"),
     "ipcw": ss.IPCW(),
     "ipcw capped": ss.IPCW(max_weight=1.7),
     "ipcw / n": ss.IPCW(normalize="n"),
@@ -209,7 +302,7 @@ def test_every_standard_error_agrees_with_the_jackknife(name, loss, grouped):
     def run(keep):
         kept = {key: value[keep] for key, value in models.items()}
         return ss.compare(
-            y[keep], kept, weighting=WEIGHTINGS[name], loss=loss, times=times, reference="a", null=False,
+            y[keep], kept, weighting=WEIGHTINGS[name], metric=loss, times=times, reference="a", null=False,
             groups=groups[keep] if grouped else None,
         )  # fmt: skip
 
@@ -235,7 +328,7 @@ def test_a_mean_has_the_standard_error_of_a_mean():
     y, curves, times, _ = small_problem(1, n=100)
     curve = ss.brier_score(y, curves, weighting="administrative", times=times)
     for j, t in enumerate(times):
-        rows, event = ss.at_horizon(y, t)
+        rows, event, _ = ss.at_horizon(y, t)
         losses = np.where(event, curves.probabilities[rows, j], 1 - curves.probabilities[rows, j]) ** 2
         assert curve.scores[j] == pytest.approx(losses.mean(), rel=1e-12)
         assert curve.se[j] == pytest.approx(losses.std(ddof=1) / np.sqrt(rows.size), rel=1e-10)
@@ -322,31 +415,54 @@ def test_levels():
 
 
 def test_a_stored_score_keeps_its_errors_but_not_the_data():
-    y, curves, times, _ = small_problem(4, n=50)
+    y, curves, times, _ = small_problem(4, n=5000)
     curve = ss.brier_score(y, curves, weighting="administrative", times=times)
-    copy = pickle.loads(pickle.dumps(curve))
+    stored = pickle.dumps(curve)
+    assert len(stored) < 10_000
+    copy = pickle.loads(stored)
     np.testing.assert_array_equal(copy.se, curve.se)
-    assert copy._influence is None
     for limits in ((None, None), (1.5, 4.7)):
-        assert copy.integrated(*limits).value == curve.integrated(*limits).value
-        assert copy.integrated(*limits).se == pytest.approx(curve.integrated(*limits).se, rel=1e-9)
-    again = pickle.loads(pickle.dumps(copy))
-    assert again.integrated().se == copy.integrated().se
+        assert copy.integrated(*limits) == curve.integrated(*limits)
 
 
-@pytest.mark.parametrize("which", [slice(None), slice(1, None, 4), slice(2000, None)])
-def test_overwritten_inputs_are_noticed(which):
-    y, curves, times, rng = small_problem(4, n=4000)
-    predictions, censoring = (np.exp(-times / rng.uniform(2, 12, (4000, 1))) for _ in range(2))
-    first = ss.brier_score(y, ss.SurvivalCurves(predictions, times), weighting="administrative", times=times)
-    individual = ss.IPCW(ss.SurvivalCurves(censoring, times))
-    second = ss.brier_score(y, curves, weighting=individual, times=times)
-    predictions[which] *= 0.9
-    censoring[which] *= 0.9
-    with pytest.raises(ss.InputError, match="the predictions were changed"):
-        _ = first.se
-    with pytest.raises(ss.InputError, match="the censoring curves were changed"):
-        second.integrated()
+def test_a_stored_comparison_is_small_and_whole():
+    problem = random_problem(100_000, 150, dtype=np.float32, lost=True)
+    models = {"a": problem.curves, "b": problem.censoring}
+    times = problem.times[:140]
+    result = ss.compare(problem.y, models, weighting="administrative", times=times)
+    stored = pickle.dumps(result)
+    assert len(stored) < 2_000_000
+    copy = pickle.loads(stored)
+    for table in ("scores", "contrasts", "skill"):
+        assert getattr(copy, table).equals(getattr(result, table))
+    assert copy.integrated().contrasts.equals(result.integrated().contrasts)
+    assert copy.against("b").contrasts["difference"].iloc[5] == -result.contrasts["difference"].iloc[5]
+    copy.plot()
+
+
+def test_results_do_not_change_when_inputs_are_overwritten():
+    y, _, times, rng = small_problem(4, n=400)
+    predictions = np.exp(-times / rng.uniform(2, 12, (400, 1)))
+    curve = ss.brier_score(y, ss.SurvivalCurves(predictions, times), weighting="ipcw", times=times)
+    before = (curve.se.copy(), curve.integrated(1.5, 4).se)
+    predictions[:] = 0.5
+    np.testing.assert_array_equal(curve.se, before[0])
+    assert curve.integrated(1.5, 4).se == before[1]
+
+
+def test_nearly_equal_models_do_not_cancel():
+    """The variance of a difference comes from differences of influences, never from three large numbers."""
+    problem = random_problem(500, 20)
+    shifted = problem.curves.probabilities - 1e-9 * np.random.default_rng(0).random((500, 1))
+    models = {"a": problem.curves, "b": ss.SurvivalCurves(np.clip(shifted, 0, 1), problem.curves.times)}
+    for weighting in ("administrative", "ipcw"):
+        for backend in ("numpy", "compiled"):
+            with ss.config.using(backend=backend):
+                contrasts = ss.compare(
+                    problem.y, models, weighting=weighting, times=problem.times[2:15], null=False
+                ).contrasts
+            ratio = contrasts["se"] / contrasts["difference"].abs()
+            assert ratio.between(0.005, 20).all()
 
 
 def test_a_time_that_rests_on_one_individual_has_no_error():
@@ -356,18 +472,6 @@ def test_a_time_that_rests_on_one_individual_has_no_error():
     assert np.isnan(curve.se).tolist() == [False, False, True, True]
     assert np.isnan(curve.integrated(9, 20).se)
     assert curve.integrated(1, 9).se > 0
-
-
-def test_large_input_takes_the_compiled_way(monkeypatch):
-    problem = random_problem(3_000, 50, dtype=np.float32)
-    times = problem.times[:45]
-    ses = []
-    for threshold in (1, np.inf):
-        monkeypatch.setattr(_loops, "LARGE_MATRIX", threshold)
-        monkeypatch.setattr(_loops, "SMALL_MATRIX", np.inf)
-        curve = ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=times)
-        ses.append(np.append(curve.se, curve.integrated().se))
-    np.testing.assert_allclose(ses[0], ses[1], rtol=1e-9)
 
 
 def test_simultaneous_quantile():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
-from survscore.results import trapezoid_weights
+from survscore.engine.averaging import trapezoid_weights
 
 mpl.use("agg")
 
@@ -73,7 +73,7 @@ def test_one_time_has_no_range():
 
 def test_to_frame(curve):
     frame = curve.to_frame()
-    expected = ["loss", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]
+    expected = ["metric", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]
     assert frame.columns.tolist() == expected
     assert frame.shape == (4, 8)
     np.testing.assert_array_equal(frame["score"], curve.scores)
@@ -82,7 +82,7 @@ def test_to_frame(curve):
 
 def test_effective_n(curve):
     assert curve.n_effective.tolist() == [3, 3, 3, 2]
-    weights = ss.brier_score(Y, CURVES, weighting="ipcw", times=[4], reduce=False).weights[:, 0]
+    weights = ss.score_terms(Y, CURVES, weighting="ipcw", times=[4]).weights[:, 0]
     result = ss.brier_score(Y, CURVES, weighting="ipcw", times=[4])
     np.testing.assert_allclose(result.n_effective, weights.sum() ** 2 / (weights**2).sum())
 

@@ -78,7 +78,7 @@ def test_scorers_pickle(data):
 def test_bad_scorers_are_named(data):
     with pytest.raises(ss.InputError, match="weighting must be one of"):
         ss.make_scorer("brier", weighting="admin", times=[1])
-    with pytest.raises(ss.InputError, match="loss must be one of"):
+    with pytest.raises(ss.InputError, match="metric must be one of"):
         ss.make_scorer("hinge", weighting="ipcw", times=[1])
     with pytest.raises(ss.InputError, match="times"):
         ss.make_scorer("brier", weighting="ipcw", times=[2, 1])

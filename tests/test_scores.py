@@ -1,11 +1,12 @@
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 import survscore as ss
 from registry import random_problem
-from survscore.losses import Brier, Log, Loss
+from survscore.metrics import Brier, Log, Loss
 
 Y = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
 CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4])
@@ -29,9 +30,14 @@ def test_nobody_can_not_be_scored():
         ss.brier_score(Y[:0], CURVES[:0], weighting="ipcw")
 
 
-def test_individual_terms_have_no_groups():
-    with pytest.raises(ss.InputError, match="groups matter for standard errors"):
-        ss.brier_score(Y, CURVES, weighting="ipcw", groups=[1, 2, 3], reduce=False)
+def test_individual_terms_are_of_losses():
+    with pytest.raises(ss.InputError, match="metric must be a loss, which is known for each individual, not 'auc'"):
+        ss.score_terms(Y, CURVES, weighting="ipcw", metric="auc")
+
+
+def test_one_score_takes_one_weighting():
+    with pytest.raises(ss.InputError, match="score_all takes several"):
+        ss.brier_score(Y, CURVES, weighting=["ipcw", "administrative"])
 
 
 @pytest.mark.parametrize("times", [[2, 1], [-1], [np.nan], [], [[1, 2]]])
@@ -41,12 +47,15 @@ def test_bad_times_are_refused(times):
 
 
 def test_bad_choices_of_score_all_are_named():
-    with pytest.raises(ss.InputError, match="loss must be one of 'brier', 'log', not 'hinge'"):
-        ss.score_all(Y, CURVES, losses=["hinge"], weightings=["ipcw"])
-    with pytest.raises(ss.InputError, match="put a single one into a list"):
-        ss.score_all(Y, CURVES, weightings="ipcw")
-    with pytest.raises(ss.InputError, match="must not be empty"):
-        ss.score_all(Y, CURVES, weightings=[])
+    with pytest.raises(ss.InputError, match="metric must be one of 'brier', 'log', 'auc', not 'hinge'"):
+        ss.score_all(Y, CURVES, metric=["hinge"], weighting=["ipcw"])
+    with pytest.raises(ss.InputError, match="weighting is empty: name at least one"):
+        ss.score_all(Y, CURVES, weighting=[])
+    with pytest.raises(ss.InputError, match="metric is empty"):
+        ss.score_all(Y, CURVES, metric=[], weighting="ipcw")
+    with pytest.raises(ss.InputError, match="metric must name different metrics"):
+        ss.score_all(Y, CURVES, metric=["log", ss.Log(1e-3)], weighting="ipcw")
+    assert len(ss.score_all(Y, CURVES, metric="brier", weighting="ipcw", times=[1])) == 1
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, 0.5, np.nan, 1e-20])
@@ -96,7 +105,7 @@ def test_default_times_of_extreme_data():
 
 def test_beyond_the_data_scores_are_nan_with_one_warning():
     with pytest.warns(ss.UndefinedScoreWarning) as caught:
-        results = ss.score_all(Y, CURVES, weightings=["administrative", "ipcw"], times=[1, 4, 5])
+        results = ss.score_all(Y, CURVES, weighting=["administrative", "ipcw"], times=[1, 4, 5])
     assert len(caught) == 1
     assert "1 time where the predictions end at 4" in str(caught[0].message)
     for result in results:
@@ -116,12 +125,21 @@ def test_nobody_left():
 
 def test_no_censoring_survival_left():
     y = ss.Outcomes([2, 3, 4], [1, 1, 0])
+    # whatever the cap: only events are left, so any number would be invented
+    for weighting in ("ipcw", ss.IPCW(max_weight=9), ss.IPCW(lambda t: 1 - t / 20)):
+        with pytest.warns(
+            ss.UndefinedScoreWarning, match="1 time where nobody is left but those with event, since the"
+        ):
+            result = ss.brier_score(y, CURVES, weighting=weighting, times=[3, 4])
+        assert np.isnan(result.scores).tolist() == [False, True]
+    training = ss.Outcomes([1, 2.5, 3], [1, 0, 0])
     with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the censoring survival is zero .a max_weight"):
-        result = ss.brier_score(y, CURVES, weighting="ipcw", times=[3, 4])
+        result = ss.brier_score(y, CURVES, weighting=ss.IPCW(training), times=[2, 3.5])
     assert np.isnan(result.scores).tolist() == [False, True]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not np.isnan(ss.brier_score(y, CURVES, weighting=ss.IPCW(max_weight=9), times=[3, 4]).scores).any()
+        capped = ss.brier_score(y, CURVES, weighting=ss.IPCW(training, max_weight=9), times=[2, 3.5])
+    assert not np.isnan(capped.scores).any()
 
 
 def test_predictions_that_start_too_late():
@@ -130,7 +148,7 @@ def test_predictions_that_start_too_late():
     assert np.isnan(result.scores).all()
     assert "NaN at 2 times" in repr(result)
     with pytest.raises(ss.InputError, match="after the predictions' last time"):
-        ss.brier_score(Y, CURVES, weighting="ipcw", times=[5, 6], reduce=False)
+        ss.score_terms(Y, CURVES, weighting="ipcw", times=[5, 6])
 
 
 # A loss of one's own
@@ -152,13 +170,101 @@ def test_a_new_loss_runs_under_every_weighting_and_at_any_size():
     for problem in (small, large):
         times = problem.times[problem.times < 99]
         absolute, brier = ss.score_all(
-            problem.y, problem.curves, losses=[Absolute(), Brier()], weightings=["administrative"], times=times
+            problem.y, problem.curves, metric=[Absolute(), Brier()], weighting=["administrative"], times=times
         )
         assert (absolute.scores > brier.scores).all()
-        terms = ss.brier_score(problem.y, problem.curves, weighting="administrative", times=times, reduce=False)
+        terms = ss.score_terms(problem.y, problem.curves, weighting="administrative", times=times)
         np.testing.assert_allclose(
             absolute.scores, (terms.weights * np.sqrt(terms.losses)).sum(0) / terms.weights.sum(0), rtol=1e-12
         )
+
+
+class Doubled(Brier):
+    """A subclass with a formula of its own."""
+
+    name = "doubled"
+    kernel = 1  # no number makes another loss run in its place
+
+    def of_event_free(self, survival):
+        return 2.0 * super().of_event_free(survival)
+
+    def of_event(self, survival):
+        return 2.0 * super().of_event(survival)
+
+
+@pytest.mark.parametrize("n", [1_000, 100_000])
+def test_a_subclass_runs_its_own_formula_at_any_size(n):
+    problem = random_problem(n, 12)
+    times = problem.times[:9]
+    for weighting in ("administrative", "ipcw"):
+        doubled, brier = ss.score_all(
+            problem.y, problem.curves, metric=[Doubled(), Brier()], weighting=weighting, times=times
+        )
+        np.testing.assert_allclose(doubled.scores, 2 * brier.scores, rtol=1e-12)
+        np.testing.assert_allclose(doubled.se, 2 * brier.se, rtol=1e-9)
+        assert doubled.integrated().se == pytest.approx(2 * brier.integrated().se, rel=1e-9)
+
+
+class NoMetric(ss.Metric):
+    name = "nothing in particular"
+
+
+def test_a_metric_must_be_of_a_kind_that_is_known():
+    with pytest.raises(ss.InputError, match="'nothing in particular' is neither a Loss nor a PooledMetric"):
+        ss.score_all(Y, CURVES, metric=NoMetric(), weighting="administrative", times=[1])
+
+
+# Predictions in batches
+
+
+def test_batches_need_memory_for_one():
+    """A generator that makes each batch when it is asked for: never two at a time, and the same result."""
+    problem = random_problem(1_000, 20, lost=True)
+    alive, most = [0], [0]
+
+    class Batch(np.ndarray):
+        def __array_finalize__(self, other):
+            if other is None or type(other) is np.ndarray:
+                alive[0] += 1
+                most[0] = max(most[0], alive[0])
+                weakref.finalize(self, lambda: alive.__setitem__(0, alive[0] - 1))
+
+    def batches():
+        for start in range(0, 1_000, 100):
+            rows = problem.curves.probabilities[start : start + 100].copy().view(Batch)
+            yield ss.SurvivalCurves(rows, problem.curves.times, beyond="hold")
+
+    settings = {"weighting": ["administrative", "ipcw"], "times": problem.times[:15], "metric": ["brier", "log"]}
+    streamed = ss.score_all(problem.y, ss.CurveBatches(batches, n=1_000), **settings)
+    whole = ss.score_all(problem.y, problem.curves, **settings)
+    assert most[0] <= 2  # the one at work, and the one that is being made
+    for a, b in zip(streamed, whole, strict=True):
+        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12)
+        np.testing.assert_allclose(a.se, b.se, rtol=1e-10)
+        assert a.integrated().bounds == pytest.approx(b.integrated().bounds) if b.bounds else a.bounds is None
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "message"),
+    [
+        (lambda: [], 3, "batches is empty"),
+        (lambda: [CURVES, CURVES], 3, "batches hold more than the 3 individuals"),
+        (lambda: [CURVES[:2]], 3, "batches hold fewer than the 3 individuals"),
+        (lambda: [CURVES], 4, "curves has length 4, but y has length 3"),
+        (lambda: [CURVES.probabilities], 3, "batches must be SurvivalCurves, not ndarray"),
+        (lambda: [CURVES[:1], ss.SurvivalCurves([[0.9]] * 2, [1])], 3, "batches must all be on the same grid"),
+        ([CURVES], 3, "batches must be a function"),
+    ],
+)
+def test_bad_batches_are_named(make, n, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.brier_score(Y, ss.CurveBatches(make, n=n), weighting="administrative", times=[1])
+
+
+def test_what_batches_can_not_do_is_told():
+    batches = ss.CurveBatches(lambda: [CURVES], n=3)
+    with pytest.raises(ss.InputError, match="auc needs all predictions at once, not batches"):
+        ss.auc(Y, batches, weighting="administrative", times=[3])
 
 
 def test_losses_compare_by_value():

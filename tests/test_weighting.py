@@ -18,12 +18,12 @@ def score(y, weighting=None, times=(1, 4)):
     [
         (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' fits these data; IPCW.* is possible"),
         (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if the data end on a known date"),
-        (DROPPED_OUT, None, "'administrative' can't be used, since 1 individual dropped out"),
+        (DROPPED_OUT, None, "'administrative' fits these data and weights for the 1 of 3 who dropped out; IPCW"),
         (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* IPCW\(\)"),
         (
             DROPPED_OUT,
-            "administrative",
-            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); IPCW\(\)",
+            ss.Administrative(dropout="refuse"),
+            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); dropout='kap",
         ),
         (
             ADMINISTRATIVE,
@@ -43,10 +43,15 @@ def test_refusals_name_the_alternative(y, weighting, message):
         score(y, weighting)
 
 
-def test_rounding_is_recognised_among_drop_outs():
-    y = ss.Outcomes([2, 3], [1, 0], [5, 3 + 1e-12])
-    with pytest.raises(ss.InputError, match="gaps are at most 1e-12: if that is rounding, set time to censoring_time"):
-        ss.brier_score(y, CURVES[:2], weighting="administrative")
+def test_which_weightings_fit_is_one_answer():
+    """The one to trust first, for scores, command line and report."""
+    assert ss.weightings_that_fit(ADMINISTRATIVE).names == ("administrative", "ipcw")
+    assert ss.weightings_that_fit(DROPPED_OUT).names == ("administrative", "ipcw")
+    assert "weights for the 1 of 3 who dropped out" in ss.weightings_that_fit(DROPPED_OUT).sentence
+    unknown = ss.weightings_that_fit(UNKNOWN)
+    assert unknown.names == ("ipcw",)
+    assert unknown.misleading
+    assert ss.weightings_that_fit(ss.Outcomes([1, 2], [1, 1])).names == ("uncensored",)
 
 
 def test_uncensored_takes_those_followed_to_the_last_time():
@@ -89,6 +94,10 @@ def test_settings_are_told():
             ss.IPCW("known"),
             ss.IPCW(np.exp),
             ss.IPCW(variance="martingale"),
+            ss.Administrative(dropout=DROPPED_OUT, population="fixed", max_weight=3),
+            ss.Administrative(dropout=CURVES, population=CURVES),
+            ss.Administrative(dropout=np.exp, population=12, normalize="n"),
+            ss.Administrative(variance="martingale"),
         )
     ]
     assert told == [
@@ -99,14 +108,18 @@ def test_settings_are_told():
         "ipcw (known censoring times)",
         "ipcw (a given function)",
         "ipcw (Kaplan-Meier of the scored outcomes, martingale variance)",
+        "administrative (drop-out by Kaplan-Meier of 3 given outcomes, fixed population, max_weight=3)",
+        "administrative (drop-out by individual curves, for everybody)",
+        "administrative (drop-out by a given function, C* >= 12, divided by n)",
+        "administrative (martingale variance)",
     ]
 
 
 def test_administrative_counts_those_censored_at_exactly_t():
     # T = t = C* without event: event-free for the administrative score, unknown for IPCW
-    y = ss.Outcomes([3.0, 3.0], [0, 1], [3, 3])
-    curves = ss.SurvivalCurves([[0.7], [0.7]], [3.0])
+    y = ss.Outcomes([3.0, 3.0, 9.0], [0, 1, 0], [3, 3, 9])
+    curves = ss.SurvivalCurves([[0.7]] * 3, [3.0])
     administrative = ss.brier_score(y, curves, weighting="administrative", times=[3])
-    np.testing.assert_allclose(administrative.scores, (0.3**2 + 0.7**2) / 2)
+    np.testing.assert_allclose(administrative.scores, (2 * 0.3**2 + 0.7**2) / 3)
     without_censored = ss.brier_score(y, curves, weighting=ss.IPCW("known"), times=[3])
-    np.testing.assert_allclose(without_censored.scores, 0.7**2)
+    np.testing.assert_allclose(without_censored.scores, (0.3**2 + 0.7**2) / 2)

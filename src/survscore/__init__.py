@@ -2,7 +2,7 @@
 
 Every score is a loss under a weighting::
 
-    score(t) = sum_i w_i(t) * loss(event-free at t or not, pi_i(t)) / sum_i w_i(t)
+    score(t) = sum_i w_i(t) * loss(status of i at t, pi_i(t)) / sum_i w_i(t)
 
 Outcomes and survival curves go in, score curves come out; see `brier_score`.
 """
@@ -10,6 +10,7 @@ Outcomes and survival curves go in, score curves come out; see `brier_score`.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from survscore._config import config
 from survscore._validation import InputError, UndefinedScoreWarning
 from survscore._version import __version__
 from survscore.censoring import (
@@ -22,30 +23,39 @@ from survscore.censoring import (
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
-from survscore.horizon import AUCCurve, Calibration, at_horizon, auc, calibration
+from survscore.engine.blocks import CurveBatches
+from survscore.horizon import Calibration, at_horizon, calibration
+from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
 from survscore.outcomes import Outcomes
 from survscore.reports import Report, report
-from survscore.results import IntegratedScore, ScoreCurve, ScoreTerms
+from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
 from survscore.scorers import make_scorer
-from survscore.scores import brier_score, log_loss, score_all
-from survscore.weighting import IPCW, Administrative, Uncensored
+from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
+from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
 __all__ = [
+    "AUC",
     "IPCW",
-    "AUCCurve",
     "Administrative",
+    "Bounds",
+    "Brier",
     "Calibration",
     "CensoringCurves",
     "CensoringDistribution",
     "CensoringFunction",
     "Comparison",
+    "CurveBatches",
     "Diagnosis",
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",
     "KaplanMeierCensoring",
     "KnownCensoring",
+    "Log",
+    "Loss",
+    "Metric",
     "Outcomes",
+    "PooledMetric",
     "Report",
     "ScoreCurve",
     "ScoreTerms",
@@ -58,11 +68,14 @@ __all__ = [
     "brier_score",
     "calibration",
     "compare",
+    "config",
     "diagnose",
     "log_loss",
     "make_scorer",
     "report",
     "score_all",
+    "score_terms",
+    "weightings_that_fit",
 ]
 
 _ROOMS = ("io", "models", "plots", "simulate")

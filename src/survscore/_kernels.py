@@ -1,7 +1,7 @@
 """The loops, compiled: plain arrays in, plain sums out.
 
-Imported only when a call is large enough to repay loading numba (see `_loops`). Nothing here starts
-threads: the functions release the interpreter's lock and `_loops` runs them on blocks of rows, which is safe
+Imported only when a call is large enough to repay loading numba (see `_config`). Nothing here starts
+threads: the functions release the interpreter's lock and `_parallel` runs them on blocks of rows, which is safe
 after a fork and from several threads at once, where numba's own thread pools are not.
 """
 
@@ -17,8 +17,6 @@ from numba.extending import intrinsic
 
 from survscore import _isotonic
 
-BRIER, LOG = 0, 1
-
 
 def compiled(function):
     """Compile on first use and keep the machine code on disk, or only in memory where no folder is writeable."""
@@ -33,6 +31,11 @@ def compiled(function):
 def inlined(function):
     """Compile into the callers: handing arrays to a function costs as much as a short loop over them."""
     return njit(function, error_model="numpy", inline="always")
+
+
+def summing(function):
+    """Compile a sum whose order is free, so that it vectorises."""
+    return njit(function, error_model="numpy", fastmath={"reassoc"})
 
 
 @intrinsic
@@ -104,177 +107,6 @@ def read_rows(rows, direct, geometric, lower, weight, out):
     """Fill every row of `out` with the values of the row at all evaluation times."""
     for i in range(rows.shape[0]):
         read_row(rows[i], direct, geometric, lower, weight, 0, lower.size, out[i])
-
-
-@inlined
-def row_losses(loss, epsilon, survival, start, free_stop, stop, out):
-    """Fill ``out[start:stop]``: loss of an event-free individual up to `free_stop`, of one with event after it."""
-    start, free_stop, stop = np.uint64(start), np.uint64(free_stop), np.uint64(stop)
-    if loss == BRIER:
-        for j in range(start, free_stop):
-            out[j] = (1.0 - np.float64(survival[j])) ** 2
-        for j in range(max(start, free_stop), stop):
-            out[j] = np.float64(survival[j]) ** 2
-    else:
-        for j in range(start, free_stop):
-            out[j] = -_log(min(max(np.float64(survival[j]), epsilon), 1.0 - epsilon))
-        for j in range(max(start, free_stop), stop):
-            out[j] = -_log(1.0 - min(max(np.float64(survival[j]), epsilon), 1.0 - epsilon))
-
-
-@inlined
-def add(values, start, stop, total):
-    """Add a range of values to a total."""
-    for j in range(np.uint64(start), np.uint64(stop)):
-        total[j] += values[j]
-
-
-@inlined
-def add_scaled(values, scale, start, stop, total):
-    """Add a range of values, all times the same number, to a total."""
-    for j in range(np.uint64(start), np.uint64(stop)):
-        total[j] += scale * values[j]
-
-
-@inlined
-def add_brier_row(probabilities, i, offset, common, free_stop, event_stop, event_weight, shared, free_rest, event_sums):
-    """Add a row's Brier losses as they are read, without storing them: the commonest case, a third faster."""
-    offset = np.uint64(offset)
-    for j in range(np.uint64(common)):
-        shared[j] += (1.0 - np.float64(probabilities[i, offset + j])) ** 2
-    for q in range(free_stop.shape[0]):
-        w = event_weight[q, i]
-        for j in range(np.uint64(common), np.uint64(free_stop[q, i])):
-            free_rest[q, j] += (1.0 - np.float64(probabilities[i, offset + j])) ** 2
-        for j in range(np.uint64(free_stop[q, i]), np.uint64(event_stop[q, i])):
-            event_sums[q, j] += w * np.float64(probabilities[i, offset + j]) ** 2
-
-
-@inlined
-def add_common_weights(
-    n, free_weight, individual, free_ends, jumps, square_jumps, shared, free_rest, sums, weights, squares
-):
-    """Add what could wait until all rows were seen: event weights, and event-free weights that are common to all."""
-    for q in range(free_weight.shape[0]):
-        had_event, had_event_squares, still_free = 0.0, 0.0, np.float64(n)
-        for j in range(free_weight.shape[1]):
-            had_event += jumps[q, j]
-            had_event_squares += square_jumps[q, j]
-            still_free -= free_ends[q, j]
-            weights[1, q, j] = had_event
-            squares[q, j] += had_event_squares
-            if not individual[q]:
-                u = free_weight[q, j]
-                weights[0, q, j] = u * still_free
-                squares[q, j] += u * u * still_free
-                for k in range(shared.shape[0]):
-                    sums[0, k, q, j] = u * (shared[k, j] + free_rest[k, q, j])
-
-
-@compiled
-def weighted_sums(
-    probabilities,
-    direct,
-    geometric,
-    lower,
-    weight,
-    censoring,
-    censoring_direct,
-    censoring_geometric,
-    censoring_lower,
-    censoring_weight,
-    losses,
-    epsilons,
-    free_stop,
-    event_stop,
-    event_weight,
-    free_weight,
-    individual,
-    max_weight,
-):
-    """Sum losses times weights, weights, and squared weights over rows, for all losses and weightings at once.
-
-    A row is event-free, with a weight, at the times before ``free_stop[q, i]``, and has had the event, with weight
-    ``event_weight[q, i]``, from there to ``event_stop[q, i]``. The event-free weight under weighting q is
-    ``free_weight[q, j]``, the same for all rows, so that it can wait until the rows are summed; or, where
-    ``individual[q]``, the row's own 1/G_i(t_j), capped at ``max_weight[q]``.
-
-    Returns arrays of shape (2, losses, weightings, times), (2, weightings, times) and (weightings, times); the first
-    axis of the former two is status: event-free, had the event.
-    """
-    n_weightings, n = free_stop.shape
-    m = lower.size
-    n_losses = losses.size
-    # All weightings share the sum over the event-free times up to the smallest of their stops. Those
-    # with a later stop (administrative: one more cell, at T = t = C*) add the rest for themselves.
-    shared = np.zeros((n_losses, m))
-    free_rest = np.zeros((n_losses, n_weightings, m))
-    sums = np.zeros((2, n_losses, n_weightings, m))
-    weights = np.zeros((2, n_weightings, m))
-    squares = np.zeros((n_weightings, m))
-    # Changes of the event-free count and of the event weights from one time to the next, to be accumulated at the end.
-    free_ends = np.zeros((n_weightings, m + 1))
-    jumps = np.zeros((n_weightings, m + 1))
-    square_jumps = np.zeros((n_weightings, m + 1))
-    any_individual = individual.any()
-    survival = np.empty(m)
-    lost = np.empty(m)
-    inverse = np.empty(m)
-    scaled = np.empty(m)
-
-    for i in range(n):
-        common, free, stop = m, 0, 0
-        for q in range(n_weightings):
-            first, last, w = free_stop[q, i], event_stop[q, i], event_weight[q, i]
-            common, free, stop = min(common, first), max(free, first), max(stop, last)
-            free_ends[q, first] += 1.0
-            if last > first:
-                jumps[q, first] += w
-                jumps[q, last] -= w
-                square_jumps[q, first] += w * w
-                square_jumps[q, last] -= w * w
-        stop = max(stop, free)
-        if not direct:
-            read_row(probabilities[i], False, geometric, lower, weight, 0, stop, survival)
-
-        if any_individual:
-            read_row(
-                censoring[i], censoring_direct, censoring_geometric, censoring_lower, censoring_weight, 0, free, inverse
-            )
-            for j in range(np.uint64(free)):
-                inverse[j] = 1.0 / inverse[j]
-            for q in range(n_weightings):
-                if individual[q]:
-                    for j in range(np.uint64(free_stop[q, i])):
-                        w = min(inverse[j], max_weight[q])
-                        weights[0, q, j] += w
-                        squares[q, j] += w * w
-
-        for k in range(n_losses):
-            if losses[k] == BRIER and direct and not any_individual:
-                add_brier_row(
-                    probabilities, i, lower[0], common, free_stop, event_stop, event_weight,
-                    shared[k], free_rest[k], sums[1, k],
-                )  # fmt: skip
-                continue
-            if direct:  # no gathering, no copy
-                row_losses(losses[k], epsilons[k], probabilities[i, lower[0] :], 0, free, stop, lost)
-            else:
-                row_losses(losses[k], epsilons[k], survival, 0, free, stop, lost)
-            add(lost, 0, common, shared[k])
-            for q in range(n_weightings):
-                if individual[q]:
-                    for j in range(np.uint64(free_stop[q, i])):
-                        scaled[j] = min(inverse[j], max_weight[q]) * lost[j]
-                    add(scaled, 0, free_stop[q, i], sums[0, k, q])
-                else:
-                    add(lost, common, free_stop[q, i], free_rest[k, q])
-                add_scaled(lost, event_weight[q, i], free_stop[q, i], event_stop[q, i], sums[1, k, q])
-
-    add_common_weights(
-        n, free_weight, individual, free_ends, jumps, square_jumps, shared, free_rest, sums, weights, squares
-    )
-    return sums, weights, squares
 
 
 @compiled
@@ -367,27 +199,25 @@ def step_values(grid, values, starts, scale, keys, inclusive, out):
 
 
 @compiled
-def product_limit(exits, others, others_leave_first):
-    """Return the distinct `exits` and the product-limit curve just after each; both inputs are sorted."""
+def exit_table(exits, others, others_first):
+    """Return the distinct `exits`, how many leave at each, and how many are at risk; both inputs are sorted."""
     times = np.empty(exits.size)
-    curve = np.empty(exits.size)
+    left, at_risk = np.empty(exits.size, dtype=np.int32), np.empty(exits.size, dtype=np.int32)
     steps = 0
-    value = 1.0
     i, k = 0, 0
     while i < exits.size:
         first = i
         while i < exits.size and exits[i] == exits[first]:
             i += 1
-        while k < others.size and (others[k] < exits[first] or (others_leave_first and others[k] == exits[first])):
+        while k < others.size and (others[k] < exits[first] or (others_first and others[k] == exits[first])):
             k += 1
-        at_risk = float(exits.size - first + others.size - k)
-        value *= (at_risk - (i - first)) / at_risk
         times[steps] = exits[first]
-        curve[steps] = value
+        left[steps] = i - first
+        at_risk[steps] = exits.size - first + others.size - k
         steps += 1
     if steps == exits.size:
-        return times, curve
-    return times[:steps].copy(), curve[:steps].copy()
+        return times, left, at_risk
+    return times[:steps].copy(), left[:steps].copy(), at_risk[:steps].copy()
 
 
 pool = compiled(_isotonic.pool)

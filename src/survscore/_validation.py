@@ -136,6 +136,12 @@ def check_number(name: str, value: Any, rule: str, allowed: Callable[[float], bo
         raise InputError(f"{name} must be {rule}, not {value!r}")
 
 
+def check_level(level: Any) -> None:
+    """Raise unless this can be the level of an interval."""
+    if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
+        raise InputError(f"level must be between 0 and 1, not {level!r}")
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise unless `value` is true or false."""
     if not isinstance(value, (bool, np.bool_)):

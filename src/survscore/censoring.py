@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore import _loops
 from survscore._validation import InputError, check_length, check_rule, plural
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
+from survscore.product_limit import ProductLimit
 
 
 class CensoringDistribution(ABC):
@@ -59,8 +59,8 @@ class KaplanMeierCensoring(CensoringDistribution):
 
     Attributes
     ----------
-    times, survival : ndarray
-        The jumps, and the curve from each of them on. After the last one the curve stays.
+    curve : ProductLimit
+        Its jumps, and the curve from each of them on. After the last one the curve stays.
 
     Examples
     --------
@@ -76,20 +76,28 @@ class KaplanMeierCensoring(CensoringDistribution):
     def __init__(self, outcomes: Outcomes) -> None:
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be Outcomes, not {type(outcomes).__name__}")
-        self.times, self.survival = _loops.product_limit(outcomes.time, ~outcomes.event, others_leave_first=True)
-        self._n = len(outcomes)
+        self.curve = ProductLimit.of_censoring(outcomes)
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The times at which it falls."""
+        return self.curve.times
+
+    @property
+    def survival(self) -> NDArray[np.float64]:
+        """The curve from each of them on."""
+        return self.curve.survival
 
     def at(self, times: ArrayLike) -> NDArray[np.float64]:
         """Return G(t)."""
-        keys = np.asarray(times, dtype=np.float64)
-        return _loops.step_values(self.times, self.survival, keys, inclusive=True)
+        return self.curve.at(np.asarray(times, dtype=np.float64))
 
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
         """Return G(T_i-)."""
-        return _loops.step_values(self.times, self.survival, outcomes.time, inclusive=False)
+        return self.curve.before(outcomes.time)
 
     def __str__(self) -> str:
-        return f"Kaplan-Meier of {plural(self._n, 'given outcome')}"
+        return f"Kaplan-Meier of {plural(self.curve.n, 'given outcome')}"
 
 
 class KnownCensoring(CensoringDistribution):

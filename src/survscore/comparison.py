@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore import _loops
-from survscore._validation import InputError, as_times, check_choice
-from survscore.curves import SurvivalCurves
-from survscore.inference import Groups, limits, normal_quantile, shared_curve, simultaneous_quantile, two_sided_p
-from survscore.influence import Influence, ScoredModel
-from survscore.losses import Loss, as_loss
+from survscore._validation import InputError, check_choice
+from survscore.engine.averaging import WhereNaN, averaging_weights
+from survscore.engine.blocks import Predictions
+from survscore.engine.evaluation import NULL_MODEL, Evaluation, Ranges, Scored
+from survscore.inference import limits, normal_quantile, simultaneous_quantile, two_sided_p, verdicts
+from survscore.metrics import Metric
 from survscore.outcomes import Outcomes
-from survscore.results import averaging_weights
-from survscore.scores import check_inputs, default_times, sum_up, warn_undefined
-from survscore.weighting import TimeIndex, Weighting, as_weighting
+from survscore.scores import warn_undefined
+from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.plots import DifferenceDisplay
 
-NULL_MODEL = "Kaplan-Meier"
+Columns = dict[str, Any]
 
 
 def compare(
     y: Outcomes,
-    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
     *,
+    metric: str | Metric | Sequence[str | Metric] = "brier",
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
-    loss: str | Loss = "brier",
     times: ArrayLike | None = None,
     reference: str | None = None,
     null: bool | Outcomes = True,
     groups: ArrayLike | None = None,
     level: float = 0.95,
+    ranges: Ranges = None,
 ) -> Comparison:
     r"""Score several models on the same individuals and test their differences.
 
@@ -51,10 +51,10 @@ def compare(
         What was observed.
     models : mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
-    weighting : str, Weighting, or a list of them
+    metric : {"brier", "log", "auc"} or Metric, or several
+        What to compute.
+    weighting : str, Weighting, or several
         As for `brier_score`; several show the same models side by side.
-    loss : {"brier", "log"} or Loss
-        What a prediction costs.
     times : array_like, optional
         The evaluation times; by default as for `brier_score`, within the reach of all models.
     reference : str, optional
@@ -62,7 +62,7 @@ def compare(
     null : bool or Outcomes, default True
         Whether to add the null model, the Kaplan-Meier curve of `y` for everybody, and skill scores against it.
         Outcomes give the curve of these, such as the training data. Its own estimation error is not counted.
-    groups : array_like of shape (n,), optional
+    groups, ranges
         As for `brier_score`.
     level : float, default 0.95
         Of all confidence intervals.
@@ -85,83 +85,28 @@ def compare(
     ...     "gloomy": ss.SurvivalCurves(np.exp(-2 * rate[:, None] * times), times),
     ... }
     >>> result = ss.compare(y, models, weighting="administrative", times=times, reference="truth")
-    >>> result.integrated(1, 20).contrasts.drop(columns="weighting").round(4)
-              model reference  difference      se   lower   upper  p_value
-    0        gloomy     truth      0.0447  0.0072  0.0305  0.0588      0.0
-    1  Kaplan-Meier     truth      0.0444  0.0069  0.0310  0.0579      0.0
+    >>> result.integrated(1, 20).contrasts.drop(columns=["metric", "weighting", "from", "to"]).round(4)
+              model reference  difference      se   lower   upper  p_value verdict
+    0        gloomy     truth      0.0447  0.0072  0.0305  0.0588      0.0   worse
+    1  Kaplan-Meier     truth      0.0444  0.0069  0.0310  0.0579      0.0   worse
     """
-    named = as_models(models)
-    for name, curves in named.items():
-        check_inputs(y, curves, f"the curves of {name!r}")
-    normal_quantile(level)
-    several = [weighting] if isinstance(weighting, (str, Weighting)) or weighting is None else list(weighting)
-    weightings = [as_weighting(one, y) for one in several]
-    if not weightings:
-        raise InputError("weighting is empty: name at least one")
-    labels = _distinct([str(one) for one in weightings])
-    chosen = as_loss(loss)
-    grouping = None if groups is None else Groups.of(groups, len(y))
-    wanted = default_times(y, named.values()) if times is None else as_times(times)
-    scored = wanted[np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])]
-    if scored.size == 0:
-        raise InputError(f"times start at {wanted[0]:g}, after the last time that all models predict")
-    if null is not False and NULL_MODEL in named:
-        raise InputError(f"models must not be called {NULL_MODEL!r}, the name of the null model; or say null=False")
-    names = [*named, *([] if null is False else [NULL_MODEL])]
+    evaluation = Evaluation.of(
+        y, models, metric=metric, weighting=weighting, times=times, null=null, groups=groups, level=level, ranges=ranges
+    )
+    if evaluation.index.times.size == 0:
+        raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
+    names = evaluation.names
     reference = names[0] if reference is None else str(reference)
     if reference not in names:
-        raise InputError(f"reference must be one of the models {names}, not {reference!r}")
-
-    index = TimeIndex(y, scored)
-    null_curve = None if null is False else kaplan_meier(y if null is True else null)
-    far = {"not all models predict": wanted.size - scored.size} if wanted.size > scored.size else {}
-    sums = {name: sum_up(curves, index, [chosen], weightings) for name, curves in named.items()}
-    under = []
-    for q, label in enumerate(labels):
-        found = [sums[name][q] for name in named]
-        scored_models = [
-            part.scored_model(curves, chosen, part.sums[:, 0], len(y))
-            for part, curves in zip(found, named.values(), strict=True)
-        ]
-        if null_curve is not None:
-            scored_models.append(
-                found[0].scored_model(null_curve, chosen, _null_sums(null_curve, chosen, found[0], scored), len(y))
-            )
-        influence = Influence(index, found[0].weights, scored_models, grouping)
-        under.append(
-            Under(
-                label,
-                scored_models,
-                influence,
-                influence.pointwise(),
-                found[0].n_effective,
-                {**found[0].undefined, **far},
-            )
-        )
-    warn_undefined({one.weighting: one.undefined for one in under}, stacklevel=3)
-    return Comparison(tuple(names), reference, wanted, scored.size, chosen.name, level, tuple(under))
-
-
-@dataclass(frozen=True, eq=False)
-class Under:
-    """All models under one weighting."""
-
-    weighting: str
-    models: list[ScoredModel]
-    influence: Influence
-    covariance: NDArray[np.float64]  # (models, models, times)
-    n_effective: NDArray[np.float64]
-    undefined: dict[str, int]
-
-    @property
-    def scores(self) -> NDArray[np.float64]:
-        """Shape (models, times)."""
-        return np.array([model.scores for model in self.models])
+        raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
+    scored = evaluation.run()
+    warn_undefined(scored, stacklevel=3)
+    return Comparison(names, reference, evaluation.times, level, len(y), y.n_dropped_out, tuple(scored))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Scores of several models and their paired differences. Lower scores are better.
+    """Scores of several models and their paired differences. Numbers only.
 
     Attributes
     ----------
@@ -171,19 +116,23 @@ class Comparison:
         What the others are compared with.
     times : ndarray
         The evaluation times.
-    loss : str
-        What was computed.
     level : float
         Of the confidence intervals.
+    n : int
+        The number of individuals.
+    n_dropped_out : int or None
+        How many of them dropped out; None where that is unknown.
+    scored : tuple of Scored
+        The numbers, for every metric under every weighting.
     """
 
     models: tuple[str, ...]
     reference: str
     times: NDArray[np.float64]
-    _n_scored: int
-    loss: str
     level: float
-    _under: tuple[Under, ...]
+    n: int
+    n_dropped_out: int | None
+    scored: tuple[Scored, ...]
 
     def against(self, reference: str) -> Comparison:
         """Return the same comparison with another model as reference; nothing is computed anew."""
@@ -191,73 +140,105 @@ class Comparison:
         return replace(self, reference=reference)
 
     @property
+    def metrics(self) -> list[str]:
+        """What was computed."""
+        return list(dict.fromkeys(one.metric for one in self.scored))
+
+    @property
     def weightings(self) -> list[str]:
         """The weightings, in words."""
-        return [one.weighting for one in self._under]
+        return list(dict.fromkeys(one.weighting for one in self.scored))
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Long table: loss, weighting, model, time, score, se, lower, upper, n_effective."""
-        return self._table(lambda one, a: _with_interval("score", one.scores[a], one.covariance[a, a], self.level))
+        """Long table: metric, weighting, model, time, score, se, lower, upper, n_effective, n_events.
+
+        Where somebody dropped out, also bound_lower and bound_upper.
+        """
+
+        def columns(one: Scored, a: int) -> Columns:
+            found = _interval("score", one.scores[a], _of(one).variance(a, a), self.level)
+            return {**found, "n_effective": one.n_effective, "n_events": one.n_events, **_bounds(one, a, a)}
+
+        return self._table(columns)
 
     @property
     def contrasts(self) -> pd.DataFrame:
-        """Long table: loss, weighting, model, reference, time, difference, se, lower, upper, p_value."""
+        """Long table: metric, weighting, model, reference, time, difference, se, lower, upper, p_value, verdict.
+
+        Where somebody dropped out, also bound_lower and bound_upper of the difference.
+        """
         r = self.models.index(self.reference)
-        return self._table(
-            lambda one, a: _contrast(one.scores[a] - one.scores[r], _variance(one.covariance, a, r), self.level),
-            against=self.reference,
-        )
+
+        def columns(one: Scored, a: int) -> Columns:
+            return {**_contrast(one, a, r, self.level), **_bounds(one, a, r)}
+
+        return self._table(columns, against=self.reference)
 
     @property
     def skill(self) -> pd.DataFrame:
-        """Long table of skill scores, 1 - score / null score: loss, weighting, model, time, skill, se, lower, upper."""
+        """Long table of skill scores, 1 - score / null score: metric, weighting, model, time, skill, se, lower, upper.
+
+        Of metrics of which lower values are better.
+        """
         null = self._null()
-        return self._table(
-            lambda one, a: _skill(one.scores[a], one.scores[null], one.covariance, a, null, self.level), skip=NULL_MODEL
-        )
+
+        def columns(one: Scored, a: int) -> Columns:
+            variances = (_of(one).variance(a, a), _of(one).variance(null, null), _of(one).variance(a, null))
+            return _skill(one.scores[a], one.scores[null], variances, self.level)
+
+        return self._table(columns, skip=NULL_MODEL, of=[one for one in self.scored if one.direction == "lower"])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the contrasts."""
         return self.contrasts
 
     def integrated(
-        self, lower: float | None = None, upper: float | None = None, *, nan: str = "raise"
+        self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> IntegratedComparison:
-        """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`."""
+        """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`.
+
+        For each metric the range is the same for all models and weightings: with ``nan="stop"``, up to the first time
+        at which any of them has no score.
+        """
         import pandas as pd
 
         r = self.models.index(self.reference)
-        tables: dict[str, list[pd.DataFrame]] = {"scores": [], "contrasts": [], "skill": []}
-        # one range for all models and weightings, so the first undefined score of any stops it
-        worst = np.full(self.times.size, np.nan)
-        worst[: self._n_scored] = np.sum([one.scores.sum(axis=0) for one in self._under], axis=0)
-        reasons = dict.fromkeys(reason for one in self._under for reason in one.undefined)
-        weights, used_range = averaging_weights(self.times, worst, lower, upper, nan, reasons)
-        used = weights[: self._n_scored] > 0
-        for one in self._under:
-            values = one.scores[:, used] @ weights[: self._n_scored][used]
-            covariance = one.influence.of_averages(weights[: self._n_scored, None])
-            for a, name in enumerate(self.models):
-                row = {"weighting": one.weighting, "model": name}
-                table = _with_interval("score", values[a, None], covariance[a, a], self.level)
-                tables["scores"].append(pd.DataFrame({**row, **table}))
-                if name != self.reference:
-                    table = _contrast(values[a, None] - values[r], _variance(covariance, a, r), self.level)
-                    tables["contrasts"].append(pd.DataFrame({**row, "reference": self.reference, **table}))
-                if NULL_MODEL in self.models and name != NULL_MODEL:
-                    null = self._null()
-                    table = _skill(values[a, None], values[null, None], covariance, a, null, self.level)
-                    tables["skill"].append(pd.DataFrame({**row, **table}))
-        frames = {key: pd.concat(some, ignore_index=True) if some else None for key, some in tables.items()}
-        return IntegratedComparison(
-            used_range, self.loss, self.level, frames["scores"], frames["contrasts"], frames["skill"]
-        )
+        tables: dict[str, list[Columns]] = {"scores": [], "contrasts": [], "skill": []}
+        for metric in self.metrics:
+            some = [one for one in self.scored if one.metric == metric]
+            worst = np.full(self.times.size, np.nan)
+            worst[: some[0].scores.shape[1]] = np.sum([one.scores.sum(axis=0) for one in some], axis=0)
+            reasons = dict.fromkeys(reason for one in some for reason in one.undefined)
+            weights, used_range = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+            for one in some:
+                mean = _mean(one, weights)
+                for a, name in enumerate(self.models):
+                    row: Columns = {"metric": metric, "weighting": one.weighting, "model": name}
+                    ends = {"from": used_range[0], "to": used_range[1]}
+                    found = _interval("score", mean.scores[a], _of(mean).variance(a, a), self.level)
+                    tables["scores"].append({**row, **found, **_bounds(mean, a, a), **ends})
+                    if name != self.reference:
+                        found = {**_contrast(mean, a, r, self.level), **_bounds(mean, a, r), **ends}
+                        tables["contrasts"].append({**row, "reference": self.reference, **found})
+                    if NULL_MODEL in self.models and name != NULL_MODEL and one.direction == "lower":
+                        null = self._null()
+                        variances = (
+                            _of(mean).variance(a, a), _of(mean).variance(null, null), _of(mean).variance(a, null)
+                        )  # fmt: skip
+                        found = _skill(mean.scores[a], mean.scores[null], variances, self.level)
+                        tables["skill"].append({**row, **found, **ends})
+        frames = {
+            key: pd.concat([pd.DataFrame(rows) for rows in some], ignore_index=True) if some else None
+            for key, some in tables.items()
+        }
+        return IntegratedComparison(self.level, frames["scores"], frames["contrasts"], frames["skill"])
 
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
 
-        From a multiplier bootstrap of the influences (Gaussian multipliers).
+        From a multiplier bootstrap of the influences (Gaussian multipliers). For large data, compare with
+        ``ranges="any"``.
 
         Parameters
         ----------
@@ -269,7 +250,7 @@ class Comparison:
         Returns
         -------
         pandas.DataFrame
-            weighting, model, reference, time, difference, lower, upper, critical_value.
+            metric, weighting, model, reference, time, difference, lower, upper, critical_value.
         """
         level = self.level if level is None else level
         normal_quantile(level)
@@ -277,12 +258,10 @@ class Comparison:
             raise InputError(f"n_draws must be at least 1, not {n_draws}")
         r = self.models.index(self.reference)
 
-        def one_band(one: Under, a: int) -> dict[str, Any]:
+        def columns(one: Scored, a: int) -> Columns:
             difference = one.scores[a] - one.scores[r]
-            contrast = np.zeros(len(self.models))
-            contrast[a], contrast[r] = 1.0, -1.0
-            critical = simultaneous_quantile(one.influence.over_time(contrast), level, n_draws, seed)
-            se = np.sqrt(np.maximum(_variance(one.covariance, a, r), 0.0))
+            critical = simultaneous_quantile(_of(one).covariance_over_time(a, r), level, n_draws, seed)
+            se = np.sqrt(_of(one).variance(a, r))
             half = np.where(se == 0, 0.0, critical * se)
             return {
                 "difference": difference,
@@ -291,30 +270,40 @@ class Comparison:
                 "critical_value": np.full(difference.size, critical),
             }
 
-        return self._table(one_band, against=self.reference)
+        return self._table(columns, against=self.reference)
 
     def disagreements(self) -> pd.DataFrame:
         """Return where the weightings rank a model and the reference differently.
 
-        One row per model and time, one column per weighting with the difference to the reference: positive
-        where the reference is better.
+        One row per metric, model and time, one column per weighting with the difference to the reference.
         """
         import pandas as pd
 
         r = self.models.index(self.reference)
         rows = []
-        for a, name in enumerate(self.models):
-            if name == self.reference:
-                continue
-            differences = np.array([one.scores[a] - one.scores[r] for one in self._under])
-            signs = np.sign(differences)
-            for j in np.flatnonzero((signs < 0).any(axis=0) & (signs > 0).any(axis=0)):  # NaN is neither
-                row = {"model": name, "reference": self.reference, "time": self.times[j]}
-                rows.append({**row, **dict(zip(self.weightings, differences[:, j], strict=True))})
-        return pd.DataFrame(rows, columns=["model", "reference", "time", *self.weightings])
+        for metric in self.metrics:
+            some = [one for one in self.scored if one.metric == metric]
+            for a, name in enumerate(self.models):
+                if name == self.reference:
+                    continue
+                differences = np.array([one.scores[a] - one.scores[r] for one in some])
+                signs = np.sign(differences)
+                for j in np.flatnonzero((signs < 0).any(axis=0) & (signs > 0).any(axis=0)):  # NaN is neither
+                    row = {"metric": metric, "model": name, "reference": self.reference, "time": self.times[j]}
+                    rows.append({**row, **dict(zip(self.weightings, differences[:, j], strict=True))})
+        return pd.DataFrame(rows, columns=["metric", "model", "reference", "time", *self.weightings])
 
-    def plot(self, ax: Any = None, *, band: bool = True) -> DifferenceDisplay:
+    def plot(self, ax: Any = None, *, metric: str | None = None, band: bool = True) -> DifferenceDisplay:
         """Draw the differences to the reference over time with their pointwise intervals, or without.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        metric : str, optional
+            Which metric's; by default the first.
+        band : bool, default True
+            Whether to shade the confidence intervals.
 
         Returns
         -------
@@ -322,132 +311,171 @@ class Comparison:
         """
         from survscore.plots import DifferenceDisplay
 
-        return DifferenceDisplay(self.contrasts, self.loss, self.reference).plot(ax=ax, band=band)
+        metric = self.metrics[0] if metric is None else metric
+        check_choice("metric", metric, tuple(self.metrics))
+        direction = next(one.direction for one in self.scored if one.metric == metric)
+        table = self.contrasts
+        return DifferenceDisplay(table[table["metric"] == metric], metric, self.reference, direction).plot(
+            ax=ax, band=band
+        )
 
     def _null(self) -> int:
         if NULL_MODEL not in self.models:
             raise InputError("skill scores need the null model, which was left out (null=False)")
         return self.models.index(NULL_MODEL)
 
-    def _table(self, columns: Any, *, against: str | None = None, skip: str | None = None) -> pd.DataFrame:
-        """Return a long table, one part per weighting and model; `columns` gives a part's columns at scored times."""
+    def _parts(
+        self, against: str | None, skip: str | None, of: Sequence[Scored] | None
+    ) -> Iterator[tuple[Scored, int, Columns]]:
+        for one in self.scored if of is None else of:
+            for a, name in enumerate(self.models):
+                if name not in (skip, against):
+                    row: Columns = {"metric": one.metric, "weighting": one.weighting, "model": name}
+                    yield one, a, row if against is None else {**row, "reference": against}
+
+    def _table(
+        self,
+        columns: Callable[[Scored, int], Columns],
+        *,
+        against: str | None = None,
+        skip: str | None = None,
+        of: Sequence[Scored] | None = None,
+    ) -> pd.DataFrame:
+        """Return a long table, one part per metric, weighting and model; `columns` gives a part's at scored times."""
         import pandas as pd
 
         parts = []
-        for one in self._under:
-            for a, name in enumerate(self.models):
-                if name == skip or (name == against and len(self.models) > 1):
-                    continue
-                part: dict[str, Any] = {"loss": self.loss, "weighting": one.weighting, "model": name}
-                if against is not None:
-                    part["reference"] = against
-                part["time"] = self.times
-                found = columns(one, a)
-                if "score" in found:
-                    found["n_effective"] = one.n_effective
-                missing = np.full(self.times.size - self._n_scored, np.nan)
-                part |= {column: np.concatenate((values, missing)) for column, values in found.items()}
-                parts.append(pd.DataFrame(part))
-        table = pd.concat(parts, ignore_index=True)
-        return table if len(self.models) > 1 or against is None else table.iloc[:0]  # nothing to compare with
+        for one, a, row in self._parts(against, skip, of):
+            found = {name: _padded(values, self.times.size) for name, values in columns(one, a).items()}
+            parts.append(pd.DataFrame({**row, "time": self.times, **found}))
+        if parts:
+            return pd.concat(parts, ignore_index=True)
+        one = self.scored[0]  # nothing to compare with: the columns alone
+        reference = {} if against is None else {"reference": against}
+        empty = {"metric": "", "weighting": "", "model": "", **reference, "time": 0.0}
+        return pd.DataFrame({**empty, **{name: values[:1] for name, values in columns(one, 0).items()}}).iloc[:0]
 
     def __repr__(self) -> str:
+        lost = f", {self.n_dropped_out} of {self.n} dropped out" if self.n_dropped_out else ""
+        directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.scored)
         return (
-            f"Comparison({', '.join(map(repr, self.models))}; reference {self.reference!r}, {self.loss}, "
-            f"{'; '.join(self.weightings)}, {self.times.size} times from {self.times[0]:g} to {self.times[-1]:g}, "
-            "lower is better)"
+            f"Comparison({', '.join(map(repr, self.models))}; reference {self.reference!r}, {', '.join(directions)}, "
+            f"{'; '.join(self.weightings)}, {self.times.size} times from {self.times[0]:g} to {self.times[-1]:g}{lost})"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegratedComparison:
-    """Mean scores over a range of time, and their paired differences. Lower scores are better.
+    """Mean scores over a range of time, and their paired differences.
 
     Attributes
     ----------
-    range : tuple of float
-        From when to when.
+    level : float
+        Of the confidence intervals.
     scores, contrasts, skill : pandas.DataFrame
-        As in `Comparison`, without time; `skill` is None without null model.
+        As in `Comparison`, with the range (from, to) in place of time; `skill` is None without null model, `contrasts`
+        with one model alone.
     """
 
-    range: tuple[float, float]
-    loss: str
     level: float
     scores: Any
     contrasts: Any
     skill: Any
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """From when to when, of the first metric."""
+        return (float(self.scores["from"].iloc[0]), float(self.scores["to"].iloc[0]))
+
     def __repr__(self) -> str:
-        return (
-            f"Mean {self.loss} over [{self.range[0]:g}, {self.range[1]:g}], lower is better\n{self.scores.to_string()}"
-            + ("" if self.contrasts is None else f"\n\nDifferences\n{self.contrasts.to_string()}")
+        return f"Mean scores over [{self.range[0]:g}, {self.range[1]:g}]\n{self.scores.to_string()}" + (
+            "" if self.contrasts is None else f"\n\nDifferences\n{self.contrasts.to_string()}"
         )
 
 
-def as_models(models: Any) -> dict[str, SurvivalCurves]:
-    """Return the models by name, whichever way they were given."""
-    pairs = list(models.items()) if isinstance(models, Mapping) else list(models)
-    if not pairs:
-        raise InputError("models is empty")
-    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise InputError("models must map names to SurvivalCurves, or be pairs of a name and SurvivalCurves")
-    names = [str(name) for name, _ in pairs]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"models must have different names; repeated: {', '.join(repeated)}")
-    return dict(zip(names, (curves for _, curves in pairs), strict=True))
+@dataclass(frozen=True, eq=False)
+class _MeanMoments:
+    """The moments of means over time, in the form of those at times."""
+
+    one: Scored
+    weights: NDArray[np.float64]
+
+    def variance(self, a: int, b: int) -> NDArray[np.float64]:
+        return np.array([_of(self.one).of_average(self.weights, a, b)])
 
 
-def _distinct(labels: list[str]) -> list[str]:
-    """Return the labels, numbered where two weightings would have the same."""
-    return [
-        f"{label} #{labels[: i + 1].count(label)}" if labels.count(label) > 1 else label
-        for i, label in enumerate(labels)
-    ]
+@dataclass(frozen=True, eq=False)
+class _MeanBounds:
+    one: Scored
+    weights: NDArray[np.float64]
+
+    def at_times(self, a: int, b: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.one.bounds is None:
+            raise TypeError("nobody is lost")
+        lower, upper = self.one.bounds.of_average(self.weights, a, b)
+        return np.array([lower]), np.array([upper])
 
 
-def kaplan_meier(outcomes: Outcomes) -> SurvivalCurves:
-    """Return the Kaplan-Meier curve of the event times, to stand for everybody."""
-    if not isinstance(outcomes, Outcomes):
-        raise InputError(f"null must be True, False or Outcomes, not {type(outcomes).__name__}")
-    times, survival = _loops.product_limit(outcomes.time, outcomes.event, others_leave_first=False)
-    if times.size == 0:
-        times, survival = np.zeros(1), np.ones(1)
-    return shared_curve(survival, times)
+def _mean(one: Scored, weights: NDArray[np.float64]) -> Any:
+    """Return a mean over time as if it were a score at one time."""
+    scored = weights[: one.scores.shape[1]]
+    used = scored > 0
+    return replace(
+        one,
+        scores=one.scores[:, used] @ scored[used][:, None],
+        moments=_MeanMoments(one, scored),  # type: ignore[arg-type]
+        bounds=None if one.bounds is None else _MeanBounds(one, scored),  # type: ignore[arg-type]
+    )
 
 
-def _null_sums(curve: SurvivalCurves, loss: Loss, found: Any, times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the null model's sums by status: with one prediction for all, only the weights need summing."""
-    survival = curve.at(times)[0]
-    return np.asarray(np.array([loss.of_event_free(survival), loss.of_event(survival)]) * found.weight_sums)
+def _of(one: Scored) -> Any:
+    if one.moments is None:
+        raise TypeError("a comparison always has moments")
+    return one.moments
 
 
-def _variance(covariance: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
-    """Return the variance of the difference of two models' scores."""
-    return np.asarray(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
+def _padded(values: NDArray[Any], size: int) -> NDArray[Any]:
+    missing = size - values.size
+    if not missing:
+        return values
+    filler: NDArray[Any] = np.full(missing, np.nan)
+    if values.dtype == object:  # verdicts
+        filler = np.full(missing, "unknown", dtype=object)
+    return np.concatenate((values, filler))
 
 
-def _with_interval(
-    name: str, value: NDArray[np.float64], variance: NDArray[np.float64], level: float
-) -> dict[str, NDArray[np.float64]]:
+def _interval(name: str, value: NDArray[np.float64], variance: NDArray[np.float64], level: float) -> Columns:
     se = np.where(np.isnan(value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
     lower, upper = limits(value, se, level)
     return {name: value, "se": se, "lower": lower, "upper": upper}
 
 
-def _contrast(
-    difference: NDArray[np.float64], variance: NDArray[np.float64], level: float
-) -> dict[str, NDArray[np.float64]]:
-    table = _with_interval("difference", difference, variance, level)
-    return {**table, "p_value": two_sided_p(difference, table["se"])}
+def _contrast(one: Scored, a: int, r: int, level: float) -> Columns:
+    difference = one.scores[a] - one.scores[r]
+    table = _interval("difference", difference, _of(one).variance(a, r), level)
+    p_value = two_sided_p(difference, table["se"])
+    return {**table, "p_value": p_value, "verdict": verdicts(table["lower"], table["upper"], one.direction)}
+
+
+def _bounds(one: Scored, a: int, b: int) -> Columns:
+    """Return between which values a score or difference lies, whatever happened to the lost."""
+    if one.bounds is None:
+        return {}
+    lower, upper = one.bounds.at_times(a, b)
+    undefined = np.isnan(one.scores[a])
+    return {"bound_lower": np.where(undefined, np.nan, lower), "bound_upper": np.where(undefined, np.nan, upper)}
 
 
 def _skill(
-    score: NDArray[np.float64], null: NDArray[np.float64], covariance: NDArray[np.float64], a: int, b: int, level: float
-) -> dict[str, NDArray[np.float64]]:
+    score: NDArray[np.float64],
+    null: NDArray[np.float64],
+    variances: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    level: float,
+) -> Columns:
     """Return 1 - score/null, with the variance of that ratio to first order; NaN where the null score is zero."""
+    of_score, of_null, of_difference = variances
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(null > 0, score / null, np.nan)
-        variance = (covariance[a, a] - 2 * ratio * covariance[a, b] + ratio**2 * covariance[b, b]) / null**2
-    return _with_interval("skill", 1.0 - ratio, variance, level)
+        covariance = (of_score + of_null - of_difference) / 2
+        variance = (of_score - 2 * ratio * covariance + ratio**2 * of_null) / null**2
+    return _interval("skill", 1.0 - ratio, variance, level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ class Reading:
     weight: NDArray[np.float64]
     geometric: bool
 
-    @property
+    @cached_property
     def direct(self) -> bool:
         """Whether the values are a contiguous range of columns, so that nothing needs to be gathered."""
         first = self.lower[0]
@@ -38,6 +39,11 @@ class Reading:
             and not self.weight.any()
             and np.array_equal(self.lower, np.arange(first, first + self.lower.size))
         )
+
+    @property
+    def plain(self) -> tuple[bool, bool, NDArray[np.intp], NDArray[np.float64]]:
+        """The same as the kernels take it: direct, geometric, lower, weight."""
+        return (self.direct, self.geometric, self.lower, self.weight)
 
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Read whole rows: (individuals, grid) to (individuals, times)."""

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_length, check_number, check_whole, plural
-from survscore.comparison import NULL_MODEL, as_models, kaplan_meier
 from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import NULL_MODEL, as_models, check_outcomes, check_predictions, null_curve
 from survscore.outcomes import Outcomes
-from survscore.scores import check_inputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,9 +137,10 @@ def diagnose(
     0    truth         0.08        0.08
     1  leaking         0.08        1.00
     """
+    check_outcomes(y)
     named = as_models(models)
     for name, curves in named.items():
-        check_inputs(y, curves, f"the curves of {name!r}")
+        check_predictions(y, curves, f"the curves of {name!r}")
     if y.censoring_time is None:
         raise InputError("diagnose needs outcomes with censoring_time (Outcomes.from_dates derives it)")
     check_whole("seed", seed, 0)
@@ -158,7 +158,7 @@ def diagnose(
     around = np.maximum(end[rows, None] + offsets, 0.0)
     survival = {name: _means_before(curves[rows], around) for name, curves in named.items()}
     if NULL_MODEL not in named:
-        everybody = kaplan_meier(y)
+        everybody = null_curve(y)
         steps = np.concatenate(([1.0], everybody.probabilities[0]))
         survival[NULL_MODEL] = steps[np.searchsorted(everybody.times, around, side="left")].mean(axis=0)
     told = None if X is None else _told(X, end, seed)

@@ -1,53 +1,24 @@
-"""What follows from moments: groups, intervals, p-values and bands."""
+"""What follows from moments: intervals, p-values and bands."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray, InputError, as_array, check_length
-from survscore.curves import SurvivalCurves
+from survscore._validation import check_level
+from survscore.metrics import Direction
 
 Number = TypeVar("Number", float, NDArray[np.float64])
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Who belongs together: individuals of a group may depend on each other, groups may not."""
-
-    codes: NDArray[np.intp]
-    sizes: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, labels: Any, n: int) -> Groups:
-        """Take one label per individual."""
-        array = as_array(labels, "groups")
-        if array.ndim != 1:
-            raise InputError(f"groups must be one-dimensional, not of shape {array.shape}")
-        check_length("groups", array.size, "y", n)
-        missing = np.array([label is None or label != label for label in array.tolist()])  # noqa: PLR0124
-        if missing.any():
-            raise InputError(
-                f"groups must be given for everybody: {missing.sum()} of {n} are missing, "
-                f"the first at position {int(np.argmax(missing))}"
-            )
-        try:
-            _, codes, sizes = np.unique(array, return_inverse=True, return_counts=True)
-        except TypeError:
-            raise InputError("groups must be labels of one kind, such as numbers or text") from None
-        return cls(codes, sizes.astype(np.float64))
 
 
 def normal_quantile(level: float) -> float:
     """Return z with P(|Z| <= z) = level."""
     from statistics import NormalDist  # slow to import, and not always needed
 
-    if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
-        raise InputError(f"level must be between 0 and 1, not {level!r}")
+    check_level(level)
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
@@ -62,6 +33,13 @@ def two_sided_p(difference: NDArray[np.float64], se: NDArray[np.float64]) -> NDA
     with np.errstate(invalid="ignore", divide="ignore"):
         z = np.where((difference == 0) & (se == 0), 0.0, np.abs(difference) / se)
     return np.asarray(np.vectorize(math.erfc, otypes=[float])(z / math.sqrt(2)))
+
+
+def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: Direction) -> NDArray[np.object_]:
+    """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one."""
+    better, worse = (upper < 0, lower > 0) if direction == "lower" else (lower > 0, upper < 0)
+    unknown = np.isnan(lower) | np.isnan(upper)
+    return np.select([unknown, better, worse], ["unknown", "better", "worse"], "undecided").astype(object)
 
 
 def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws: int, seed: int) -> float:
@@ -80,8 +58,3 @@ def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     draws = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1])) @ root.T
     return float(np.quantile(np.abs(draws).max(axis=1), level))
-
-
-def shared_curve(survival: FloatArray, times: NDArray[np.float64]) -> SurvivalCurves:
-    """Return one step curve that stands for everybody; the loops here take a single row for all rows."""
-    return SurvivalCurves(np.asarray(survival)[None], times, "step", beyond="hold")

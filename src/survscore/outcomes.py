@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -234,12 +235,19 @@ class Outcomes:
 
     # What it tells
 
-    @property
+    @cached_property
     def dropped_out(self) -> NDArray[np.bool_]:
         """Who was lost before their own censoring time: no event, and `time` below `censoring_time`."""
         if self.censoring_time is None:
             raise InputError("dropped_out needs censoring_time: without it, drop-outs can't be recognised")
-        return np.asarray(~self.event & (self.time < self.censoring_time))
+        dropped_out = np.asarray(~self.event & (self.time < self.censoring_time))
+        dropped_out.flags.writeable = False
+        return dropped_out
+
+    @cached_property
+    def n_dropped_out(self) -> int | None:
+        """How many were lost before their own censoring time; None where that is unknown."""
+        return None if self.censoring_time is None else int(np.count_nonzero(self.dropped_out))
 
     def until(self, end: ArrayLike) -> Self:
         r"""Return what would have been observed, had the data ended earlier.

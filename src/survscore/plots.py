@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from survscore.diagnostics import Diagnosis
-from survscore.horizon import AUCCurve, Calibration
-from survscore.losses import loss_label
+from survscore.horizon import Calibration
+from survscore.metrics import AUC, Direction, metric_label
 from survscore.results import ScoreCurve
 
 if TYPE_CHECKING:
@@ -60,8 +60,10 @@ class ScoreCurveDisplay:
         (self.line_,) = ax.plot(self.score.times, self.score.scores, **line)
         if band:
             shade(ax, self.line_, self.score.times, self.score.lower, self.score.upper)
-        label = loss_label(self.score.loss)
-        ax.set(xlabel="time", ylabel=f"{label} (lower is better)", title=self.score.weighting)
+        label = metric_label(self.score.metric)
+        ax.set(xlabel="time", ylabel=f"{label} ({self.score.direction} is better)", title=self.score.weighting)
+        if self.score.metric == AUC.name:
+            ax.axhline(0.5, color="0.5", linewidth=1, linestyle="--")
         if "label" in line:
             ax.legend()
         self.ax_ = ax
@@ -77,15 +79,18 @@ class DifferenceDisplay:
     ----------
     contrasts : pandas.DataFrame
         The numbers, as `Comparison.contrasts` gives them.
-    loss, reference : str
+    metric, reference : str
         What was compared.
+    direction : {"lower", "higher"}
+        Which values are better.
     ax_, figure_
         The matplotlib objects, once drawn.
     """
 
     contrasts: pd.DataFrame
-    loss: str
+    metric: str
     reference: str
+    direction: Direction = "lower"
     ax_: Axes | None = None
     figure_: Figure | None = None
 
@@ -99,29 +104,10 @@ class DifferenceDisplay:
             if band:
                 shade(ax, line, part["time"], part["lower"], part["upper"])
         ax.axhline(0.0, color="0.5", linewidth=1, linestyle="--")
-        label = loss_label(self.loss)
-        ax.set(xlabel="time", ylabel=f"difference in {label} to {self.reference}", title="above 0: worse")
+        label = metric_label(self.metric)
+        above = "worse" if self.direction == "lower" else "better"
+        ax.set(xlabel="time", ylabel=f"difference in {label} to {self.reference}", title=f"above 0: {above}")
         ax.legend()
-        self.ax_ = ax
-        self.figure_ = ax.get_figure(root=True)
-        return self
-
-
-@dataclass(eq=False, repr=False)
-class AUCDisplay:
-    """A drawn AUC curve; `curve` holds the numbers, `ax_` and `figure_` the matplotlib objects, once drawn."""
-
-    curve: AUCCurve
-    ax_: Axes | None = None
-    figure_: Figure | None = None
-
-    def plot(self, ax: Axes | None = None, **line: Any) -> Self:
-        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`."""
-        ax = axes_or_new(ax)
-        (drawn,) = ax.plot(self.curve.times, self.curve.auc, **line)
-        shade(ax, drawn, self.curve.times, self.curve.lower, self.curve.upper)
-        ax.axhline(0.5, color="0.5", linewidth=1, linestyle="--")
-        ax.set(xlabel="time", ylabel="administrative AUC (higher is better)")
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self

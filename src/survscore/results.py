@@ -1,19 +1,21 @@
-"""What a score returns: frozen, knows its settings, turns into a table, draws itself."""
+"""What a score returns: frozen, knows its settings, turns into a table, draws itself. Numbers, never the data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_choice, plural
+from survscore._validation import plural
+from survscore.engine.averaging import WhereNaN, averaging_weights
+from survscore.engine.bounds import AllBounds
+from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.moments import Moments
 from survscore.inference import limits
-from survscore.influence import Influence
+from survscore.metrics import Direction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,30 +23,51 @@ if TYPE_CHECKING:
     from survscore.plots import ScoreCurveDisplay
 
 
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Where a score can lie at all, whatever happened to those who dropped out; no assumption is made about them.
+
+    The score of all with C* >= t, had nobody been lost, lies between `lower` and `upper`.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (m,)
+        At each evaluation time.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreCurve:
-    """A score at every evaluation time. Lower is better.
+    """A score at every evaluation time.
 
     Attributes
     ----------
     times, scores : ndarray of shape (m,)
         The evaluation times and the scores there; NaN where the data or the predictions say nothing.
     se, lower, upper : ndarray of shape (m,)
-        Standard errors and confidence intervals, computed when first asked for. The intervals hold for each time
-        by itself.
+        Standard errors and confidence intervals, for each time by itself; NaN where errors were not asked for.
     n_effective : ndarray of shape (m,)
         Kish's effective number of individuals, (sum w)^2 / sum w^2: how many equally weighted ones
-        the weights are worth. Under ``administrative`` it is the number with C* >= t.
-    weight_sums : ndarray of shape (m,)
-        The sum of the weights.
+        the weights are worth. Under ``administrative`` without drop-outs it is the number with C* >= t.
+    weight_sums, n_counted, n_events : ndarray of shape (m,)
+        The sum of the weights; for how many the score speaks; how many are counted with event.
     n : int
         The number of individuals given.
-    loss, weighting : str
+    n_dropped_out : int or None
+        How many of them dropped out; None where that is unknown.
+    metric, weighting : str
         What was computed, in words.
+    direction : {"lower", "higher"}
+        Which values are better.
     default_times : bool
         Whether the library chose the times.
     level : float
         Of the confidence intervals.
+    bounds : Bounds or None
+        Whatever happened to those who dropped out, the score lies within; None where nobody did.
     undefined : dict
         Why scores are NaN, and for how many times.
     settings : dict
@@ -53,27 +76,59 @@ class ScoreCurve:
 
     times: NDArray[np.float64]
     scores: NDArray[np.float64]
+    se: NDArray[np.float64]
     n_effective: NDArray[np.float64]
     weight_sums: NDArray[np.float64]
+    n_counted: NDArray[np.float64]
+    n_events: NDArray[np.float64]
     n: int
-    loss: str
+    n_dropped_out: int | None
+    metric: str
     weighting: str
+    direction: Direction = "lower"
     default_times: bool = False
     level: float = 0.95
+    bounds: Bounds | None = None
     undefined: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    _influence: Influence | None = None
-    _covariance: NDArray[np.float64] | None = None  # over time, where the data were left behind
+    _moments: Moments | None = None
+    _bounds: AllBounds | None = None
 
-    @cached_property
-    def se(self) -> NDArray[np.float64]:
-        """Standard errors, shape (m,), from the individuals' influences; computed when first asked for."""
-        se = np.full(self.times.size, np.nan)
-        if self._influence is not None:
-            variance = self._influence.pointwise()[0, 0]
-            se[: variance.size] = np.sqrt(np.maximum(variance, 0.0))
-        se[np.isnan(self.scores)] = np.nan
-        return se
+    @classmethod
+    def of(cls, evaluation: Evaluation, scored: Scored, *, default_times: bool) -> Self:
+        """Take the only model of an evaluation, under one of its weightings."""
+        y, m = evaluation.index.outcomes, evaluation.times.size
+
+        def padded(values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.concatenate((values, np.full(m - values.size, np.nan)))
+
+        se = np.full(scored.scores.shape[1], np.nan)
+        if scored.moments is not None:
+            se = np.where(np.isnan(scored.scores[0]), np.nan, np.sqrt(scored.moments.variance(0, 0)))
+        bounds = None
+        if scored.bounds is not None:
+            bounds = Bounds(*(padded(values) for values in scored.bounds.at_times(0, 0)))
+        return cls(
+            times=evaluation.times,
+            scores=padded(scored.scores[0]),
+            se=padded(se),
+            n_effective=padded(scored.n_effective),
+            weight_sums=padded(scored.weight_sums),
+            n_counted=padded(scored.n_counted),
+            n_events=padded(scored.n_events),
+            n=len(y),
+            n_dropped_out=y.n_dropped_out,
+            metric=scored.metric,
+            weighting=scored.weighting,
+            direction=scored.direction,
+            default_times=default_times,
+            level=evaluation.level,
+            bounds=bounds,
+            undefined=scored.undefined,
+            settings=scored.settings,
+            _moments=scored.moments,
+            _bounds=scored.bounds,
+        )
 
     @property
     def lower(self) -> NDArray[np.float64]:
@@ -85,13 +140,10 @@ class ScoreCurve:
         """Upper limits."""
         return limits(self.scores, self.se, self.level)[1]
 
-    def __getstate__(self) -> dict[str, Any]:
-        # What is stored or sent takes along what its standard errors need, not the data they come from.
-        covariance = self._covariance if self._influence is None else self._influence.over_time(np.ones(1))
-        return {**self.__dict__, "se": self.se, "_influence": None, "_covariance": covariance}
-
     def to_frame(self) -> pd.DataFrame:
-        """Return a long pandas table: loss, weighting, time, score, se, lower, upper, n_effective.
+        """Return a long pandas table: metric, weighting, time, score, se, lower, upper, n_effective.
+
+        Where somebody dropped out, also bound_lower and bound_upper.
 
         Examples
         --------
@@ -99,27 +151,28 @@ class ScoreCurve:
         >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
         >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
         >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).to_frame().round(3)
-            loss       weighting  time  score    se  lower  upper  n_effective
+          metric       weighting  time  score    se  lower  upper  n_effective
         0  brier  administrative   2.0   0.13  0.12 -0.105  0.365          2.0
         1  brier  administrative   3.0   0.04  0.00  0.040  0.040          2.0
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "loss": self.loss,
-                "weighting": self.weighting,
-                "time": self.times,
-                "score": self.scores,
-                "se": self.se,
-                "lower": self.lower,
-                "upper": self.upper,
-                "n_effective": self.n_effective,
-            }
-        )
+        columns: dict[str, Any] = {
+            "metric": self.metric,
+            "weighting": self.weighting,
+            "time": self.times,
+            "score": self.scores,
+            "se": self.se,
+            "lower": self.lower,
+            "upper": self.upper,
+            "n_effective": self.n_effective,
+        }
+        if self.bounds is not None:
+            columns |= {"bound_lower": self.bounds.lower, "bound_upper": self.bounds.upper}
+        return pd.DataFrame(columns)
 
     def integrated(
-        self, lower: float | None = None, upper: float | None = None, *, nan: str = "raise"
+        self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> IntegratedScore:
         r"""Return the mean score over a range of time, :math:`\frac{1}{b - a}\int_a^b s(t)\,dt`.
 
@@ -129,7 +182,8 @@ class ScoreCurve:
         Parameters
         ----------
         lower, upper : float, optional
-            The range, within the evaluation times; by default the whole of them.
+            The range, within the evaluation times; by default the whole of them. For large data, ranges other than the
+            whole must be named when scoring (``ranges=``), or they have no standard error.
         nan : {"raise", "stop"}, default "raise"
             What to do where the range holds times without score: refuse, or stop at the last
             time before the first of them.
@@ -149,14 +203,15 @@ class ScoreCurve:
         weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         counted = weights > 0
         value = float(weights[counted] @ self.scores[counted])
-        se = math.nan
-        if self._influence is not None:
-            scored = weights[: self._influence.index.times.size, None]
-            se = math.sqrt(max(float(self._influence.of_averages(scored)[0, 0, 0]), 0.0))
-        elif self._covariance is not None:
-            used = np.flatnonzero(weights)
-            se = math.sqrt(max(float(weights[used] @ self._covariance[np.ix_(used, used)] @ weights[used]), 0.0))
-        return IntegratedScore(value, se, (lower, upper), self.loss, self.weighting, self.level, dict(self.settings))
+        se, bounds = math.nan, None
+        if self._moments is not None:
+            se = math.sqrt(self._moments.of_average(weights[: self._moments.n_times], 0, 0))
+        if self._bounds is not None:
+            bounds = self._bounds.of_average(weights[: self._bounds.n_times], 0, 0)
+        return IntegratedScore(
+            value, se, (lower, upper), self.metric, self.weighting, self.direction, self.level, bounds,
+            dict(self.settings),
+        )  # fmt: skip
 
     def plot(self, ax: Any = None, *, band: bool = True, **line: Any) -> ScoreCurveDisplay:
         """Draw the curve with matplotlib (extra ``report``).
@@ -183,23 +238,25 @@ class ScoreCurve:
         defined = ~np.isnan(self.scores)
         chosen = " (default)" if self.default_times else ""
         parts = [
-            self.loss,
+            self.metric,
             self.weighting,
             f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}",
             f"n={self.n}",
         ]
+        if self.n_dropped_out:
+            parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
         if defined.any():
             effective, scores = self.n_effective[defined], self.scores[defined]
             parts.append(f"effective n {effective.max():.6g} to {effective.min():.6g}")
             parts.append(f"score {scores.min():.4g} to {scores.max():.4g}")
         if not defined.all():
             parts.append(f"NaN at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")
-        return f"ScoreCurve({', '.join(parts)}, lower is better)"
+        return f"ScoreCurve({', '.join(parts)}, {self.direction} is better)"
 
 
 @dataclass(frozen=True, repr=False)
 class IntegratedScore:
-    """A score's mean over a range of time; `float` gives the number. Lower is better.
+    """A score's mean over a range of time; `float` gives the number.
 
     Attributes
     ----------
@@ -207,18 +264,24 @@ class IntegratedScore:
         The mean, and its standard error from each individual's mean influence.
     range : tuple of float
         From when to when.
-    loss, weighting : str
+    metric, weighting : str
         What was computed, in words.
+    direction : {"lower", "higher"}
+        Which values are better.
     level : float
         Of the confidence interval.
+    bounds : tuple of float or None
+        Whatever happened to those who dropped out, the mean lies within; None where nobody did.
     """
 
     value: float
     se: float
     range: tuple[float, float]
-    loss: str
+    metric: str
     weighting: str
+    direction: Direction = "lower"
     level: float = 0.95
+    bounds: tuple[float, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -235,9 +298,10 @@ class IntegratedScore:
         return self.value
 
     def __repr__(self) -> str:
+        lost = "" if self.bounds is None else f", bounds {self.bounds[0]:.4g} to {self.bounds[1]:.4g}"
         return (
-            f"IntegratedScore({self.value:.6g}, se {self.se:.3g}, {self.loss}, {self.weighting}, "
-            f"mean over [{self.range[0]:g}, {self.range[1]:g}], lower is better)"
+            f"IntegratedScore({self.value:.6g}, se {self.se:.3g}, {self.metric}, {self.weighting}, "
+            f"mean over [{self.range[0]:g}, {self.range[1]:g}]{lost}, {self.direction} is better)"
         )
 
 
@@ -251,68 +315,16 @@ class ScoreTerms:
         Only times at which the score is defined by the predictions' grid.
     losses, weights : ndarray of shape (n, m)
         The loss is that of the last known status; where it is unknown, the weight is 0.
-    loss, weighting : str
+    metric, weighting : str
         What was computed, in words.
     """
 
     times: NDArray[np.float64]
     losses: NDArray[np.float64]
     weights: NDArray[np.float64]
-    loss: str
+    metric: str
     weighting: str
 
     def __repr__(self) -> str:
         n, m = self.losses.shape
-        return f"ScoreTerms({self.loss}, {self.weighting}, {plural(n, 'individual')}, {plural(m, 'time')})"
-
-
-def averaging_weights(
-    times: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    lower: float | None,
-    upper: float | None,
-    nan: str,
-    undefined: Iterable[str],
-) -> tuple[NDArray[np.float64], tuple[float, float]]:
-    """Return c with ``c @ scores`` the mean over the range, and the range; see `ScoreCurve.integrated`."""
-    check_choice("nan", nan, ("raise", "stop"))
-    first, last = float(times[0]), float(times[-1])
-    lower = first if lower is None else float(lower)
-    upper = last if upper is None else float(upper)
-    if times.size == 1:
-        raise InputError(f"one time, {first:g}, spans no range to integrate over; score several `times`")
-    if not first <= lower < upper <= last:
-        raise InputError(
-            f"lower and upper must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "
-            f"not lower={lower:g}, upper={upper:g}; give the score `times` that cover the range"
-        )
-    weights = trapezoid_weights(times, lower, upper)
-    missing = np.isnan(scores) & (weights > 0)
-    if missing.any():
-        first_missing = int(np.argmax(missing))
-        told = f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
-        told += f"{times[first_missing]:g} ({'; '.join(undefined)})"
-        if nan == "raise":
-            raise InputError(f"{told}; choose a smaller upper, or nan='stop'")
-        if first_missing == 0 or times[first_missing - 1] <= lower:
-            raise InputError(f"{told}; nothing is left to integrate")
-        upper = float(times[first_missing - 1])
-        weights = trapezoid_weights(times, lower, upper)
-    return weights / (upper - lower), (lower, upper)
-
-
-def trapezoid_weights(times: NDArray[np.float64], lower: float, upper: float) -> NDArray[np.float64]:
-    """Return c with ``c @ values`` the integral from `lower` to `upper` of the piecewise linear curve through `values`.
-
-    Each segment's part within the limits adds the integrals of its two hat functions.
-    """
-    left, right = times[:-1], times[1:]
-    width = right - left
-    # the part of each segment within the limits, on the segment's own scale from 0 to 1
-    start = np.clip((lower - left) / width, 0.0, 1.0)
-    stop = np.clip((upper - left) / width, 0.0, 1.0)
-    rising = 0.5 * width * (stop**2 - start**2)
-    weights = np.zeros(times.size)
-    weights[1:] += rising
-    weights[:-1] += width * (stop - start) - rising
-    return weights
+        return f"ScoreTerms({self.metric}, {self.weighting}, {plural(n, 'individual')}, {plural(m, 'time')})"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import SurvivalCurves
-from survscore.losses import Loss, as_loss
+from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.scores import score_all
 from survscore.weighting import WEIGHTINGS, Weighting
@@ -18,24 +18,25 @@ from survscore.weighting import WEIGHTINGS, Weighting
 
 @dataclass(frozen=True, eq=False)
 class CurveScorer:
-    """Minus a score: scikit-learn maximises. Made by `make_scorer`."""
+    """A score, or minus one of which lower values are better: scikit-learn maximises. Made by `make_scorer`."""
 
-    loss: Loss
+    metric: Metric
     weighting: str | Weighting
     times: NDArray[np.float64]
 
     def __call__(self, estimator: Any, X: Any, y: Outcomes) -> float:
-        """Return minus the mean score over the times, or minus the score at the only one."""
+        """Return the mean score over the times, or the score at the only one; minus it, where lower is better."""
         curves = curves_of(estimator, X)
-        (score,) = score_all(y, curves, losses=[self.loss], weightings=[self.weighting], times=self.times)
+        sign = -1.0 if self.metric.direction == "lower" else 1.0
+        (score,) = score_all(y, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False)
         if self.times.size > 1:
-            return -score.integrated().value
+            return sign * score.integrated().value
         if np.isnan(score.scores[0]):
             raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")
-        return -float(score.scores[0])
+        return sign * float(score.scores[0])
 
 
-def make_scorer(loss: str | Loss = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
+def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
     """Make a scorer for scikit-learn's ``cross_validate`` and ``GridSearchCV``, with `Outcomes` as ``y``.
 
     The estimator needs a method ``predict_curves(X)`` that returns `SurvivalCurves`, or scikit-survival's
@@ -43,8 +44,8 @@ def make_scorer(loss: str | Loss = "brier", *, weighting: str | Weighting, times
 
     Parameters
     ----------
-    loss : {"brier", "log"} or Loss
-        What a prediction costs.
+    metric : {"brier", "log", "auc"} or Metric
+        What to compute.
     weighting : str or Weighting
         As for `brier_score`. Individual censoring curves do not fit, since each fold has other individuals.
     times : array_like
@@ -53,17 +54,17 @@ def make_scorer(loss: str | Loss = "brier", *, weighting: str | Weighting, times
     Returns
     -------
     CurveScorer
-        Gives minus the score, since scikit-learn maximises.
+        Gives minus the score where lower values are better, since scikit-learn maximises.
 
     Examples
     --------
     >>> import survscore as ss
     >>> ss.make_scorer("brier", weighting="administrative", times=[10, 20, 30])
-    CurveScorer(loss=Brier(), weighting='administrative', times=array([10., 20., 30.]))
+    CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]))
     """
     if not isinstance(weighting, Weighting):
         check_choice("weighting", weighting, tuple(WEIGHTINGS))  # refuse an unknown name now, not in the first fold
-    return CurveScorer(as_loss(loss), weighting, as_times(times))
+    return CurveScorer(as_metric(metric), weighting, as_times(times))
 
 
 def curves_of(estimator: Any, X: Any) -> SurvivalCurves:

@@ -1,122 +1,28 @@
-r"""Weightings: whom a score counts at time t, and how much.
-
-Whatever the weighting, an individual's weight is one function of time while it is event-free, and one number after its
-event. So it is stored as two index ranges into the evaluation times and never as a matrix.
-"""
+r"""Weightings: whom a score counts at time t, and how much."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _loops
-from survscore._validation import FloatArray, InputError, check_choice, plural
-from survscore.censoring import KaplanMeierCensoring, KnownCensoring, as_censoring
+from survscore._validation import InputError, check_choice, check_length, plural
+from survscore.censoring import CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.curves import SurvivalCurves
+from survscore.nuisance import Elsewhere, Nuisance, here
 from survscore.outcomes import Outcomes
+from survscore.product_limit import ProductLimit
+from survscore.stretches import Stretches, TimeIndex, inverse, select
 
-
-@dataclass(frozen=True, eq=False)
-class RowWeights:
-    """The weights of n individuals at m times, as ranges.
-
-    Individual i is event-free and counted at the times before ``free_stop[i]``, with weight ``free_weight[j]``; it has
-    had the event and is counted from there to ``event_stop[i]``, with weight ``event_weight[i]``; otherwise its
-    weight is 0. Where G depends on the individual, `free_weight` is None and the weight is 1/G_i(t) from `censoring`,
-    at most `max_weight`.
-    """
-
-    free_stop: NDArray[np.int32]
-    event_stop: NDArray[np.int32]
-    event_weight: NDArray[np.float64]
-    free_weight: NDArray[np.float64] | None
-    censoring: SurvivalCurves | None = None
-    max_weight: float = np.inf
-    #: Whether G was estimated from these very individuals, so that each of them moves the others' weights.
-    estimated: bool = False
-    #: Whether it is fixed who is counted when, rather than an outcome of chance.
-    fixed: bool = False
-    #: Whether standard errors take Nelson-Aalen's influence in place of Kaplan-Meier's own.
-    martingale: bool = False
-
-    def rows(self, rows: slice) -> RowWeights:
-        """Return the ranges of some individuals; `censoring` stays whole, and is read elsewhere."""
-        return replace(
-            self,
-            free_stop=self.free_stop[rows],
-            event_stop=self.event_stop[rows],
-            event_weight=self.event_weight[rows],
-        )
-
-    def columns(self, first: int, last: int) -> RowWeights:
-        """Return the weights at some of the times."""
-        return replace(
-            self,
-            free_stop=np.clip(self.free_stop - first, 0, last - first),
-            event_stop=np.clip(self.event_stop - first, 0, last - first),
-            free_weight=None if self.free_weight is None else self.free_weight[first:last],
-        )
-
-    def cells(self, n_times: int, survival: FloatArray | None = None) -> NDArray[np.float64]:
-        """Return the weights as a matrix (n, m); `survival` holds G_i(t) where it is individual."""
-        free, had_event = self.cells_by_status(n_times, survival)
-        return free + had_event
-
-    def cells_by_status(
-        self, n_times: int, survival: FloatArray | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the weights as two matrices, while event-free and after the event; one of them is zero everywhere."""
-        column = np.arange(n_times)
-        free = column < self.free_stop[:, None]
-        had_event = (column >= self.free_stop[:, None]) & (column < self.event_stop[:, None])
-        if self.free_weight is None:
-            if survival is None:
-                raise TypeError("individual weights need the censoring survival")
-            weight_while_free = inverse(survival, self.max_weight)
-        else:
-            weight_while_free = np.broadcast_to(self.free_weight, free.shape)
-        if np.isfinite(self.event_weight).all() and np.isfinite(weight_while_free).all():
-            return free * weight_while_free, had_event * self.event_weight[:, None]
-        return np.where(free, weight_while_free, 0.0), np.where(had_event, self.event_weight[:, None], 0.0)
-
-
-class TimeIndex:
-    """Where the individuals' own times fall among the evaluation times; shared by all weightings."""
-
-    def __init__(self, outcomes: Outcomes, times: NDArray[np.float64]) -> None:
-        self.outcomes = outcomes
-        self.times = times
-        self._prepared: dict[
-            int, tuple[Weighting, RowWeights]
-        ] = {}  # the weighting is kept, so that its id stays its own
-
-    def weights_of(self, weighting: Weighting) -> RowWeights:
-        """Return a weighting's weights, prepared once however many models are scored."""
-        if id(weighting) not in self._prepared:
-            self._prepared[id(weighting)] = (weighting, weighting.prepare(self))
-        return self._prepared[id(weighting)][1]
-
-    @cached_property
-    def before_time(self) -> NDArray[np.int32]:
-        """How many evaluation times have t < T: those at which T > t."""
-        return _loops.count_below(self.times, self.outcomes.time, inclusive=False)
-
-    @cached_property
-    def until_censoring_time(self) -> NDArray[np.int32]:
-        """How many evaluation times have t <= C*."""
-        if self.outcomes.censoring_time is None:
-            raise TypeError("until_censoring_time needs censoring_time")
-        return _loops.count_below(self.times, self.outcomes.censoring_time, inclusive=True)
-
-    @cached_property
-    def end_if_event(self) -> NDArray[np.int32]:
-        """The end of the evaluation times for individuals with event, 0 for others."""
-        return select(self.outcomes.event, self.times.size, 0)
+Normalize = Literal["weights", "n"]
+Variance = Literal["exact", "martingale"]
+NORMALIZE = ("weights", "n")
+VARIANCE = ("exact", "martingale")
+ROUNDING = 1e-9  # a drop-out so close to C*, relative to the longest time, is none
 
 
 class Weighting(ABC):
@@ -127,8 +33,10 @@ class Weighting(ABC):
     """
 
     name: ClassVar[str]
-    #: What the weighted sum is divided by: the sum of the weights, or n.
-    normalize: str = "weights"
+    #: What the weighted sum is divided by: the sum of the weights, or the number of those for whom the score speaks.
+    normalize: Normalize = "weights"
+    #: What the inverse of its weights is the distribution of.
+    weights_for: ClassVar[str] = "censoring"
 
     @property
     def explanation(self) -> str:
@@ -136,8 +44,12 @@ class Weighting(ABC):
         return "A weighting of your own."
 
     @abstractmethod
-    def prepare(self, index: TimeIndex) -> RowWeights:
+    def prepare(self, index: TimeIndex) -> Stretches:
         """Return the weights, or refuse data that this weighting can't do."""
+
+    def label(self, outcomes: Outcomes) -> str:
+        """Return what it is called in the result for these outcomes."""
+        return str(self)
 
     def __str__(self) -> str:
         return self.name
@@ -165,7 +77,7 @@ class Uncensored(Weighting):
     def explanation(self) -> str:  # noqa: D102
         return "Everybody counts at every time."
 
-    def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
+    def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
         outcomes, last = index.outcomes, index.times[-1]
         unknown = ~outcomes.event & (outcomes.time < last)
         if unknown.any():
@@ -173,19 +85,54 @@ class Uncensored(Weighting):
             raise InputError(
                 f"'uncensored' weighting needs everybody's status up to the last time, {last:g}: "
                 f"{plural(int(unknown.sum()), 'individual')} of {len(outcomes)} were censored before, the first at "
-                f"position {first} (time {outcomes.time[first]:g}). {choices_that_fit(outcomes)}"
+                f"position {first} (time {outcomes.time[first]:g}). {weightings_that_fit(outcomes).sentence}"
             )
-        ones = np.ones(index.times.size)
-        free_stop = select(outcomes.event, index.before_time, index.times.size)
-        return RowWeights(free_stop, index.end_if_event, np.broadcast_to(1.0, len(outcomes)), ones, fixed=True)
+        return Stretches(
+            first_stop=index.before_time,
+            last_stop=index.to_the_end,
+            label=index.label,
+            first_weight=np.ones(index.times.size),
+            last_weight=np.broadcast_to(1.0, len(outcomes)),
+            population_stop=index.to_the_end,
+        )
 
 
 @dataclass(frozen=True)
 class Administrative(Weighting):
-    r"""Those with :math:`C^*_i \ge t` count, with weight one, :math:`w_i(t) = 1\{C^*_i \ge t\}` (eq:bs_admin).
+    r"""Those with :math:`C^*_i \ge t` count: their status at t is known, unless they dropped out (eq:bs_admin).
 
-    The status at t of all of these is known. An individual censored at exactly t is event-free then.
-    Needs `censoring_time`, and refuses drop-outs, whose status is unknown between dropping out and :math:`C^*`.
+    Where nobody dropped out, :math:`w_i(t) = 1\{C^*_i \ge t\}`. Otherwise those who remain stand for those who were
+    lost: with :math:`G_d` the survival function of dropping out,
+
+    .. math:: w_i(t) = 1\{C^*_i \ge t\} \left[\frac{1\{T_i \le t, D_i = 1\}}{G_d(T_i-)}
+        + \frac{1\{T_i > t\}}{G_d(t)} + \frac{1\{T_i = t = C^*_i, D_i = 0\}}{G_d(t-)}\right].
+
+    An individual censored at exactly t = :math:`C^*_i` is event-free then. Needs `censoring_time`.
+
+    Parameters
+    ----------
+    dropout : optional
+        Where :math:`G_d` comes from. ``"kaplan-meier"`` (default): the product-limit estimate of the scored outcomes,
+        in which events and :math:`C^*` end the risk of dropping out. `Outcomes`: the same of these, for example the
+        training data. `SurvivalCurves`: the curves of any model of dropping out, one per scored individual. A function
+        of time. ``"refuse"``: refuse data with drop-outs. Without drop-outs all are the same.
+    population : optional
+        For whom the score at t speaks. None (default): those with :math:`C^*_i \ge t`, other people at other times.
+        ``"fixed"``: those with :math:`C^*_i` at or after the last evaluation time, or after the time given here as a
+        number: the same people at all times. `SurvivalCurves` of :math:`P(C^*_i \ge t \mid X_i)`: everybody, those who
+        could be followed to t standing for those who could not.
+    max_weight : float, optional
+        Larger weights for dropping out are set to this.
+    normalize : {"weights", "n"}, default "weights"
+        Divide by the sum of the weights, or by the number with :math:`C^*_i \ge t`.
+    variance : {"exact", "martingale"}, default "exact"
+        As for `IPCW`, where :math:`G_d` is estimated from the scored outcomes.
+
+    Notes
+    -----
+    Proper if :math:`C^*` is independent of the event time given the covariates, and dropping out is independent of
+    event time, covariates and :math:`C^*` (or given covariates, with curves of :math:`G_d` that are right given them).
+    Results with drop-outs carry bounds that assume nothing about the lost: see `Bounds`.
 
     Examples
     --------
@@ -194,28 +141,151 @@ class Administrative(Weighting):
     >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.7], [0.8, 0.6]], times=[2, 4])
     >>> ss.brier_score(y, curves, weighting=ss.Administrative(), times=[2, 4]).n_effective
     array([3., 2.])
+
+    The second drops out at 3, and the others stand for it:
+
+    >>> lost = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 5, 6])
+    >>> score = ss.brier_score(lost, curves, weighting="administrative", times=[2, 4])
+    >>> score.weighting, score.n_dropped_out
+    ('administrative (drop-out by Kaplan-Meier)', 1)
+    >>> score.scores.round(4), score.bounds.lower.round(4), score.bounds.upper.round(4)
+    (array([0.1   , 0.2533]), array([0.1   , 0.1633]), array([0.1   , 0.2967]))
     """
 
+    dropout: Any = "kaplan-meier"
+    population: Any = None
+    max_weight: float | None = None
+    normalize: Normalize = "weights"
+    variance: Variance = "exact"
+
     name: ClassVar[str] = "administrative"
+    weights_for: ClassVar[str] = "drop-out"
+
+    def __post_init__(self) -> None:
+        check_choice("normalize", self.normalize, NORMALIZE)
+        check_choice("variance", self.variance, VARIANCE)
+        _check_cap(self.max_weight)
+        match self.dropout:
+            case "kaplan-meier" | "refuse" | SurvivalCurves() | CensoringFunction():
+                pass
+            case Outcomes():
+                if self.dropout.censoring_time is None:
+                    raise InputError("dropout: the given outcomes need censoring_time, to tell who dropped out")
+            case _ if callable(self.dropout):
+                object.__setattr__(self, "dropout", CensoringFunction(self.dropout))
+            case _:
+                raise InputError(
+                    "dropout must be 'kaplan-meier', 'refuse', Outcomes to estimate it from, SurvivalCurves of a model "
+                    f"of dropping out, or a function of time, not {self.dropout!r}"
+                )
+        if self.variance != "exact" and self.dropout != "kaplan-meier":
+            raise InputError("variance matters only where drop-out is estimated from the scored outcomes")
+        if isinstance(self.dropout, SurvivalCurves) and _rises(self.dropout):
+            raise InputError("dropout: the curves rise with time; they must be of the probability of not having left")
+        known = self.population is None or self.population == "fixed" if isinstance(self.population, str) else True
+        number = isinstance(self.population, (int, float, np.number)) and not isinstance(self.population, bool)
+        if not known or not (self.population is None or isinstance(self.population, (str, SurvivalCurves)) or number):
+            raise InputError(
+                "population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not "
+                f"{self.population!r}"
+            )
+        if number and not (np.isfinite(self.population) and self.population >= 0):
+            raise InputError(f"population must be a time, zero or later, not {self.population!r}")
+        if isinstance(self.population, SurvivalCurves) and self.normalize == "n":
+            raise InputError("normalize='n' does not fit population curves: the weights stand for everybody already")
+
+    def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
+        outcomes = index.outcomes
+        end = check_censoring_time(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
+        dropped_out = outcomes.dropped_out
+        anybody = bool(dropped_out.any())
+        if anybody and self.dropout == "refuse":
+            refuse_drop_outs(
+                outcomes, "'administrative' weighting with dropout='refuse'", "dropout='kaplan-meier' weights for them"
+            )
+        if anybody:
+            _check_rounding(outcomes)
+        counted = index.until_censoring_time
+        if self.population is not None and not isinstance(self.population, SurvivalCurves):
+            start = index.times[-1] if self.population == "fixed" else float(self.population)
+            counted = np.where(end >= start, counted, np.int32(0))
+        first_stop = np.minimum(index.before_time, counted)
+        weights = (
+            self._weights(index) if anybody else _Weights(np.ones(index.times.size), np.broadcast_to(1.0, end.size))
+        )
+        population = self.population if isinstance(self.population, SurvivalCurves) else None
+        if population is not None:
+            check_length("population curves", len(population), "outcomes", len(outcomes))
+        return Stretches(
+            first_stop=first_stop,
+            last_stop=select(~dropped_out, counted, first_stop) if anybody else counted,
+            label=index.label,
+            first_weight=weights.first,
+            last_weight=weights.last,
+            population_stop=counted,
+            survival=weights.survival,
+            population=population,
+            max_weight=_cap(self.max_weight),
+            nuisance=weights.nuisance,
+            lost_from=select(dropped_out, np.minimum(index.until_time, counted), counted) if anybody else None,
+            blind_from=_blind_from(outcomes.time, dropped_out, index.times) if anybody else None,
+        )
+
+    def _weights(self, index: TimeIndex) -> _Weights:
+        outcomes, cap = index.outcomes, _cap(self.max_weight)
+        if isinstance(self.dropout, SurvivalCurves):
+            check_length("dropout curves", len(self.dropout), "outcomes", len(outcomes))
+            return _Weights(None, inverse(self.dropout.before(outcomes.time), cap), self.dropout)
+        if isinstance(self.dropout, CensoringFunction):
+            given = self.dropout
+            return _Weights(inverse(given.at(index.times), cap), inverse(given.before(outcomes), cap))
+        source = self.dropout if isinstance(self.dropout, Outcomes) else outcomes
+        curve = ProductLimit.of_drop_out(source)
+        if curve.times.size == 0:
+            raise InputError(
+                "dropout: nobody dropped out in the given outcomes, so they tell nothing about the "
+                f"{int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
+            )
+        nuisance = (
+            Elsewhere(curve, outcomes.time)
+            if isinstance(self.dropout, Outcomes)
+            else here(curve, outcomes, outcomes.dropped_out, self.variance)
+        )
+        return _Weights.of_curve(curve, index, cap, nuisance)
 
     @property
     def explanation(self) -> str:  # noqa: D102
         return (
             "At each time it counts those whose data could have reached so far (C* ≥ t). Their status is known for "
-            "certain, so it is not fooled by predictions that know C*."
+            "certain, or, where some dropped out, those who remain stand for them. It is not fooled by predictions "
+            "that know C*."
         )
 
-    def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
-        outcomes = index.outcomes
-        check_administrative(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
-        counted = index.until_censoring_time
-        return RowWeights(
-            select(outcomes.event, index.before_time, counted),
-            select(outcomes.event, counted, 0),
-            np.broadcast_to(1.0, len(outcomes)),
-            np.ones(index.times.size),
-            fixed=True,
-        )
+    def label(self, outcomes: Outcomes) -> str:  # noqa: D102
+        lost = outcomes.censoring_time is not None and bool(outcomes.dropped_out.any())
+        return self._told(lost=lost)
+
+    def _told(self, *, lost: bool) -> str:
+        settings = []
+        if lost or self.dropout not in ("kaplan-meier", "refuse"):
+            match self.dropout:
+                case Outcomes():
+                    settings.append(f"drop-out by Kaplan-Meier of {plural(len(self.dropout), 'given outcome')}")
+                case SurvivalCurves():
+                    settings.append("drop-out by individual curves")
+                case CensoringFunction():
+                    settings.append("drop-out by a given function")
+                case _:
+                    settings.append("drop-out by Kaplan-Meier")
+        if isinstance(self.population, SurvivalCurves):
+            settings.append("for everybody")
+        elif self.population is not None:
+            settings.append("fixed population" if self.population == "fixed" else f"C* >= {self.population:g}")
+        settings += _settings(self.max_weight, self.normalize, self.variance)
+        return f"administrative ({', '.join(settings)})" if settings else "administrative"
+
+    def __str__(self) -> str:
+        return self._told(lost=False)
 
 
 @dataclass(frozen=True)
@@ -243,6 +313,12 @@ class IPCW(Weighting):
 
     Notes
     -----
+    Where G comes from other outcomes, Greenwood's variance of that estimate is part of the standard errors; curves of a
+    model and functions are taken as known.
+
+    Where the last individual of all was censored, nobody is left from then on but those with event, and there is no
+    score, whatever the cap.
+
     Under administrative censoring this score is biased as soon as the covariates tell :math:`C^*`: it prefers
     predictions that fall to zero after :math:`C^*`.
 
@@ -261,17 +337,15 @@ class IPCW(Weighting):
 
     censoring: Any = "kaplan-meier"
     max_weight: float | None = None
-    normalize: str = "weights"
-    variance: str = "exact"
+    normalize: Normalize = "weights"
+    variance: Variance = "exact"
 
     name: ClassVar[str] = "ipcw"
 
     def __post_init__(self) -> None:
-        check_choice("normalize", self.normalize, ("weights", "n"))
-        check_choice("variance", self.variance, ("exact", "martingale"))
-        cap = self.max_weight
-        if cap is not None and not (isinstance(cap, (int, float, np.number)) and cap >= 1):
-            raise InputError(f"max_weight must be a number, at least 1 (no weight is smaller), not {cap!r}")
+        check_choice("normalize", self.normalize, NORMALIZE)
+        check_choice("variance", self.variance, VARIANCE)
+        _check_cap(self.max_weight)
         if not self.estimated:  # Kaplan-Meier waits for the outcomes to be scored
             object.__setattr__(self, "censoring", as_censoring(self.censoring))
             if self.variance != "exact":
@@ -282,25 +356,38 @@ class IPCW(Weighting):
         """Whether G is estimated from the scored outcomes themselves."""
         return isinstance(self.censoring, str) and self.censoring == "kaplan-meier"
 
-    def prepare(self, index: TimeIndex) -> RowWeights:  # noqa: D102
-        outcomes, cap = index.outcomes, np.inf if self.max_weight is None else float(self.max_weight)
-        censoring = KaplanMeierCensoring(outcomes) if self.estimated else self.censoring
-        if isinstance(censoring, KnownCensoring):
-            check_administrative(outcomes, "'known' censoring", "IPCW(max_weight=1) gives the same weights")
-        before = censoring.before(outcomes)
-        # Kaplan-Meier has just made this array; any other may be the user's own
-        event_weight = inverse(before, cap, out=before if isinstance(censoring, KaplanMeierCensoring) else None)
-        free_weight = None if censoring.curves is not None else inverse(censoring.at(index.times), cap)
-        return RowWeights(
-            free_stop=index.before_time,
-            event_stop=index.end_if_event,
-            event_weight=event_weight,
-            free_weight=free_weight,
-            censoring=censoring.curves,
-            max_weight=cap,
-            estimated=self.estimated,
-            martingale=self.variance == "martingale",
+    def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
+        outcomes = index.outcomes
+        weights = self._weights(index)
+        return Stretches(
+            first_stop=index.before_time,
+            last_stop=select(outcomes.event, index.to_the_end, index.before_time),
+            label=index.label,
+            first_weight=weights.first,
+            last_weight=weights.last,
+            population_stop=index.to_the_end,
+            survival=weights.survival,
+            max_weight=_cap(self.max_weight),
+            nuisance=weights.nuisance,
+            blind_from=_blind_from(outcomes.time, ~outcomes.event, index.times),
         )
+
+    def _weights(self, index: TimeIndex) -> _Weights:
+        outcomes, cap = index.outcomes, _cap(self.max_weight)
+        if self.estimated:
+            curve = ProductLimit.of_censoring(outcomes)
+            return _Weights.of_curve(curve, index, cap, here(curve, outcomes, ~outcomes.event, self.variance))
+        censoring = self.censoring
+        if isinstance(censoring, KaplanMeierCensoring):
+            return _Weights.of_curve(censoring.curve, index, cap, Elsewhere(censoring.curve, outcomes.time))
+        if isinstance(censoring, KnownCensoring):
+            subject, other = "'known' censoring", "IPCW(max_weight=1) gives the same weights"
+            check_censoring_time(outcomes, subject, other)
+            refuse_drop_outs(outcomes, subject, other)
+        last = inverse(censoring.before(outcomes), cap)
+        if censoring.curves is not None:
+            return _Weights(None, last, censoring.curves)
+        return _Weights(inverse(censoring.at(index.times), cap), last)
 
     @property
     def explanation(self) -> str:  # noqa: D102
@@ -315,17 +402,51 @@ class IPCW(Weighting):
         )
 
     def __str__(self) -> str:
-        settings = ["Kaplan-Meier of the scored outcomes" if self.estimated else str(self.censoring)]
-        if self.max_weight is not None:
-            settings.append(f"max_weight={self.max_weight:.15g}")
-        if self.normalize == "n":
-            settings.append("divided by n")
-        if self.variance != "exact":
-            settings.append(f"{self.variance} variance")
-        return f"ipcw ({', '.join(settings)})"
+        source = "Kaplan-Meier of the scored outcomes" if self.estimated else str(self.censoring)
+        return f"ipcw ({', '.join([source, *_settings(self.max_weight, self.normalize, self.variance)])})"
 
 
 WEIGHTINGS: dict[str, type[Weighting]] = {weighting.name: weighting for weighting in (Uncensored, Administrative, IPCW)}
+
+
+@dataclass(frozen=True)
+class WeightingChoices:
+    """Which weightings fit some data.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Those that are possible, the one to trust first.
+    misleading : bool
+        Whether the only possible one can't be trusted if the data end on a known date.
+    sentence : str
+        The same in words.
+    """
+
+    names: tuple[str, ...]
+    misleading: bool
+    sentence: str
+
+
+def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
+    """Return which weightings these data allow, and which to trust."""
+    if outcomes.event.all():
+        return WeightingChoices((Uncensored.name,), False, "Nobody is censored, so 'uncensored' fits these data")
+    if outcomes.censoring_time is None:
+        return WeightingChoices(
+            (IPCW.name,),
+            True,
+            "Without censoring_time the choice is IPCW(); if the data end on a known date, give everybody's "
+            "censoring_time (Outcomes.from_dates derives it) and use 'administrative'",
+        )
+    dropped_out = int(outcomes.dropped_out.sum())
+    weighted = f" and weights for the {dropped_out} of {len(outcomes)} who dropped out" if dropped_out else ""
+    return WeightingChoices(
+        (Administrative.name, IPCW.name),
+        False,
+        f"All censoring times are known, so 'administrative' fits these data{weighted}; IPCW() is possible, "
+        "but biased if the predictions can tell the censoring times",
+    )
 
 
 def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting:
@@ -335,66 +456,91 @@ def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting
     if given is None:
         if outcomes.event.all():
             return Uncensored()
-        raise InputError(f"weighting must be given, since there are censored individuals. {choices_that_fit(outcomes)}")
+        raise InputError(
+            f"weighting must be given, since there are censored individuals. {weightings_that_fit(outcomes).sentence}"
+        )
     check_choice("weighting", given, tuple(WEIGHTINGS))
     return WEIGHTINGS[given]()
 
 
-def choices_that_fit(outcomes: Outcomes) -> str:
-    """Say which weightings these data allow."""
-    if outcomes.censoring_time is None:
-        return (
-            "Without censoring_time the choice is IPCW(); if the data end on a known date, give everybody's "
-            "censoring_time (Outcomes.from_dates derives it) and use 'administrative'"
-        )
-    lost = int(outcomes.dropped_out.sum())
-    if lost:
-        return (
-            f"'administrative' can't be used, since {plural(lost, 'individual')} dropped out; the choice is IPCW(), "
-            "biased if the predictions can tell the censoring times: at a time t, IPCW() of those with "
-            "censoring_time > t is not"
-        )
-    return (
-        "All censoring times are known, so 'administrative' fits these data; IPCW() is possible, "
-        "but biased if the predictions can tell the censoring times"
-    )
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """The weights of the first stretch (common to all, or from curves of G) and of the second."""
+
+    first: NDArray[np.float64] | None
+    last: NDArray[np.float64]
+    survival: SurvivalCurves | None = None
+    nuisance: Nuisance | None = None
+
+    @classmethod
+    def of_curve(cls, curve: ProductLimit, index: TimeIndex, cap: float, nuisance: Nuisance) -> _Weights:
+        before = curve.before(index.outcomes.time)
+        return cls(inverse(curve.at(index.times), cap), inverse(before, cap, out=before), None, nuisance)
 
 
-def select(
-    condition: NDArray[np.bool_], chosen: NDArray[np.int32] | int, otherwise: NDArray[np.int32] | int
-) -> NDArray[np.int32]:
-    """Return `chosen` where the condition holds: `numpy.where` by arithmetic, much faster on random conditions."""
-    result = np.multiply(condition, chosen - np.int32(otherwise), dtype=np.int32)
-    result += np.int32(otherwise)
-    return result
+def _blind_from(time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]) -> int | None:
+    """Return the first evaluation time at which nobody is left but those with event, since the last of all left."""
+    last = time.max()
+    return int(np.searchsorted(times, last, side="left")) if left[time == last].any() else None
 
 
-def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return 1/G, at most `max_weight`; `out` saves memory."""
-    with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
-        weights = np.divide(1.0, survival, dtype=np.float64, out=out)
-    return np.minimum(weights, max_weight, out=weights)
+def _cap(max_weight: float | None) -> float:
+    return np.inf if max_weight is None else float(max_weight)
 
 
-def check_administrative(outcomes: Outcomes, subject: str, alternative: str) -> NDArray[np.float64]:
-    """Return the censoring times; raise unless all are known and everybody was followed up to theirs."""
+def _check_cap(cap: Any) -> None:
+    if cap is not None and not (isinstance(cap, (int, float, np.number)) and cap >= 1):
+        raise InputError(f"max_weight must be a number, at least 1 (no weight is smaller), not {cap!r}")
+
+
+def _settings(max_weight: float | None, normalize: str, variance: str) -> list[str]:
+    settings = [] if max_weight is None else [f"max_weight={max_weight:.15g}"]
+    if normalize == "n":
+        settings.append("divided by n")
+    if variance != "exact":
+        settings.append(f"{variance} variance")
+    return settings
+
+
+def _rises(curves: SurvivalCurves) -> bool:
+    return _loops.has_bad_probabilities(curves.probabilities, 4.0 * float(np.finfo(curves.probabilities.dtype).eps))
+
+
+def check_censoring_time(outcomes: Outcomes, subject: str, alternative: str) -> NDArray[np.float64]:
+    """Return the censoring times; raise unless they are known."""
     if outcomes.censoring_time is None:
         raise InputError(
             f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date); "
             f"{alternative}"
         )
-    lost = outcomes.dropped_out
-    if lost.any():
-        first = int(np.argmax(lost))
-        gap = float((outcomes.censoring_time - outcomes.time)[lost].max())
-        hint = ""
-        if gap <= 1e-9 * float(outcomes.time.max()):
-            hint = f"; the gaps are at most {gap:.1g}: if that is rounding, set time to censoring_time there"
+    return outcomes.censoring_time
+
+
+def refuse_drop_outs(outcomes: Outcomes, subject: str, alternative: str) -> None:
+    """Raise unless everybody was followed up to their censoring time."""
+    dropped_out = outcomes.dropped_out
+    if outcomes.censoring_time is not None and dropped_out.any():
+        _check_rounding(outcomes)
+        first = int(np.argmax(dropped_out))
         raise InputError(
             f"{subject} needs everybody without event to be followed up to their censoring_time: "
-            f"{plural(int(lost.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at position "
-            f"{first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}){hint}; "
-            "IPCW() weights for drop-out; where the predictions can tell the censoring times, use it at each time t on "
-            "those with censoring_time > t"
+            f"{plural(int(dropped_out.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at "
+            f"position {first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}); "
+            f"{alternative}"
         )
-    return outcomes.censoring_time
+
+
+def _check_rounding(outcomes: Outcomes) -> None:
+    """Raise if somebody's time and C* differ by rounding only: such a one did not drop out."""
+    if outcomes.censoring_time is None:
+        return
+    gap = np.where(outcomes.dropped_out, outcomes.censoring_time - outcomes.time, np.inf)
+    close = gap <= ROUNDING * float(outcomes.time.max())
+    if close.any():
+        first = int(np.argmax(close))
+        raise InputError(
+            "time and censoring_time must be equal for those followed to the end: "
+            f"{plural(int(close.sum()), 'individual')} of {len(outcomes)} would count as dropped out for a gap of at "
+            f"most {gap[close].max():.1g}, the first at position {first}; that is rounding: set time to censoring_time "
+            "there"
+        )

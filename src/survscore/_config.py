@@ -1,0 +1,89 @@
+"""How the library computes: which backend, and on how many cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from survscore._validation import check_choice, check_whole
+
+Backend = Literal["auto", "numpy", "compiled"]
+BACKENDS = ("auto", "numpy", "compiled")
+
+#: Cells (individuals times evaluation times) from which "auto" takes the compiled loops. Below, NumPy needs less time
+#: than it takes to load them.
+LARGE_MATRIX = 1 << 19
+
+
+@dataclass
+class Config:
+    """Settings of the whole library, as ``survscore.config``.
+
+    Attributes
+    ----------
+    backend : {"auto", "numpy", "compiled"}
+        What runs the loops over individuals: NumPy, or machine code compiled by numba. ``"auto"`` (default) goes by the
+        size of the input alone: compiled from 524 288 cells on. So the same call gives the same bits, whatever ran
+        before it. The two agree to 1e-12. A loss without a compiled form runs in NumPy.
+    threads : int or None
+        How many cores to use at most; None takes all that the process may use. The result does not depend on it.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> ss.config.backend
+    'auto'
+    >>> with ss.config.using(backend="numpy", threads=1):
+    ...     ss.config.backend
+    'numpy'
+    """
+
+    backend: Backend = "auto"
+    threads: int | None = field(default=None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "backend":
+            check_choice("config.backend", value, BACKENDS)
+        elif name == "threads":
+            if value is not None:
+                check_whole("config.threads", value, 1)
+        else:
+            raise AttributeError(f"config has no setting {name!r}; it has 'backend' and 'threads'")
+        super().__setattr__(name, value)
+
+    @contextmanager
+    def using(self, *, backend: Backend | None = None, threads: int | None = None) -> Iterator[Config]:
+        """Change settings for the length of a ``with`` block.
+
+        Parameters
+        ----------
+        backend, threads
+            As the attributes; None leaves a setting as it is.
+        """
+        before = (self.backend, self.threads)
+        try:
+            self.backend = self.backend if backend is None else backend
+            self.threads = self.threads if threads is None else threads
+            yield self
+        finally:
+            self.backend, self.threads = before
+
+    def compiles(self, n_cells: int) -> bool:
+        """Whether the compiled loops run for a matrix of this many cells."""
+        return self.backend == "compiled" or (self.backend == "auto" and n_cells >= LARGE_MATRIX)
+
+    def n_cores(self) -> int:
+        """Return how many cores to use; the environment variable NUMBA_NUM_THREADS lowers it, too."""
+        try:
+            available = len(os.sched_getaffinity(0))
+        except AttributeError:  # not on every platform
+            available = os.cpu_count() or 1
+        limit = os.environ.get("NUMBA_NUM_THREADS", "")
+        limits = [self.threads or available, int(limit) if limit.isdigit() and int(limit) > 0 else available]
+        return min(available, *limits)
+
+
+config = Config()

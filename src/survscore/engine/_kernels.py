@@ -1,0 +1,551 @@
+"""The loops of scores and their moments, compiled; see `survscore._kernels` for how they are run.
+
+Arrays that belong together travel as one named tuple. A row is one individual; the times of its two stretches are
+ranges (see `survscore.stretches`), and nothing is done outside them.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from survscore._kernels import _log, compiled, inlined, read_row, summing
+
+BRIER, LOG = 0, 1
+
+#: A matrix of curves on their grid, and how it is read at the evaluation times (`curves.Reading`).
+Curves = namedtuple("Curves", "rows direct geometric lower weight")
+
+#: The stretches of some individuals under several weightings (first axis), and the individuals' final status: the
+#: time index from which they have had the event. `of_curves` says whose weights are divided by `survival`,
+#: `of_population` whose by `population`.
+Weights = namedtuple(
+    "Weights",
+    "event_from first_stop last_stop last_weight first_weight max_weight of_curves of_population survival population",
+)
+
+#: A prediction that is the same for everybody, as its losses for the event-free and for those with event.
+Constant = namedtuple("Constant", "event_free event")
+
+#: What turns a loss into a deviation: ``weight * (loss - centre) * scale``, the centre of each of three models. `early`
+#: is the common weight of the first stretch times the scale.
+Deviation = namedtuple("Deviation", "kind epsilon centre scale early")
+
+
+@inlined
+def row_losses(kind, epsilon, survival, start, event_from, stop, out):
+    """Fill ``out[start:stop]``: loss of an event-free individual up to `event_from`, of one with event after it."""
+    start, event_from, stop = np.uint64(start), np.uint64(min(event_from, stop)), np.uint64(stop)
+    if kind == BRIER:
+        for j in range(start, event_from):
+            out[j] = (1.0 - np.float64(survival[j])) ** 2
+        for j in range(max(start, event_from), stop):
+            out[j] = np.float64(survival[j]) ** 2
+    else:
+        for j in range(start, event_from):
+            out[j] = -_log(min(max(np.float64(survival[j]), epsilon), 1.0 - epsilon))
+        for j in range(max(start, event_from), stop):
+            out[j] = -_log(1.0 - min(max(np.float64(survival[j]), epsilon), 1.0 - epsilon))
+
+
+@inlined
+def curve_losses(kind, epsilon, rows, direct, geometric, lower, weight, i, start, event_from, stop, survival, out):
+    """Do the same for row i of some curves, read at the evaluation times; `survival` is room for that."""
+    if direct:  # no gathering, no copy
+        row_losses(kind, epsilon, rows[i, lower[0] :], start, event_from, stop, out)
+    else:
+        read_row(rows[i], False, geometric, lower, weight, start, stop, survival)
+        row_losses(kind, epsilon, survival, start, event_from, stop, out)
+
+
+@inlined
+def add(values, start, stop, total):
+    """Add a range of values to a total."""
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total[j] += values[j]
+
+
+@inlined
+def add_scaled(values, scale, start, stop, total):
+    """Add a range of values, all times the same number, to a total."""
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total[j] += scale * values[j]
+
+
+@inlined
+def add_brier_row(rows, i, offset, event_from, common, first_stop, last_stop, last_weight, shared, rest, late):
+    """Add a row's Brier losses as they are read, without storing them: the commonest case, a third faster."""
+    offset = np.uint64(offset)
+    for j in range(np.uint64(common)):
+        shared[j] += (1.0 - np.float64(rows[i, offset + j])) ** 2
+    for q in range(first_stop.shape[0]):
+        w = last_weight[q, i]
+        for j in range(np.uint64(common), np.uint64(first_stop[q, i])):
+            rest[q, j] += (1.0 - np.float64(rows[i, offset + j])) ** 2
+        if event_from < last_stop[q, i]:
+            for j in range(np.uint64(first_stop[q, i]), np.uint64(last_stop[q, i])):
+                late[q, j] += w * np.float64(rows[i, offset + j]) ** 2
+        else:  # still event-free
+            for j in range(np.uint64(first_stop[q, i]), np.uint64(last_stop[q, i])):
+                late[q, j] += w * (1.0 - np.float64(rows[i, offset + j])) ** 2
+
+
+@inlined
+def row_weights(
+    of_curves, s_rows, s_direct, s_geometric, s_lower, s_weight,
+    of_population, p_rows, p_direct, p_geometric, p_lower, p_weight,
+    i, first, last, common, cap, w, early, late,
+):  # fmt: skip
+    """Fill a row's own weights: `early` up to the end of its first stretch, `late` in its second."""
+    first, last = np.uint64(first), np.uint64(last)
+    if of_curves:
+        read_row(s_rows[i], s_direct, s_geometric, s_lower, s_weight, 0, first, early)
+        for j in range(first):
+            early[j] = min(1.0 / early[j], cap)
+    else:
+        for j in range(first):
+            early[j] = common[j]
+    if of_population:
+        read_row(p_rows[i], p_direct, p_geometric, p_lower, p_weight, 0, last, late)
+        for j in range(first):
+            early[j] /= late[j]
+        for j in range(first, last):
+            late[j] = w / late[j]
+    else:
+        for j in range(first, last):
+            late[j] = w
+
+
+@inlined
+def add_common_weights(n, first_weight, own, ends, jumps, square_jumps, shared, rest, sums, weight_sums, squares):
+    """Add what could wait until all rows were seen: weights that do not differ within a stretch."""
+    for q in range(first_weight.shape[0]):
+        if own[q]:
+            continue
+        late_squares, still_early = 0.0, np.float64(n)
+        late = np.zeros(2)
+        for j in range(first_weight.shape[1]):
+            still_early -= ends[q, j]
+            late_squares += square_jumps[q, j]
+            u = first_weight[q, j]
+            weight_sums[0, q, j] = u * still_early
+            squares[q, j] = u * u * still_early + late_squares
+            for status in range(2):
+                late[status] += jumps[status, q, j]
+                weight_sums[1 + status, q, j] = late[status]
+            for k in range(shared.shape[0]):
+                sums[0, k, q, j] = u * (shared[k, j] + rest[k, q, j])
+
+
+@compiled
+def first_moments(curves, kinds, epsilons, weights):
+    """Sum losses times weights, weights, and squared weights over rows, for all losses and weightings at once.
+
+    Returns
+    -------
+    sums : (2 stretches, losses, weightings, times)
+    weight_sums : (3, weightings, times)
+        Of the first stretch; of the second while event-free; of the second with event.
+    squares : (weightings, times)
+    events : (weightings, times)
+        How many are counted with event.
+    """
+    # Tuples are taken apart here: inside a loop, every access to a field would count references.
+    rows, direct, geometric, lower, weight = curves
+    event_froms, first_stop, last_stop, last_weight, first_weight, max_weight, of_curves, of_population, g, v = weights
+    g_rows, g_direct, g_geometric, g_lower, g_weight = g
+    v_rows, v_direct, v_geometric, v_lower, v_weight = v
+    n_weightings, n = first_stop.shape
+    m = lower.size
+    n_losses = kinds.size
+    # All weightings share the sum over the event-free times up to the smallest of their stops. Those
+    # with a later stop add the rest for themselves.
+    shared = np.zeros((n_losses, m))
+    rest = np.zeros((n_losses, n_weightings, m))
+    sums = np.zeros((2, n_losses, n_weightings, m))
+    weight_sums = np.zeros((3, n_weightings, m))
+    squares = np.zeros((n_weightings, m))
+    # Changes of the number in the first stretch, and of the weights in the second, from one time to the next.
+    ends = np.zeros((n_weightings, m + 1))
+    jumps = np.zeros((2, n_weightings, m + 1))
+    square_jumps = np.zeros((n_weightings, m + 1))
+    event_jumps = np.zeros((n_weightings, m + 1))
+    own = of_curves | of_population
+    any_own = own.any()
+    survival, loss, early, late = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+
+    for i in range(n):
+        event_from = event_froms[i]
+        common, stop = m, 0
+        for q in range(n_weightings):
+            first, last, w = first_stop[q, i], last_stop[q, i], last_weight[q, i]
+            stop = max(stop, last)
+            status = 1 if event_from < last else 0
+            if status and last > first:
+                event_jumps[q, first] += 1.0
+                event_jumps[q, last] -= 1.0
+            if own[q]:
+                continue
+            common = min(common, first)
+            ends[q, first] += 1.0
+            if last > first:
+                jumps[status, q, first] += w
+                jumps[status, q, last] -= w
+                square_jumps[q, first] += w * w
+                square_jumps[q, last] -= w * w
+        common = min(common, stop)
+        for k in range(n_losses):
+            if kinds[k] == BRIER and direct and not any_own:
+                add_brier_row(
+                    rows, i, lower[0], event_from, common, first_stop, last_stop, last_weight, shared[k], rest[k],
+                    sums[1, k],
+                )  # fmt: skip
+                continue
+            curve_losses(
+                kinds[k], epsilons[k], rows, direct, geometric, lower, weight, i, 0, event_from, stop, survival, loss
+            )
+            add(loss, 0, common, shared[k])
+            for q in range(n_weightings):
+                first, last = first_stop[q, i], last_stop[q, i]
+                if not own[q]:
+                    add(loss, common, first, rest[k, q])
+                    add_scaled(loss, last_weight[q, i], first, last, sums[1, k, q])
+                    continue
+                row_weights(
+                    of_curves[q], g_rows, g_direct, g_geometric, g_lower, g_weight,
+                    of_population[q], v_rows, v_direct, v_geometric, v_lower, v_weight,
+                    i, first, last, first_weight[q], max_weight[q], last_weight[q, i], early, late,
+                )  # fmt: skip
+                for j in range(np.uint64(first)):
+                    sums[0, k, q, j] += early[j] * loss[j]
+                for j in range(np.uint64(first), np.uint64(last)):
+                    sums[1, k, q, j] += late[j] * loss[j]
+                if k == 0:
+                    status = 2 if event_from < last else 1
+                    for j in range(np.uint64(first)):
+                        weight_sums[0, q, j] += early[j]
+                        squares[q, j] += early[j] * early[j]
+                    for j in range(np.uint64(first), np.uint64(last)):
+                        weight_sums[status, q, j] += late[j]
+                        squares[q, j] += late[j] * late[j]
+
+    add_common_weights(n, first_weight, own, ends, jumps, square_jumps, shared, rest, sums, weight_sums, squares)
+    events = np.zeros((n_weightings, m))
+    for q in range(n_weightings):
+        number = 0.0
+        for j in range(m):
+            number += event_jumps[q, j]
+            events[q, j] = number
+    return sums, weight_sums, squares, events
+
+
+@inlined
+def row_deviations(loss, own, early, late, common, scale, centre, w, start, first, last, out):
+    """Turn a row's losses into its deviations, from time `start` to the end of its second stretch."""
+    if own:
+        # where the score is undefined, its scale is zero and weights may be infinite
+        for j in range(np.uint64(start), np.uint64(first)):
+            out[j] = early[j] * scale[j] * (loss[j] - centre[j]) if scale[j] > 0.0 else 0.0
+        for j in range(np.uint64(max(start, first)), np.uint64(last)):
+            out[j] = late[j] * scale[j] * (loss[j] - centre[j]) if scale[j] > 0.0 else 0.0
+    else:
+        for j in range(np.uint64(start), np.uint64(first)):
+            out[j] = common[j] * (loss[j] - centre[j])
+        for j in range(np.uint64(max(start, first)), np.uint64(last)):
+            out[j] = w * scale[j] * (loss[j] - centre[j])
+
+
+@inlined
+def curve_deviations(
+    kind, epsilon, rows, direct, geometric, lower, weight, i, own, early, late, common, scale, centre, w, start, first,
+    last, event_from, survival, loss, out,
+):  # fmt: skip
+    """Fill a row's deviations from time `start` on; `survival` and `loss` are room to work in."""
+    if kind == BRIER and direct and not own:  # the commonest case: nothing is stored in between
+        offset = np.uint64(lower[0])
+        for j in range(np.uint64(start), np.uint64(first)):
+            out[j] = common[j] * ((1.0 - np.float64(rows[i, offset + j])) ** 2 - centre[j])
+        if event_from < last:
+            for j in range(np.uint64(max(start, first)), np.uint64(last)):
+                out[j] = w * scale[j] * (np.float64(rows[i, offset + j]) ** 2 - centre[j])
+        else:  # still event-free
+            for j in range(np.uint64(max(start, first)), np.uint64(last)):
+                out[j] = w * scale[j] * ((1.0 - np.float64(rows[i, offset + j])) ** 2 - centre[j])
+    else:
+        curve_losses(kind, epsilon, rows, direct, geometric, lower, weight, i, start, event_from, last, survival, loss)
+        row_deviations(loss, own, early, late, common, scale, centre, w, start, first, last, out)
+
+
+@inlined
+def constant_deviations(
+    event_free, event, own, early, late, common, scale, centre, w, start, first, last, event_from, room, out
+):
+    """Do the same for the prediction that is the same for everybody; `room` is for its losses."""
+    for j in range(np.uint64(start), np.uint64(min(event_from, last))):
+        room[j] = event_free[j]
+    for j in range(np.uint64(max(start, event_from)), np.uint64(last)):
+        room[j] = event[j]
+    row_deviations(room, own, early, late, common, scale, centre, w, start, first, last, out)
+
+
+@compiled
+def deviations(curves, deviation, model, weights, start, stop, out):
+    """Fill ``out[i, j - start]`` with every row's deviations at the times from `start` to `stop`."""
+    rows, direct, geometric, lower, weight = curves
+    kind, epsilon, centres, scale, common = deviation
+    event_froms, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
+    g_rows, g_direct, g_geometric, g_lower, g_weight = g
+    v_rows, v_direct, v_geometric, v_lower, v_weight = v
+    m = lower.size
+    own = of_curves[0] or of_population[0]
+    survival, loss, early, late, row = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    centre, first_weight = centres[model], first_weights[0]
+    for i in range(out.shape[0]):
+        first, last, w = first_stops[0, i], last_stops[0, i], last_weights[0, i]
+        if own:
+            row_weights(
+                of_curves[0], g_rows, g_direct, g_geometric, g_lower, g_weight,
+                of_population[0], v_rows, v_direct, v_geometric, v_lower, v_weight,
+                i, first, last, first_weight, caps[0], w, early, late,
+            )  # fmt: skip
+        curve_deviations(
+            kind, epsilon, rows, direct, geometric, lower, weight, i, own, early, late, common, scale, centre, w,
+            start, first, last, event_froms[i], survival, loss, row,
+        )  # fmt: skip
+        inside = max(min(last, stop), start)
+        out[i, : inside - start] = row[start:inside]
+        out[i, inside - start :] = 0.0
+
+
+@summing
+def dot(values, factors, start, stop):
+    """Return the sum of products over a range."""
+    total = 0.0
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total += values[j] * factors[j]
+    return total
+
+
+@inlined
+def add_squares(rows, n_curves, has_constant, factor, start, stop, products):
+    """Add a factor times the squares of models' values, and of their differences (the order is in `add_products`)."""
+    start, stop = np.uint64(start), np.uint64(stop)
+    if n_curves == 1:
+        for j in range(start, stop):
+            products[0, j] += factor * rows[0, j] * rows[0, j]
+    else:
+        for j in range(start, stop):
+            a, b = rows[0, j], rows[1, j]
+            products[0, j] += factor * a * a
+            products[1, j] += factor * b * b
+            products[2, j] += factor * (a - b) * (a - b)
+    if has_constant:
+        for j in range(start, stop):
+            a, b, c = rows[0, j], rows[1, j], rows[2, j]
+            products[3, j] += factor * c * c
+            products[4, j] += factor * (a - c) * (a - c)
+            products[5, j] += factor * (b - c) * (b - c)
+
+
+@compiled
+def add_products(
+    first_curves, second_curves, constant, n_curves, has_constant, deviation, weights, averages, products,
+    average_products, keep, means,
+):  # fmt: skip
+    """Add the sums over rows of squared deviations, and of squared differences of deviations.
+
+    The models are up to two of curves and one that is the same for everybody. `products` has shape (6, times): the
+    squares of the first, of the second, of their difference, of the constant one, and of its differences to the two.
+    `average_products` has the same for each of the averages over time, shape (6, averages). If asked to
+    `keep` them, each row's averages go to `means`, whole and in the second stretch: (3 models, averages, 2, rows).
+    """
+    a_rows, a_direct, a_geometric, a_lower, a_weight = first_curves
+    b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
+    event_free, event = constant
+    kind, epsilon, centres, scale, common = deviation
+    event_froms, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
+    g_rows, g_direct, g_geometric, g_lower, g_weight = g
+    v_rows, v_direct, v_geometric, v_lower, v_weight = v
+    m = a_lower.size
+    own = of_curves[0] or of_population[0]
+    survival, loss, early, late = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    rows = np.zeros((3, m))
+    whole = np.zeros((3, 1))
+    centre_a, centre_b, centre_c, first_weight = centres[0], centres[1], centres[2], first_weights[0]
+    row_a, row_b, row_c = rows[0], rows[1], rows[2]
+    for i in range(last_stops.shape[1]):
+        first, last, w, event_from = first_stops[0, i], last_stops[0, i], last_weights[0, i], event_froms[i]
+        if own:
+            row_weights(
+                of_curves[0], g_rows, g_direct, g_geometric, g_lower, g_weight,
+                of_population[0], v_rows, v_direct, v_geometric, v_lower, v_weight,
+                i, first, last, first_weight, caps[0], w, early, late,
+            )  # fmt: skip
+        curve_deviations(
+            kind, epsilon, a_rows, a_direct, a_geometric, a_lower, a_weight, i, own, early, late, common, scale,
+            centre_a, w, 0, first, last, event_from, survival, loss, row_a,
+        )  # fmt: skip
+        if n_curves == 2:
+            curve_deviations(
+                kind, epsilon, b_rows, b_direct, b_geometric, b_lower, b_weight, i, own, early, late, common, scale,
+                centre_b, w, 0, first, last, event_from, survival, loss, row_b,
+            )  # fmt: skip
+        if has_constant:
+            constant_deviations(
+                event_free, event, own, early, late, common, scale, centre_c, w, 0, first, last, event_from, loss, row_c
+            )
+        add_squares(rows, n_curves, has_constant, 1.0, 0, last, products)
+        for r in range(averages.shape[0]):
+            for a in range(3):
+                if a == 0 or (a == 1 and n_curves == 2) or (a == 2 and has_constant):
+                    in_second = dot(rows[a], averages[r], first, last)
+                    whole[a, 0] = dot(rows[a], averages[r], 0, first) + in_second
+                    if keep:
+                        means[a, r, 0, i] = whole[a, 0]
+                        means[a, r, 1, i] = in_second
+            add_squares(whole, n_curves, has_constant, 1.0, 0, 1, average_products[:, r : r + 1])
+
+
+@intrinsic
+def _prefetch(context, matrix, row, column):
+    """Ask the processor to fetch a cell that will be needed soon; rows in the order of time lie far apart."""
+
+    def generate(context, builder, signature, args):
+        array = context.make_array(signature.args[0])(context, builder, value=args[0])
+        width = builder.extract_value(array.shape, 1)
+        cell = builder.gep(array.data, [builder.add(builder.mul(args[1], width), args[2])])
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # for reading (0), to be kept in all caches (3), data (1)
+        builder.call(function, [builder.bitcast(cell, byte), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(matrix, types.int64, types.int64), generate
+
+
+@inlined
+def fetch_ahead(rows, row, start):
+    """Prefetch what will be read of a row from a time on."""
+    line = 64 // rows.itemsize
+    for j in range(min(start, rows.shape[1]), rows.shape[1], line):
+        _prefetch(rows, row, j)
+
+
+@compiled
+def add_run(
+    first_curves, second_curves, constant, n_curves, has_constant, deviation, weights, order, bins, greenwood, base,
+    moves, two_sums, ahead, whole, ahead_steps, whole_steps, products,
+):  # fmt: skip
+    r"""Add up one run of individuals in their second stretch, from the latest time to the earliest.
+
+    With m(s) the sum of the deviations of those of the run with a time after s, `ahead` ends as the sum of all,
+    `ahead_steps` as the sum over s of step(s) m(s), and `products` as that of step(s) m(s)^2 for each model and
+    difference (as in `add_products`). The steps are Greenwood's, over the exits between one individual and the next;
+    `bins` says after how many exits each comes, `greenwood` their running sum, of which `base` belongs to earlier runs.
+    With `two_sums`, m counts only those whose weights move, `whole` all of them, and products hold
+    2 m(s) e(s) - m(s)^2 with e the sum of all.
+    """
+    a_rows, a_direct, a_geometric, a_lower, a_weight = first_curves
+    b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
+    event_free, event = constant
+    kind, epsilon, centres, scale, common = deviation
+    event_froms, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
+    g_rows, g_direct, g_geometric, g_lower, g_weight = g
+    v_rows, v_direct, v_geometric, v_lower, v_weight = v
+    m = a_lower.size
+    own = of_curves[0] or of_population[0]
+    survival, loss, early, late = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    rows = np.zeros((3, m))
+    centre_a, centre_b, centre_c, first_weight = centres[0], centres[1], centres[2], first_weights[0]
+    row_a, row_b, row_c = rows[0], rows[1], rows[2]
+    n_rows = order.size
+    earliest = m  # the first time at which somebody of the run has been added; without exits between, order is free
+    for b in range(n_rows):
+        i = order[b]
+        if b + 8 < n_rows:
+            soon = order[b + 8]
+            fetch_ahead(a_rows, soon, first_stops[0, soon])
+            if n_curves == 2:
+                fetch_ahead(b_rows, soon, first_stops[0, soon])
+        first, last, w, event_from = first_stops[0, i], last_stops[0, i], last_weights[0, i], event_froms[i]
+        earliest = min(earliest, first)
+        if own:
+            row_weights(
+                of_curves[0], g_rows, g_direct, g_geometric, g_lower, g_weight,
+                of_population[0], v_rows, v_direct, v_geometric, v_lower, v_weight,
+                i, first, last, first_weight, caps[0], w, early, late,
+            )  # fmt: skip
+        curve_deviations(
+            kind, epsilon, a_rows, a_direct, a_geometric, a_lower, a_weight, i, own, early, late, common, scale,
+            centre_a, w, first, first, last, event_from, survival, loss, row_a,
+        )  # fmt: skip
+        if n_curves == 2:
+            curve_deviations(
+                kind, epsilon, b_rows, b_direct, b_geometric, b_lower, b_weight, i, own, early, late, common, scale,
+                centre_b, w, first, first, last, event_from, survival, loss, row_b,
+            )  # fmt: skip
+        if has_constant:
+            constant_deviations(
+                event_free, event, own, early, late, common, scale, centre_c, w, first, first, last, event_from, loss,
+                row_c,
+            )  # fmt: skip
+        behind = greenwood[bins[i]] - base  # of all exits of the run before this individual: their m(s) counts it
+        for a in range(3):
+            if a == 0 or (a == 1 and n_curves == 2) or (a == 2 and has_constant):
+                if moves[i]:
+                    add_with_steps(rows[a], behind, first, last, ahead[a], ahead_steps[a])
+                if two_sums:
+                    add_with_steps(rows[a], behind, first, last, whole[a], whole_steps[a])
+        step = greenwood[bins[i]] - (greenwood[bins[order[b + 1]]] if b + 1 < n_rows else base)
+        if step == 0.0:
+            continue
+        # sums stand at all times from the first on, also where somebody's stretch has ended
+        if two_sums:  # 2 m e - m^2 = e^2 - (e - m)^2
+            for a in range(3):
+                for j in range(np.uint64(earliest), np.uint64(m)):
+                    rows[a, j] = whole[a, j] - ahead[a, j]
+            add_squares(whole, n_curves, has_constant, step, earliest, m, products)
+            add_squares(rows, n_curves, has_constant, -step, earliest, m, products)
+        else:
+            add_squares(ahead, n_curves, has_constant, step, earliest, m, products)
+
+
+@inlined
+def add_with_steps(values, behind, start, stop, total, steps):
+    """Add a range of values to a total, and times a number to another."""
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total[j] += values[j]
+        steps[j] += behind * values[j]
+
+
+@compiled
+def order_by_bin(bins, chosen, n_bins):
+    """Return the positions of the chosen, from the last bin to the first: a counting sort."""
+    starts = np.zeros(n_bins + 2, dtype=np.int64)
+    for i in range(bins.size):
+        if chosen[i]:
+            starts[n_bins - bins[i] + 1] += 1
+    for b in range(n_bins + 1):
+        starts[b + 1] += starts[b]
+    order = np.empty(starts[n_bins + 1], dtype=np.int32)
+    for i in range(bins.size):
+        if chosen[i]:
+            b = n_bins - bins[i]
+            order[starts[b]] = i
+            starts[b] += 1
+    return order
+
+
+@compiled
+def add_by_label(block, labels, out):
+    """Add the rows of a block to the rows of `out` that their labels name."""
+    for i in range(block.shape[0]):
+        row = labels[i]
+        for j in range(np.uint64(block.shape[1])):
+            out[row, j] += block[i, j]

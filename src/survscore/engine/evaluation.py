@@ -1,0 +1,535 @@
+"""The front door: what is given is checked and prepared once, for scores, comparisons, tables, reports and scale.
+
+Evaluation (checked: outcomes, models, times, groups, metrics, weightings)
+-> blocks of rows -> Sums           update, in NumPy or compiled
+-> Sums + Sums -> Sums              in any order
+-> scores, then their moments       finish: Scored, numbers only
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._config import config
+from survscore._parallel import each
+from survscore._validation import InputError, as_times, check_choice, check_length, check_level
+from survscore.curves import SurvivalCurves
+from survscore.engine import sums as numpy_backend
+from survscore.engine.averaging import averaging_weights, check_range
+from survscore.engine.blocks import Block, CurveBatches, Models, Predictions
+from survscore.engine.bounds import AllBounds, bounds_of
+from survscore.engine.influence import by_influence
+from survscore.engine.moments import Moments, ScoredLoss, n_pairs
+from survscore.engine.pooled import evaluate_pooled
+from survscore.engine.sums import Sums
+from survscore.engine.units import Groups, units_counted
+from survscore.metrics import Direction, Loss, Metric, PooledMetric, as_metric
+from survscore.outcomes import Outcomes
+from survscore.product_limit import ProductLimit
+from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting import Weighting, as_weighting
+
+DEFAULT_STEPS = 100
+DEFAULT_QUANTILE = 0.95
+NULL_MODEL = "Kaplan-Meier"
+#: Multiplications that covariances over time may take unasked: about a tenth of a second.
+ANY_RANGE_PRODUCTS = 1 << 30
+
+Range = tuple[float | None, float | None]
+Ranges = Sequence[Range] | Literal["any"] | None
+OneOrMore = Any  # of what the name of the argument says
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """All models by one metric under one weighting. Numbers only, at the times that all models predict.
+
+    Attributes
+    ----------
+    metric, weighting : str
+        What was computed, in words.
+    direction : {"lower", "higher"}
+        Which values are better.
+    scores : ndarray of shape (models, times)
+    moments : Moments or None
+        Variances of the scores and their differences; None where errors were not asked for.
+    bounds : AllBounds or None
+        What the lost could change, where somebody is lost.
+    n_effective, weight_sums, n_counted, n_events : ndarray of shape (times,)
+        Kish's effective number; sum of weights; those for whom the score speaks; those counted with event.
+    undefined : dict
+        Why scores are NaN, and for how many times.
+    settings : dict
+        The same in a form for machines.
+    """
+
+    metric: str
+    weighting: str
+    direction: Direction
+    scores: NDArray[np.float64]
+    moments: Moments | None
+    bounds: AllBounds | None
+    n_effective: NDArray[np.float64]
+    weight_sums: NDArray[np.float64]
+    n_counted: NDArray[np.float64]
+    n_events: NDArray[np.int64]
+    undefined: dict[str, int]
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Everything that a score needs, checked.
+
+    Attributes
+    ----------
+    models : Models
+        What each model predicts.
+    times : ndarray
+        The evaluation times; `index` has those that all models predict.
+    index : TimeIndex
+        Outcomes, and where their times fall.
+    metrics, weightings : list
+        What to compute, and under which weightings; `labels` are their names in results.
+    null : SurvivalCurves or None
+        The prediction that is the same for everybody, scored after the models.
+    groups : Groups or None
+        Who belongs together.
+    level : float
+        Of confidence intervals.
+    averages : ndarray of shape (ranges, scored times)
+        Means over time whose standard errors were asked for.
+    any_range : bool
+        Whether covariances over time are computed.
+    errors : bool
+        Whether standard errors are computed.
+    """
+
+    models: Models
+    times: NDArray[np.float64]
+    index: TimeIndex
+    metrics: list[Metric]
+    weightings: list[Weighting]
+    labels: list[str]
+    null: SurvivalCurves | None
+    groups: Groups | None
+    level: float
+    ranges: Ranges
+    errors: bool
+    far: dict[str, int]
+
+    @classmethod
+    def of(
+        cls,
+        y: Outcomes,
+        models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+        *,
+        metric: OneOrMore = "brier",
+        weighting: OneOrMore = None,
+        times: ArrayLike | None = None,
+        null: bool | Outcomes = False,
+        groups: ArrayLike | None = None,
+        level: float = 0.95,
+        ranges: Ranges = None,
+        errors: bool = True,
+    ) -> Evaluation:
+        """Check what a user gave, and prepare what all metrics and weightings share."""
+        check_outcomes(y)
+        named = as_models(models)
+        for name, curves in named.items():
+            check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
+        check_level(level)
+        metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+        names = [one.name for one in metrics]
+        if len(set(names)) < len(names):
+            raise InputError("metric must name different metrics")
+        weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        labels = _distinct([one.label(y) for one in weightings])
+        if null is not False and NULL_MODEL in named:
+            raise InputError(f"models must not be called {NULL_MODEL!r}, the name of the null model; or say null=False")
+        grouping = None if groups is None else Groups.of(groups, len(y))
+        if times is not None:
+            wanted = as_times(times)
+        else:
+            wanted = default_times(y, named.values())
+            if any(isinstance(one, PooledMetric) for one in metrics):  # at time 0 all have the same status
+                wanted = wanted[1:]
+                if wanted.size == 0:
+                    raise InputError("nobody is followed beyond time 0: there is no time to look at")
+        reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
+        missing = int((~reached).sum())
+        far = {_where_they_end(named): missing} if missing else {}
+        if isinstance(ranges, str):
+            check_choice("ranges", ranges, ("any",))
+        elif ranges is not None:
+            for given in ranges:
+                check_range(given)
+        return cls(
+            Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
+            None if null is False else null_curve(y if null is True else null), grouping, level, ranges, errors, far,
+        )  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, the null model last."""
+        return (*self.models.curves, *(() if self.null is None else (NULL_MODEL,)))
+
+    @property
+    def _losses(self) -> list[Loss]:
+        return [one for one in self.metrics if isinstance(one, Loss)]
+
+    def run(self) -> list[Scored]:
+        """Score all models by every metric under every weighting: for the first metric each weighting, and so on."""
+        if self.index.times.size == 0:
+            return self._nothing()
+        stretches = [one.prepare(self.index) for one in self.weightings]
+        losses = self._losses
+        # beside each weighting with somebody lost, those of known status alone, for the bounds
+        known = {q: len(stretches) + place for place, q in enumerate(_with_lost(stretches))}
+        every = [*stretches, *(stretches[q].known(self.index.times.size) for q in known)]
+        compiled = self._compiles(losses)
+        if losses:
+            total = self._sums(losses, every, compiled=compiled)
+        else:
+            total = self._sums([_Nothing()], every, compiled=False)
+        undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
+                     for metric in self.metrics}  # fmt: skip
+        counted = [units_counted(one, None, self.index.times.size) for one in stretches]
+        results = []
+        for metric in self.metrics:
+            for q, weights in enumerate(stretches):
+                where, reasons = undefined[metric.name][q]
+                anywhere = np.logical_or.reduce([one for one, _ in undefined[metric.name]])
+                averages = self._averages([where, anywhere])
+                if isinstance(metric, Loss):
+                    found = self._of_loss(
+                        metric, q, weights, total, known.get(q), counted[q], where, averages, compiled=compiled
+                    )
+                elif isinstance(metric, PooledMetric):
+                    found = self._of_pooled(metric, weights, where, averages)
+                else:
+                    raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric")
+                results.append(self._scored(metric, q, total, *found, counted[q], where, reasons))
+        return results
+
+    def _compiles(self, losses: Sequence[Loss]) -> bool:
+        """Whether the compiled loops run: by the size of the input, if all losses have a compiled form."""
+        if not losses or not config.compiles(self.models.n * self.index.times.size):
+            return False
+        from survscore.engine import compiled
+
+        return compiled.knows(losses)
+
+    def _sums(self, losses: Sequence[Loss], stretches: Sequence[Stretches], *, compiled: bool) -> Sums:
+        m = self.index.times.size
+        if compiled:
+            from survscore.engine.compiled import update
+        else:
+            update = numpy_backend.update
+
+        def one(block: Block) -> Sums:
+            return update(block, self.index, losses, stretches)
+
+        blocks = self.models.blocks(m, compiled=compiled)
+        if self.models.in_memory is None:  # one at a time
+            found: Iterable[Sums] = (one(block) for block in blocks)
+        else:
+            found = each(one, list(blocks), threads=compiled)
+        return reduce(Sums.__add__, found)
+
+    def _of_loss(
+        self,
+        loss: Loss,
+        q: int,
+        weights: Stretches,
+        total: Sums,
+        known: int | None,
+        counted: NDArray[np.float64],
+        undefined: NDArray[np.bool_],
+        averages: NDArray[np.float64],
+        *,
+        compiled: bool,
+    ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
+        constants = [] if self.null is None else [self.null]
+        times, k = self.index.times, self._losses.index(loss)
+        sums = with_constants(loss, total.losses[:, :, k, q], total.weights[:, q], constants, times)
+        scored = ScoredLoss.of(
+            self.index, loss, weights, constants, np.where(undefined, np.nan, sums),
+            np.where(undefined, np.nan, total.weights[:, q]), counted,
+            by_n=self.weightings[q].normalize == "n",
+        )  # fmt: skip
+        moments = self._moments(scored, averages, compiled=compiled) if self.errors else None
+        if known is None:
+            return scored.scores, moments, None
+        of_known = with_constants(loss, total.losses[:, :, k, known], total.weights[:, known], constants, times)
+        bounds = bounds_of(
+            self.index, loss, weights, self.models, constants, of_known.sum(axis=0),
+            total.weights[:, known].sum(axis=0), averages,
+        )  # fmt: skip
+        return scored.scores, moments, bounds
+
+    def _moments(self, scored: ScoredLoss, averages: NDArray[np.float64], *, compiled: bool) -> Moments:
+        any_range = self._any_range(len(scored.scores))
+        if compiled and not any_range:
+            from survscore.engine import identity
+
+            if identity.fits(scored, self.models, self.groups):
+                return identity.by_identity(scored, self.models, averages)
+        return by_influence(scored, self.models, self.groups, averages, any_range=any_range, compiled=compiled)
+
+    def _of_pooled(
+        self, metric: PooledMetric, weights: Stretches, undefined: NDArray[np.bool_], averages: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
+        matrices = self.models.in_memory
+        if matrices is None:
+            raise InputError(f"{metric.name} needs all predictions at once, not batches")
+        curves = [*matrices, *([] if self.null is None else [self.null])]
+        scores, moments = evaluate_pooled(
+            metric, self.index, weights, curves, self.groups, averages,
+            any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
+        )  # fmt: skip
+        return scores, moments, None
+
+    def _scored(
+        self,
+        metric: Metric,
+        q: int,
+        total: Sums,
+        scores: NDArray[np.float64],
+        moments: Moments | None,
+        bounds: AllBounds | None,
+        counted: NDArray[np.float64],
+        undefined: NDArray[np.bool_],
+        reasons: dict[str, int],
+    ) -> Scored:
+        weight_sums = np.where(undefined, np.nan, total.weights[:, q].sum(axis=0))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n_effective = weight_sums**2 / total.squares[q]
+        return Scored(
+            metric=metric.name,
+            weighting=self.labels[q],
+            direction=metric.direction,
+            scores=scores,
+            moments=moments,
+            bounds=bounds,
+            n_effective=n_effective,
+            weight_sums=weight_sums,
+            n_counted=counted,
+            n_events=total.events[q].astype(np.int64),
+            undefined={**reasons, **self.far},
+            settings=self._settings(metric, q),
+        )
+
+    def _settings(self, metric: Metric, q: int) -> dict[str, Any]:
+        from survscore._version import __version__
+
+        weighting = self.weightings[q]
+        grids = list(self.models.curves.values())
+        settings: dict[str, Any] = {
+            "survscore": __version__,
+            "metric": metric.name,
+            "weighting": self.labels[q],
+            "max_weight": getattr(weighting, "max_weight", None),
+            "normalize": weighting.normalize,
+            "variance": getattr(weighting, "variance", None),
+            "between": grids[0].between,
+            "beyond": grids[0].beyond,
+        }
+        if getattr(metric, "epsilon", 0.0):
+            settings["epsilon"] = metric.epsilon  # type: ignore[attr-defined]
+        return settings
+
+    def _any_range(self, k: int) -> bool:
+        """Whether covariances over time are computed: asked for, or cheap. It goes by size alone."""
+        if self.ranges == "any":
+            return True
+        return self.models.n * self.index.times.size**2 * n_pairs(k) <= ANY_RANGE_PRODUCTS
+
+    def _averages(self, undefined: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
+        """Return the means over time to be prepared: over all times and over the ranges asked for.
+
+        Each up to the first time without score, of the weighting itself, and of any.
+        """
+        m = self.index.times.size
+        asked: list[Range] = [] if isinstance(self.ranges, str) or self.ranges is None else list(self.ranges)
+        found: list[NDArray[np.float64]] = []
+        for where in undefined:
+            values = np.full(self.times.size, np.nan)
+            values[:m] = np.where(where, np.nan, 0.0)
+            for lower, upper in [(None, None), *asked]:
+                try:
+                    weights, _ = averaging_weights(self.times, values, lower, upper, "stop", self.far)
+                except InputError:  # nothing is left to average, which is told when it is asked for
+                    continue
+                if not any(np.array_equal(weights[:m], known) for known in found):
+                    found.append(weights[:m])
+        return np.array(found).reshape(len(found), m)
+
+    def _undefined(
+        self, metric: Metric, q: int, weights: Stretches, total: Sums
+    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
+        """Return at which times there is nothing to say under a weighting, and why."""
+        times, subject = self.index.times, self.weightings[q].weights_for
+        weight_sums = total.weights[:, q].sum(axis=0)
+        ends = {
+            f"the {subject} curves end before": weights.survival,
+            "the population curves end before": weights.population,
+        }
+        undefined = np.zeros(times.size, dtype=np.bool_)
+        reasons: dict[str, int] = {}
+
+        def add(reason: str, where: NDArray[np.bool_]) -> None:
+            nonlocal undefined
+            fresh = where & ~undefined
+            if fresh.any():
+                reasons[reason] = int(fresh.sum())
+                undefined = undefined | fresh
+
+        for reason, curves in ends.items():
+            if curves is not None:
+                add(reason, ~curves.reaches(times))
+        if weights.blind_from is not None:
+            blind = np.arange(times.size) >= weights.blind_from
+            gone = "was censored" if subject == "censoring" else "dropped out"
+            add(f"nobody is left but those with event, since the last {gone}", blind)
+        infinite = ~np.isfinite(weight_sums)
+        if weights.first_weight is not None:
+            infinite |= ~np.isfinite(weights.first_weight)
+        if weights.population is not None:
+            add("the population curves are zero for somebody who is counted", infinite)
+        add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
+        add("nobody has a weight", weight_sums == 0)
+        if isinstance(metric, PooledMetric):
+            without, with_event = total.weights[:2, q].sum(axis=0), total.weights[2, q]
+            add("all who are counted have the same status", (without == 0) | (with_event == 0))
+        return undefined, reasons
+
+    def _nothing(self) -> list[Scored]:
+        """Return results without times, where no model reaches any."""
+        k, none = len(self.names), np.zeros(0)
+        empty = Moments(np.zeros((n_pairs(k), 0)), np.zeros((0, 0)), np.zeros((n_pairs(k), 0)))
+        nobody = Sums.zero(k, 1, len(self.weightings), 0)
+        nowhere = np.zeros(0, dtype=np.bool_)
+        moments = empty if self.errors else None
+        return [
+            self._scored(metric, q, nobody, np.zeros((k, 0)), moments, None, none, nowhere, {})
+            for metric in self.metrics
+            for q in range(len(self.weightings))
+        ]
+
+
+class _Nothing(Loss):
+    """No loss at all, where only weights are needed."""
+
+    name = "nothing"
+
+    def of_event_free(self, survival: Any) -> NDArray[np.float64]:
+        return np.zeros_like(survival)
+
+    of_event = of_event_free
+
+
+def _with_lost(stretches: Sequence[Stretches]) -> list[int]:
+    """Return which weightings have somebody lost."""
+    return [q for q, one in enumerate(stretches) if one.lost_from is not None]
+
+
+def with_constants(
+    loss: Loss,
+    sums: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    constants: Sequence[SurvivalCurves],
+    times: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the sums by stretch with those of predictions that are the same for everybody: only weights are needed."""
+    added = []
+    for constant in constants:
+        survival = constant.at(times)[0]
+        event_free, event = loss.of_event_free(survival), loss.of_event(survival)
+        added.append([event_free * weights[0], event_free * weights[1] + event * weights[2]])
+    return np.concatenate((sums, np.array(added).transpose(1, 0, 2)), axis=1) if added else sums
+
+
+# Checks
+
+
+def check_outcomes(y: Any) -> None:
+    """Raise unless these are outcomes of somebody."""
+    if not isinstance(y, Outcomes):
+        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
+    if len(y) == 0:
+        raise InputError("y is empty: there is nobody to score")
+
+
+def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:
+    """Raise unless these are predictions for as many individuals as there are outcomes."""
+    if not isinstance(curves, (SurvivalCurves, CurveBatches)):
+        raise InputError(f"{name} must be SurvivalCurves, not {type(curves).__name__}")
+    check_length(name, len(curves), "y", len(y))
+
+
+def as_models(models: Any) -> dict[str, Any]:
+    """Return the models by name, whichever way they were given."""
+    pairs = list(models.items()) if isinstance(models, Mapping) else list(models)
+    if not pairs:
+        raise InputError("models is empty")
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise InputError("models must map names to SurvivalCurves, or be pairs of a name and SurvivalCurves")
+    names = [str(name) for name, _ in pairs]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"models must have different names; repeated: {', '.join(repeated)}")
+    return dict(zip(names, (curves for _, curves in pairs), strict=True))
+
+
+def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
+    """Return a list of what was given once or several times."""
+    if given is None or isinstance(given, (str, kind)) or not hasattr(given, "__iter__"):
+        return [given]
+    several = list(given)
+    if not several:
+        raise InputError(f"{name} is empty: name at least one")
+    return several
+
+
+def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
+    """Return equidistant times from 0 to where 5 % of the individuals are still followed, within the curves' reach.
+
+    A score further out rests on few individuals; whoever wants it names the times.
+    """
+    follow_up = y.time if y.censoring_time is None else y.censoring_time
+    last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
+    last = last if np.isfinite(last) else float(y.time.max())
+    last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
+    return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
+
+
+def null_curve(outcomes: Any) -> SurvivalCurves:
+    """Return the Kaplan-Meier curve of the event times, to stand for everybody: one row."""
+    if not isinstance(outcomes, Outcomes):
+        raise InputError(f"null must be True, False or Outcomes, not {type(outcomes).__name__}")
+    curve = ProductLimit.of_events(outcomes)
+    if curve.times.size == 0:
+        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")
+    return SurvivalCurves(curve.survival[None], curve.times, "step", beyond="hold")
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    """Return the labels, numbered where two weightings would have the same."""
+    return [
+        f"{label} #{labels[: i + 1].count(label)}" if labels.count(label) > 1 else label
+        for i, label in enumerate(labels)
+    ]
+
+
+def _where_they_end(models: Mapping[str, Predictions]) -> str:
+    if len(models) == 1:
+        (curves,) = models.values()
+        return f"the predictions end at {curves.times[-1]:g}"
+    return "not all models predict"

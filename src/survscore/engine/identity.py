@@ -1,0 +1,327 @@
+r"""The fast way to second moments, for large matrices in memory.
+
+The terms of different exits s in the influences are orthogonal (see `survscore.nuisance`), so that
+
+.. math::
+
+    \sum_i \phi_i(t)^2 = \sum_i e_i(t)^2 - \sum_{s \le t} \frac{q_s}{r_s (r_s - q_s)} [2 M E - M^2](s; t), \qquad
+    E(s; t) = \sum_{k: T_k > s} e_k(t),
+
+where E is M if no weight is capped. The squares are summed in the order of the rows; only those in their second stretch
+are visited in the order of time, in runs whose sums combine. For a mean over time, with a bar for
+:math:`\sum_j c_j \cdot(t_j)`,
+
+.. math::
+
+    \sum_i \bar\phi_i^2 = \sum_i \bar e_i^2 + 2 \sum_s \left[\frac{1}{r_s} \sum_{i \text{ left at } s} \bar e_i
+        - \frac{q_s}{r_s (r_s - q_s)} \bar E(s)\right] \bar M(s) + \sum_s \frac{q_s}{r_s (r_s - q_s)} \bar M(s)^2, \\
+    \bar M(s) = \sum_{j: t_j \ge s} c_j \sum_{k: T_k > t_j} e_k(t_j)
+        + \sum_{k: T_k > s} \sum_{j: t_j \ge T_k} c_j e_k(t_j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._parallel import each, row_blocks
+from survscore.curves import SurvivalCurves
+from survscore.engine import _kernels, compiled
+from survscore.engine.blocks import Models
+from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
+from survscore.engine.units import Groups, small_sample, units_counted
+from survscore.nuisance import Elsewhere, Here, Nuisance
+from survscore.stretches import TimeIndex
+
+RUNS = 128  # at most, to be shared out among cores
+ROWS_PER_RUN = 2048  # at least
+
+# The places of a kernel's sums: squares of the first and second model, of their difference, of the prediction that is
+# the same for everybody, and of its differences to the two.
+FIRST, SECOND, DIFFERENCE, CONSTANT, FIRST_TO_CONSTANT, SECOND_TO_CONSTANT = range(6)
+OF_MODELS = {FIRST: (0, 0), SECOND: (1, 1), DIFFERENCE: (0, 1), CONSTANT: (2, 2), FIRST_TO_CONSTANT: (0, 2),
+             SECOND_TO_CONSTANT: (1, 2)}  # fmt: skip
+
+
+def fits(scored: ScoredLoss, models: Models, groups: Groups | None) -> bool:
+    """Whether the identity holds, and everything is in memory."""
+    nuisance = scored.stretches.nuisance
+    orthogonal = not isinstance(nuisance, Here) or nuisance.orthogonal
+    speaks_for_all = scored.stretches.population_stop.strides == (0,)
+    return groups is None and models.in_memory is not None and orthogonal and (speaks_for_all or not scored.by_n)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One pass over the rows: up to two models and the constant one, and which of the sums are wanted."""
+
+    first: int
+    second: int  # -1: none
+    constant: int  # -1: none
+    wanted: tuple[int, ...]
+
+    @property
+    def models(self) -> tuple[int, int, int]:
+        return (self.first, self.second, self.constant)
+
+    def place(self, which: int) -> int:
+        a, b = OF_MODELS[which]
+        return pair(self.models[a], self.models[b])
+
+
+def _passes(n_curves: int, constant: int) -> list[_Pass]:
+    """Return passes that give every square and every squared difference once."""
+    if n_curves == 1:
+        return [_Pass(0, -1, constant, (FIRST, CONSTANT, FIRST_TO_CONSTANT) if constant >= 0 else (FIRST,))]
+    passes = []
+    for second in range(1, n_curves):
+        for first in range(second):
+            wanted = [DIFFERENCE]
+            if first == 0:
+                wanted += [FIRST, SECOND] if second == 1 else [SECOND]
+                if constant >= 0:
+                    wanted += [CONSTANT, FIRST_TO_CONSTANT] if second == 1 else []
+                    wanted += [SECOND_TO_CONSTANT]
+            passes.append(_Pass(first, second, constant if first == 0 else -1, tuple(wanted)))
+    return passes
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """Those in their second stretch, from the latest time to the earliest, and the exits between them."""
+
+    nuisance: Nuisance
+    rows: NDArray[np.int32]
+    #: Running sum of the steps, by how many exits came before.
+    greenwood: NDArray[np.float64]
+    #: Whether an individual's weight moves with G: not capped.
+    moves: NDArray[np.bool_]
+    #: Whether M and E differ, and E matters: it does not where G is estimated from others.
+    two_sums: bool
+    #: How many exits have come at each evaluation time.
+    reached: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, scored: ScoredLoss, nuisance: Nuisance) -> _Order:
+        stretches = scored.stretches
+        rows = _kernels.order_by_bin(
+            nuisance.exits_before, stretches.last_stop > stretches.first_stop, nuisance.curve.times.size
+        )
+        return cls(
+            nuisance,
+            rows,
+            np.concatenate(([0.0], np.cumsum(nuisance.steps))),
+            np.asarray(stretches.last_weight < stretches.max_weight),
+            stretches.capped and isinstance(nuisance, Here),
+            nuisance.reached(scored.index.times),
+        )
+
+    def steps_between(self, later: int, earlier: int) -> NDArray[np.float64]:
+        """Return the sum of the steps of the exits between two numbers of them, up to each evaluation time."""
+        return np.asarray(
+            self.greenwood[np.minimum(later, self.reached)] - self.greenwood[np.minimum(earlier, self.reached)]
+        )
+
+
+def by_identity(scored: ScoredLoss, models: Models, averages: NDArray[np.float64]) -> Moments:
+    """Return the moments; see the description of the module."""
+    curves = models.in_memory
+    if curves is None:
+        raise TypeError("batches are not in memory")
+    m, k = scored.index.times.size, len(scored.scores)
+    inflation = small_sample(units_counted(scored.stretches, None, m))
+    scaled = np.where(averages != 0, averages * np.sqrt(inflation), 0.0)  # NaN where a time rests on one individual
+    pointwise, of_averages = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), len(averages)))
+    added, added_to_averages = np.zeros_like(pointwise), np.zeros_like(of_averages)
+    nuisance = scored.stretches.nuisance
+    order = None if nuisance is None else _Order.of(scored, nuisance)
+    # G of others is an independent source of variance, to which no small-sample correction belongs
+    summed = np.concatenate((scaled, averages)) if isinstance(nuisance, Elsewhere) else scaled
+    for one in _passes(len(curves), k - 1 if scored.constants else -1):
+        n_kept = models.n if order is not None and len(averages) else 0
+        means = np.empty((3, len(summed), 2, n_kept))  # whole, and in the second stretch alone
+        products = _products(scored, curves, one, summed, means)
+        runs = None if order is None else _runs(scored, curves, one, order)
+        last = slice(len(summed) - len(averages), None)
+        of_means = None if order is None else _of_means(scored, one, order, summed[last], means[:, last])
+        for which in one.wanted:
+            p = one.place(which)
+            pointwise[p], of_averages[p] = products[0][which], products[1][which, : len(averages)]
+            if runs is not None and of_means is not None:
+                added[p], added_to_averages[p] = runs[which], of_means[which]
+    if scored.by_n:  # everybody has the same offset, which takes out the mean
+        for p, (a, b) in enumerate(pairs(k)):
+            totals = np.nan_to_num(contrast(scored.scores, a, b))
+            pointwise[p] -= np.square(totals) / models.n
+            of_averages[p] -= np.square(scaled @ totals) / models.n
+    independent = isinstance(nuisance, Elsewhere)
+    pointwise = pointwise * inflation + added if independent else (pointwise - added) * inflation
+    return Moments(pointwise, averages, of_averages + added_to_averages)
+
+
+def _products(
+    scored: ScoredLoss,
+    curves: Sequence[SurvivalCurves],
+    one: _Pass,
+    averages: NDArray[np.float64],
+    means: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the sums of squared deviations, and of their averages; fill everybody's averages, where there is room."""
+    m, n = scored.index.times.size, scored.stretches.first_stop.size
+    deviation = compiled.deviation_of(scored.loss, scored.stretches, scored.centre, scored.scale, one.models)
+    constant = _constant(scored, one)
+    room = np.empty((3, len(averages), 2, 2))[..., :1]
+
+    def block(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        first, second = _two(curves, one, rows, scored.index)
+        none = first._replace(rows=first.rows[:0])
+        weights = compiled.as_weights([scored.stretches], scored.index, rows, none)
+        products, average_products = np.zeros((6, m)), np.zeros((6, len(averages)))
+        kept = means.shape[3] > 0
+        _kernels.add_products(
+            first, second, constant, 1 + (one.second >= 0), one.constant >= 0, deviation, weights, averages, products,
+            average_products, kept, means[..., rows] if kept else room,
+        )  # fmt: skip
+        return products, average_products
+
+    found = each(block, row_blocks(n, m, compiled=True), threads=True)
+    return sum(part[0] for part in found), sum(part[1] for part in found)  # type: ignore[return-value]
+
+
+def _two(
+    curves: Sequence[SurvivalCurves], one: _Pass, rows: slice, index: TimeIndex
+) -> tuple[_kernels.Curves, _kernels.Curves]:
+    first = compiled.as_curves(curves[one.first][rows], index)
+    return first, first if one.second < 0 else compiled.as_curves(curves[one.second][rows], index)
+
+
+def _constant(scored: ScoredLoss, one: _Pass) -> _kernels.Constant:
+    if one.constant < 0:
+        return _kernels.Constant(np.zeros(0), np.zeros(0))
+    return _kernels.Constant(*scored.constant_losses(scored.constants[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Sums over a run of individuals, by the kernel `add_run`; (3 models, times), products (6, times)."""
+
+    ahead: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    ahead_steps: NDArray[np.float64]
+    whole_steps: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+
+def _runs(scored: ScoredLoss, curves: Sequence[SurvivalCurves], one: _Pass, order: _Order) -> NDArray[np.float64]:
+    """Return the sums over the exits of step (2 M E - M^2), (6, times)."""
+    m, n = scored.index.times.size, scored.stretches.first_stop.size
+    everybody = slice(0, n)
+    first, second = _two(curves, one, everybody, scored.index)
+    weights = compiled.as_weights([scored.stretches], scored.index, everybody, first._replace(rows=first.rows[:0]))
+    deviation = compiled.deviation_of(scored.loss, scored.stretches, scored.centre, scored.scale, one.models)
+    constant = _constant(scored, one)
+    bins = order.nuisance.exits_before
+    size = max(ROWS_PER_RUN, -(-order.rows.size // RUNS))
+    starts = range(0, order.rows.size, size)
+
+    def run(start: int) -> _Run:
+        rows = order.rows[start : start + size]
+        following = order.rows[start + size : start + size + 1]
+        base = float(order.greenwood[bins[following[0]]]) if following.size else 0.0
+        found = _Run(np.zeros((3, m)), np.zeros((3, m)), np.zeros((3, m)), np.zeros((3, m)), np.zeros((6, m)))
+        _kernels.add_run(
+            first, second, constant, 1 + (one.second >= 0), one.constant >= 0, deviation, weights, rows, bins,
+            order.greenwood, base, order.moves, order.two_sums, found.ahead, found.whole, found.ahead_steps,
+            found.whole_steps, found.products,
+        )  # fmt: skip
+        return found
+
+    runs = each(run, starts, threads=True)
+    return _combined(scored, one, order, runs, size)
+
+
+def _combined(scored: ScoredLoss, one: _Pass, order: _Order, runs: Sequence[_Run], size: int) -> NDArray[np.float64]:
+    """Put runs together, from the latest: each sees the sums of all before it."""
+    stretches, bins = scored.stretches, order.nuisance.exits_before
+    if stretches.first_weight is None:
+        raise TypeError("estimated weights are common to all in the first stretch")
+    present = [a if a >= 0 else 0 for a in one.models]
+    whole = scored.first_deviation[present]
+    ahead = np.where(stretches.first_weight < stretches.max_weight, whole, 0.0)
+    whole = whole if order.two_sums else ahead
+    total = np.zeros((6, scored.index.times.size))
+    later = order.nuisance.curve.times.size
+    latest = int(bins[order.rows[0]]) if order.rows.size else 0
+
+    def add(steps: NDArray[np.float64], run: _Run | None) -> None:
+        moving, everybody = _six(ahead), _six(whole)
+        total[:] += steps * moving * (2.0 * everybody - moving)
+        if run is not None:
+            linear = _six(run.ahead_steps)
+            linear_whole = _six(run.whole_steps) if order.two_sums else linear
+            total[:] += run.products + 2.0 * (linear * everybody + linear_whole * moving - linear * moving)
+
+    add(order.steps_between(later, latest), None)  # exits after the last individual in its second stretch
+    for position, run in enumerate(runs):
+        high = int(bins[order.rows[position * size]])
+        following = (position + 1) * size
+        low = int(bins[order.rows[following]]) if following < order.rows.size else 0
+        add(order.steps_between(high, low), run)
+        ahead = ahead + run.ahead
+        whole = whole + (run.whole if order.two_sums else run.ahead)
+    return total
+
+
+def _of_means(
+    scored: ScoredLoss,
+    one: _Pass,
+    order: _Order,
+    averages: NDArray[np.float64],
+    means: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what estimating G adds to the variances of averages over time, (6, averages)."""
+    nuisance, stretches = order.nuisance, scored.stretches
+    d, steps = nuisance.curve.times.size, nuisance.steps
+    bins = nuisance.exits_before
+    present = [place for place, a in enumerate(one.models) if a >= 0]
+    result = np.zeros((6, len(averages)))
+    if stretches.first_weight is None:
+        raise TypeError("estimated weights are common to all in the first stretch")
+    moves_early = stretches.first_weight < stretches.max_weight
+    for r, weights in enumerate(averages):
+        moved, own = np.zeros((3, d)), np.zeros((3, d))
+        for place in present:
+            whole, late = means[place, r]
+            late = np.where(order.moves, late, 0.0)
+            early = scored.first_deviation[one.models[place]] * moves_early * weights
+            moved[place] = _after(_by_exit(bins, late, d) + _by_exit(order.reached, early, d))
+            if isinstance(nuisance, Here):
+                left = _by_exit(bins[nuisance.left], whole[nuisance.left], d)[:d]
+                own[place] = left / nuisance.own_risk - steps * _after(_by_exit(bins, whole, d))
+        for which in one.wanted:
+            a, b = OF_MODELS[which]
+            difference = contrast(moved, a, b)
+            # not dot products: BLAS would start threads of its own, which wait busily and take cores from ours
+            result[which, r] = np.sum(steps * np.square(difference))
+            if isinstance(nuisance, Here):
+                result[which, r] += 2.0 * np.sum(contrast(own, a, b) * difference)
+    return result
+
+
+def _six(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values of three models, and their differences, in the kernels' order."""
+    return np.array([contrast(values, a, b) for a, b in OF_MODELS.values()])
+
+
+def _by_exit(bins: NDArray[Any], values: NDArray[np.float64], n_exits: int) -> NDArray[np.float64]:
+    """Return the sums of values by how many exits came before."""
+    return np.asarray(np.bincount(bins, values, minlength=n_exits + 1), dtype=np.float64)
+
+
+def _after(by_exit: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums over all that came after each exit, from sums by how many exits came before."""
+    return np.asarray(np.cumsum(by_exit[::-1])[::-1][1:])

@@ -1,0 +1,112 @@
+"""The product-limit estimate: of survival, of censoring, of dropping out; by whom and in which order at ties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore import _loops
+from survscore._parallel import each
+
+if TYPE_CHECKING:
+    from survscore.outcomes import Outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class ProductLimit:
+    r"""The curve :math:`\prod_{s \le t} (1 - q_s / r_s)`.
+
+    Attributes
+    ----------
+    times : ndarray of shape (d,)
+        The distinct times s at which someone leaves in the way in question.
+    exits, at_risk : ndarray of shape (d,)
+        :math:`q_s`, how many leave so then, and :math:`r_s`, how many could have.
+    n : int
+        Of how many individuals it was made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from survscore.product_limit import ProductLimit
+    >>> curve = ProductLimit.of(np.array([1.0, 2.0, 2.0, 3.0]), np.array([False, True, False, True]), others_first=True)
+    >>> curve.exits, curve.at_risk, curve.at(np.array([1.5, 2.0, 3.0]))
+    (array([1, 1], dtype=int32), array([2, 1], dtype=int32), array([1. , 0.5, 0. ]))
+    """
+
+    times: NDArray[np.float64]
+    exits: NDArray[np.int32]
+    at_risk: NDArray[np.int32]
+    n: int
+
+    @classmethod
+    def of(
+        cls,
+        time: NDArray[np.float64],
+        leaves: NDArray[np.bool_],
+        *,
+        others_first: bool,
+        compiled: bool | None = None,
+    ) -> Self:
+        """Make it of individuals who leave at `time`, in the way in question where `leaves` is true.
+
+        At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
+        where others leave first at the same time.
+        """
+        use_compiled = _loops.compiles_vector(time.size, compiled)
+        exits, others = each(
+            lambda chosen: _loops.sort(time[chosen], compiled=use_compiled), [leaves, ~leaves], threads=use_compiled
+        )
+        if use_compiled:
+            from survscore import _kernels
+
+            exit_times, left, could_leave = _kernels.exit_table(exits, others, others_first)
+            return cls(exit_times, left, could_leave, time.size)
+        times, counts = np.unique(exits, return_counts=True)
+        at_risk = (
+            exits.size - np.searchsorted(exits, times, side="left")
+            + others.size - np.searchsorted(others, times, side="right" if others_first else "left")
+        )  # fmt: skip
+        return cls(times, counts.astype(np.int32), at_risk.astype(np.int32), time.size)
+
+    @classmethod
+    def of_events(cls, outcomes: Outcomes) -> Self:
+        """Make the Kaplan-Meier curve of survival: events first, where someone is censored at the same time."""
+        return cls.of(outcomes.time, outcomes.event, others_first=False)
+
+    @classmethod
+    def of_censoring(cls, outcomes: Outcomes) -> Self:
+        """Make the curve of not being censored: an event at the time of a censoring comes first."""
+        return cls.of(outcomes.time, ~outcomes.event, others_first=True)
+
+    @classmethod
+    def of_drop_out(cls, outcomes: Outcomes) -> Self:
+        """Make the curve of not dropping out: at ties the event comes first, then the end of the data."""
+        return cls.of(outcomes.time, outcomes.dropped_out, others_first=True)
+
+    @cached_property
+    def survival(self) -> NDArray[np.float64]:
+        """The curve from each of `times` on."""
+        return np.cumprod((self.at_risk - self.exits) / self.at_risk, dtype=np.float64)
+
+    @property
+    def greenwood(self) -> NDArray[np.float64]:
+        r"""What each time adds to the variance of the curve's logarithm: :math:`q_s / (r_s (r_s - q_s))`.
+
+        A step to zero adds nothing: nobody is left after it, and no score is defined there.
+        """
+        rest = self.at_risk - self.exits
+        pairs = np.multiply(self.at_risk, rest, dtype=np.float64)
+        return np.asarray(np.divide(self.exits, pairs, out=np.zeros(self.times.size), where=rest > 0))
+
+    def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the curve at `times`."""
+        return _loops.step_values(self.times, self.survival, times, inclusive=True)
+
+    def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return its left limits at `times`."""
+        return _loops.step_values(self.times, self.survival, times, inclusive=False)

@@ -1,0 +1,138 @@
+"""Bounds that assume nothing about the lost: against every outcome they could have had."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import oracle
+import survscore as ss
+from registry import problems, random_problem
+from survscore.engine import bounds
+
+pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+
+
+def compared(problem, metric="brier", **settings):
+    other = ss.SurvivalCurves(
+        problem.curves.probabilities**2, problem.curves.times, problem.curves.between, beyond=problem.curves.beyond
+    )
+    models = {"a": problem.curves, "b": other}
+    result = ss.compare(
+        problem.y, models, weighting="administrative", metric=metric, times=problem.times, null=False, **settings
+    )
+    return result, [
+        type(problem)(problem.y, one, one, problem.training, problem.times) for one in (problem.curves, other)
+    ]
+
+
+@pytest.mark.parametrize("metric", ["brier", "log"])
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_at_each_time_they_are_those_of_all_that_can_have_happened(metric, data):
+    problem = data.draw(problems("lost", min_size=2, max_size=10))
+    assume(problem.curves.reaches(problem.times).all())
+    result, models = compared(problem, metric)
+    y = problem.y
+    for name, weigh in (("a", [1.0, 0.0]), ("b", [0.0, 1.0]), ("difference", [-1.0, 1.0])):
+        table = result.contrasts if name == "difference" else result.scores.query("model == @name")
+        for row, t in zip(table.to_dict("records"), problem.times, strict=True):
+            if np.isnan(row["bound_lower"]):
+                continue
+            expected = oracle.bounds(
+                metric, y.time, y.event, y.censoring_time, t, [model.pi(t) for model in models], weigh
+            )
+            np.testing.assert_allclose([row["bound_lower"], row["bound_upper"]], expected, rtol=1e-11, atol=1e-12)
+
+
+def all_histories(y, times):
+    """Yield outcomes in which the lost have had their event at one of the times, or none: all that scores can see."""
+    lost = np.flatnonzero(y.dropped_out)
+    choices = [[*(t for t in times if y.time[i] < t <= y.censoring_time[i]), None] for i in lost]
+    for history in product(*choices):
+        time, event = y.time.copy(), y.event.copy()
+        for i, star in zip(lost, history, strict=True):
+            time[i], event[i] = (y.censoring_time[i], False) if star is None else (star, True)
+        yield ss.Outcomes(time, event, y.censoring_time)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_over_a_range_they_are_those_of_all_histories(seed, kept, monkeypatch):
+    """Whether the few losses of the lost are kept for later, or the range was asked for when scoring."""
+    rng = np.random.default_rng(seed)
+    n, grid = 40, np.arange(1.0, 9.0)
+    star, end = rng.exponential(8, n).round(1), rng.uniform(2, 9, n).round(1)
+    time, event = np.minimum(star, end), star <= end
+    gone = rng.choice(n, 4, replace=False)
+    time[gone], event[gone] = (time[gone] * 0.4).round(1), False
+    y = ss.Outcomes(time, event, end)
+    pi = np.exp(-grid / rng.uniform(2, 15, (n, 1)))
+    models = {"a": ss.SurvivalCurves(pi, grid), "b": ss.SurvivalCurves(pi**1.7, grid)}
+    if not kept:
+        monkeypatch.setattr(bounds, "KEPT", 0)
+    settings = {"weighting": "administrative", "times": grid, "null": False}
+    for limits in ((None, None), (1.5, 6.2)):
+        got = ss.compare(y, models, **settings, ranges=[limits]).integrated(*limits)
+        histories = [ss.compare(full, models, **settings).integrated(*limits) for full in all_histories(y, grid)]
+        for table, column in (("scores", "score"), ("contrasts", "difference")):
+            values = np.array([getattr(one, table)[column] for one in histories])
+            rows = getattr(got, table)
+            np.testing.assert_allclose(rows["bound_lower"], values.min(axis=0), rtol=1e-10)
+            np.testing.assert_allclose(rows["bound_upper"], values.max(axis=0), rtol=1e-10)
+
+
+def test_a_range_that_was_not_asked_for_has_wider_bounds(monkeypatch):
+    problem = random_problem(300, 20, lost=True)
+    settings = {"weighting": "administrative", "times": problem.times[:15]}
+    sharp = ss.brier_score(problem.y, problem.curves, **settings).integrated(5, 40).bounds
+    monkeypatch.setattr(bounds, "KEPT", 0)
+    wide = ss.brier_score(problem.y, problem.curves, **settings).integrated(5, 40).bounds
+    assert wide[0] <= sharp[0] < sharp[1] <= wide[1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_they_hold_the_truth(seed):
+    """Whoever is lost, and however it depends on the event: the score without the loss lies within, always."""
+    rng = np.random.default_rng(seed)
+    n, grid = 200, np.arange(1.0, 11.0)
+    rate = rng.gamma(2, 0.06, n)
+    star, end = rng.exponential(1 / rate), rng.uniform(2, 11, n)
+    full = ss.Outcomes(np.minimum(star, end), star <= end, end)
+    informative = np.where(rng.random(n) < 0.3, star * rng.uniform(0.2, 1.2, n), np.inf)
+    y = ss.Outcomes(np.minimum(full.time, informative), full.event & (full.time <= informative), end)
+    models = {"a": ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid)}
+    models["b"] = ss.SurvivalCurves(models["a"].probabilities ** 1.5, grid)
+    for weighting in (ss.Administrative(), ss.Administrative(population="fixed"), ss.Administrative(max_weight=1.5)):
+        for metric in ("brier", "log"):
+            truth, got = (
+                ss.compare(outcomes, models, weighting=weighting, metric=metric, times=grid[:8], null=False)
+                for outcomes in (full, y)
+            )
+            for a, b in ((truth, got), (truth.integrated(1, 7.5), got.integrated(1, 7.5))):
+                for table, column in (("scores", "score"), ("contrasts", "difference")):
+                    true, rows = getattr(a, table)[column], getattr(b, table)
+                    assert (rows["bound_lower"] <= true + 1e-12).all()
+                    assert (rows["bound_upper"] >= true - 1e-12).all()
+                    assert rows["bound_lower"].lt(rows["bound_upper"]).any()
+
+
+def test_without_anybody_lost_there_are_none():
+    problem = random_problem(50, 10)
+    score = ss.brier_score(problem.y, problem.curves, weighting="administrative", times=problem.times)
+    assert score.bounds is None
+    assert score.integrated(1, 50).bounds is None
+    assert "bound_lower" not in score.to_frame()
+
+
+def test_they_are_told():
+    problem = random_problem(200, 10, lost=True)
+    score = ss.brier_score(problem.y, problem.curves, weighting="administrative", times=problem.times[:8])
+    lost = int(problem.y.dropped_out.sum())
+    assert f"{lost} of 200 dropped out" in repr(score)
+    assert "bounds" in repr(score.integrated())
+    frame = score.to_frame()
+    np.testing.assert_array_equal(frame["bound_lower"], score.bounds.lower)
+    assert (score.bounds.lower <= score.bounds.upper).all()

@@ -1,0 +1,28 @@
+"""The registries of the library and of the tests are tied: nothing is without an oracle."""
+
+import numpy as np
+
+import oracle
+from registry import CASES, METRICS, random_problem
+from survscore.engine.compiled import KERNELS
+from survscore.metrics import METRICS as OF_THE_LIBRARY
+from survscore.metrics import Loss
+from survscore.weighting import WEIGHTINGS, as_weighting
+
+
+def test_every_metric_has_an_oracle():
+    assert set(METRICS) == set(OF_THE_LIBRARY)
+    weighted = [(1.0, True), (2.0, False), (1.5, True)], [True] * 3
+    values = {name: oracle.metric(name, weighted, [0.9, 0.4, 0.5]) for name in METRICS}
+    assert len(set(values.values())) == len(METRICS)
+    assert np.isfinite(list(values.values())).all()
+
+
+def test_every_weighting_has_cases():
+    problem = random_problem(20, 5, lost=True)
+    used = {type(as_weighting(case.weighting(problem), problem.y)) for case in CASES}
+    assert used == set(WEIGHTINGS.values())
+
+
+def test_every_loss_of_the_library_has_a_compiled_form():
+    assert set(KERNELS) == {metric for metric in OF_THE_LIBRARY.values() if issubclass(metric, Loss)}
