@@ -1,7 +1,7 @@
 import pytest
 
 import survscore as ss
-from report_case import OPTIONS, make
+from report_case import OPTIONS, TIMES, make, make_with_drop_outs
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +13,15 @@ def case():
 def report(case):
     y, models = case
     return ss.report(y, models, **OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def lost_case():
+    return make_with_drop_outs()
+
+
+@pytest.fixture(scope="session")
+def lost_report(lost_case):
+    """Return a report on data with drop-outs, with a metric of which higher values are better."""
+    y, models = lost_case
+    return ss.report(y, models, metric=["brier", "auc"], times=TIMES, n_curves=2)

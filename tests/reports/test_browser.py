@@ -13,7 +13,7 @@ import pytest
 import survscore as ss
 from report_case import HOSTILE, TITLE
 from survscore.reports import figures
-from survscore.reports.words import short
+from survscore.reports.verdicts import short
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright")
 from playwright.sync_api import sync_playwright
@@ -68,7 +68,7 @@ def test_all_charts_are_drawn_and_fit(page):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_loss_is_switched(page, report):
+def test_the_metric_is_switched(page, report):
     title = page.locator('[data-chart="scores"] svg text', has_text="lower is better")
     assert "Brier score" in title.first.text_content()
     before = lines(page, "scores").first.get_attribute("d")
@@ -77,9 +77,9 @@ def test_the_loss_is_switched(page, report):
     assert lines(page, "scores").first.get_attribute("d") != before
     shown = [text for text in page.locator("#answer .verdicts li").all() if text.is_visible()]
     wanted = [
-        sentence for sentence, loss, weighting in zip(
-            *(report.summary["verdicts"][key] for key in ("sentence", "loss", "weighting")), strict=True)
-        if (loss, weighting) == ("log", "administrative")
+        sentence for sentence, metric, weighting in zip(
+            *(report.summary["verdicts"][key] for key in ("sentence", "metric", "weighting")), strict=True)
+        if (metric, weighting) == ("log", "administrative")
     ]  # fmt: skip
     assert [item.text_content() for item in shown] == wanted
     page.get_by_role("radio", name="Brier score").check()
@@ -367,4 +367,17 @@ def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
     opened.get_by_role("link", name="Calibration").click()
     heading, bar = opened.locator("#calibration-h").bounding_box(), opened.locator("form").bounding_box()
     assert heading["y"] >= bar["y"] + bar["height"]
+    opened.close()
+
+
+def test_the_direction_goes_with_the_metric(browser, lost_report, tmp_path):
+    opened = browser.new_page()
+    opened.goto(lost_report.save(tmp_path / "report.html").as_uri())
+    texts = opened.locator('[data-chart="scores"] svg text', has_text="is better")
+    assert texts.first.text_content() == "Brier score (lower is better)"
+    opened.get_by_role("radio", name="AUC").check()
+    assert texts.first.text_content() == "AUC (higher is better)"
+    answer = [part.text_content() for part in opened.locator("#answer p").all() if part.is_visible()]
+    assert any("AUC" in text and "(higher is better)" in text for text in answer)
+    assert not any("lower is better" in text for text in answer)
     opened.close()

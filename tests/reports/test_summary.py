@@ -8,28 +8,28 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from report_case import HOSTILE, OPTIONS, TIMES
-from survscore.reports import render, summarise, words
-from survscore.reports.words import short
+from report_case import HOSTILE, N_LOST, OPTIONS, TIMES
+from survscore.reports import render, summarise, verdicts
+from survscore.reports.verdicts import short
 
 
 def test_scores_and_verdicts_are_the_library_s(case, report):
     y, models = case
     found = report.summary
-    for loss in ("brier", "log"):
-        result = ss.compare(y, models, weighting=["administrative", "ipcw"], loss=loss, times=TIMES)
-        for key, wanted in (("scores", result.scores), ("contrasts", result.contrasts)):
-            table = pd.DataFrame(found[key])
-            table = table[table.loss == loss].reset_index(drop=True)
-            pd.testing.assert_frame_equal(table, wanted, rtol=0, atol=0)
-        whole = result.integrated(5, 90)
-        means = pd.DataFrame(found["means"]).query("loss == @loss").reset_index(drop=True)
-        pd.testing.assert_frame_equal(means[whole.scores.columns], whole.scores)
-        skill = means[means.model != "Kaplan-Meier"].reset_index(drop=True)
-        assert np.array_equal(skill["skill"], whole.skill["skill"])
-        verdicts = pd.DataFrame(found["verdicts"]).query("loss == @loss").reset_index(drop=True)
-        pd.testing.assert_frame_equal(verdicts[whole.contrasts.columns], whole.contrasts)
-    assert found["range"] == [5, 90]
+    result = ss.compare(y, models, weighting=["administrative", "ipcw"], metric=["brier", "log"], times=TIMES)
+    for key, wanted in (("scores", result.scores), ("contrasts", result.contrasts)):
+        pd.testing.assert_frame_equal(pd.DataFrame(found[key]), wanted, rtol=0, atol=0)
+    whole = result.integrated(5, 90)
+    means = pd.DataFrame(found["means"])
+    pd.testing.assert_frame_equal(means[whole.scores.columns], whole.scores)
+    skill = means[means.model != "Kaplan-Meier"].reset_index(drop=True)
+    assert np.array_equal(skill["skill"], whole.skill["skill"])
+    judged = pd.DataFrame(found["verdicts"])
+    pd.testing.assert_frame_equal(judged[whole.contrasts.columns], whole.contrasts)
+    assert found["time_ranges"] == {"brier": [5, 90], "log": [5, 90]}
+    assert found["headline"] == "administrative"
+    assert found["caution"] is None
+    assert "bound_lower" not in found["means"]
 
 
 def test_calibration_and_curves_are_the_library_s(case, report):
@@ -108,29 +108,115 @@ def test_weightings_that_fit_are_chosen():
     assert without["calibration"]["missing"]
     assert without["around_censoring"]["missing"]
     lost = np.where(event, end, np.maximum(end, seen + 1))
-    dropped = summarise(ss.Outcomes(seen, event, lost), curves)
-    assert dropped["weightings"] == ["ipcw (Kaplan-Meier of the scored outcomes)"]
+    dropped = summarise(ss.Outcomes(seen, event, lost), curves, times=[1, 2, 4])
+    assert dropped["weightings"] == [
+        "administrative (drop-out by Kaplan-Meier)", "ipcw (Kaplan-Meier of the scored outcomes)"
+    ]  # fmt: skip
     assert dropped["data"]["dropped_out"] == (~event).sum()
+    assert f"here {(~event).sum()} of 200 dropped out" in dropped["calibration"]["missing"]
+
+
+def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report):
+    y, models = lost_case
+    assert y.n_dropped_out == N_LOST
+    by_ipcw = ss.compare(y, models, weighting="ipcw", times=TIMES).integrated().contrasts.set_index("model")
+    assert by_ipcw.verdict["leaking"] == "better"
+    summary = lost_report.summary
+    assert summary["headline"] == "administrative (drop-out by Kaplan-Meier)"
+    judged = pd.DataFrame(summary["verdicts"])
+    of_leak = judged[(judged.model == "leaking") & (judged.weighting == summary["headline"])].set_index("metric")
+    assert of_leak.verdict["brier"] == "worse"
+    page = lost_report.html
+    answer = page.split('id="answer"')[1].split("</section>")[0]
+    assert "leaking is worse than truth: its mean Brier score" in answer
+    assert "believe the administrative score" in answer
+    # the same, if somebody asks for both and names IPCW first
+    asked = summarise(y, models, weighting=["ipcw", "administrative"], metric="brier", times=TIMES, n_curves=0)
+    assert asked["headline"] == summary["headline"]
+    assert asked["caution"] is None
+
+
+def test_what_the_lost_could_change_is_told(lost_case, lost_report):
+    y, models = lost_case
+    summary = lost_report.summary
+    whole = ss.compare(y, models, weighting="administrative", times=TIMES).integrated()
+    judged = pd.DataFrame(summary["verdicts"]).query("metric == 'brier' and weighting.str.startswith('administrative')")
+    for name in ("bound_lower", "bound_upper"):
+        assert np.allclose(judged[name], whole.contrasts[name], rtol=0, atol=0)
+    for row in judged.to_dict("records"):
+        same_sign = row["bound_lower"] * row["bound_upper"] > 0 and row["verdict"] != "undecided"
+        told = "The verdict holds whatever happened to the 9 of 1,500 who dropped out"
+        assert (told in row["sentence"]) == same_sign
+        assert "whatever happened to the 9 of 1,500 who dropped out" in row["sentence"].lower()
+    of_ipcw = pd.DataFrame(summary["verdicts"]).query("weighting.str.startswith('ipcw')")
+    assert of_ipcw.bound_lower.isna().all()
+    assert not of_ipcw.sentence.str.contains("dropped out").any()
+    assert "9 of 1,500 dropped out" in lost_report.html
+    assert "lower bound" in lost_report.html
+    assert "here 9 of 1,500 dropped out" in lost_report.html  # why there is no calibration
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_a_headline_by_ipcw_carries_a_caution(case):
+    y, models = case
+    unknown = ss.Outcomes(y.time, y.event)
+    found = summarise(unknown, models, times=TIMES, n_curves=0)
+    assert found["headline"].startswith("ipcw")
+    assert ss.weightings_that_fit(unknown).sentence in found["caution"]
+    assert "goes by an IPCW score" in render(found).split('id="answer"')[1].split("<ul")[0]
+    asked_for = summarise(y, models, weighting="ipcw", times=TIMES, n_curves=0)  # though C* is known
+    assert "'administrative' fits these data" in asked_for["caution"]
+    assert summarise(y, models, times=TIMES, n_curves=0)["caution"] is None
+
+
+def test_higher_is_better_where_it_is(lost_report):
+    summary = lost_report.summary
+    assert summary["metrics"]["auc"] == {"label": "AUC", "direction": "higher", "bounded": False}
+    assert summary["metrics"]["brier"]["bounded"]
+    page = lost_report.html
+    assert "mean AUC over time 5 to 90 (higher is better)" in page
+    assert "mean Brier score over time 5 to 90 (lower is better)" in page
+    assert "AUC (higher is better)" in page  # in the chart
+    assert "Below zero, truth is better by its AUC" in page
+    assert "Above zero, truth is better by its Brier score" in page
+    means = pd.DataFrame(summary["means"]).set_index("metric")
+    assert means.skill["auc"].isna().all()
+    judged = pd.DataFrame(summary["verdicts"]).query("metric == 'auc'")
+    better = judged.upper.gt(0) & judged.lower.gt(0)
+    assert list(judged.verdict.eq("better")) == list(better)
+
+
+def test_ranges_are_asked_for_when_comparing(case, monkeypatch):
+    from survscore.engine import evaluation
+
+    y, models = case
+    wanted = summarise(y, models, times=TIMES, time_range=(10, 60), metric="brier", n_curves=0)
+    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)  # as for data too large for any range
+    found = summarise(y, models, times=TIMES, time_range=(10, 60), metric="brier", n_curves=0)
+    assert None not in found["verdicts"]["se"]
+    assert np.allclose(found["verdicts"]["se"], wanted["verdicts"]["se"])
 
 
 def test_few_times_few_people_no_curves():
     y = ss.Outcomes([1, 3, 4], [1, 0, 1], [4, 3, 6])
     curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.7], [0.8, 0.6]], times=[2, 4])
-    found = summarise(y, curves, times=[2], n_curves=0, null=False, losses=["brier"])
+    found = summarise(y, curves, times=[2], n_curves=0, null=False, metric="brier")
     assert found["means"] == {}
     page = render(found)
     assert "There is one model only, so nothing to disagree about." in page
     assert "Its Brier score at time 2 under the weighting administrative is 0.1 (95 % interval" in page
     late = summarise(y, curves, times=[1, 2, 9])  # the predictions end before
-    assert "1 time where not all models predict." in late["notes"][0]
-    assert late["range"] == [1, 2]
+    assert "1 time where the predictions end at 4." in late["notes"][0]
+    assert set(map(tuple, late["time_ranges"].values())) == {(1, 2)}
     assert late["notes"][0] in render(late)
 
 
 def test_bad_requests_are_refused(case):
     y, models = case
     for options, message in (
-        ({"losses": "brier"}, "losses must be a sequence"),
+        ({"metric": []}, "metric is empty"),
+        ({"metric": "hinge"}, "metric must be one of"),
+        ({"weighting": []}, "weighting is empty"),
         ({"horizons": [200]}, "nobody's status is known at 200"),
         ({"ids": [1, 2]}, "ids has length 2"),
         ({"n_curves": -1}, "n_curves must be a whole number"),
@@ -147,31 +233,54 @@ def test_bad_requests_are_refused(case):
         ss.report(y, 3)
 
 
+ROW = {
+    "metric": "brier", "model": "a", "reference": "b", "difference": -0.01234, "lower": -0.02, "upper": -0.001,
+    "p_value": 1e-9, "verdict": "better",
+}  # fmt: skip
+
+
 def test_verdicts_in_words():
-    row = {"model": "a", "reference": "b", "difference": -0.01234, "lower": -0.02, "upper": -0.001, "p_value": 1e-9}
-    assert words.verdict(row, "brier", 0.95) == (
+    undecided = {**ROW, "metric": "log", "upper": 0.001, "p_value": 0.2, "verdict": "undecided"}
+    assert verdicts.verdict_sentence(ROW, 0.95) == (
         "a is better than b: its mean Brier score differs by −0.0123 (95 % interval −0.0200 to −0.0010, p < 0.001)."
     )
-    assert "its Brier score at 30 differs" in words.verdict({**row, "time": 30.0}, "brier", 0.95)
-    assert "a can't be told from b" in words.verdict({**row, "upper": 0.001, "p_value": 0.2}, "log", 0.9)
-    assert "p = 0.200" in words.verdict({**row, "upper": 0.001, "p_value": 0.2}, "log", 0.9)
-    assert "90 % interval" in words.verdict(row, "log", 0.9)
-    small = {**row, "difference": 1e-9, "lower": -2.1e-6, "upper": 2.1e-6}
-    assert "differs by 0.0000000 (95 % interval −0.0000021 to 0.0000021" in words.verdict(small, "brier", 0.95)
+    assert "its Brier score at 30 differs" in verdicts.verdict_sentence({**ROW, "time": 30.0}, 0.95)
+    assert "a can't be told from b" in verdicts.verdict_sentence(undecided, 0.9)
+    assert "p = 0.200" in verdicts.verdict_sentence(undecided, 0.9)
+    assert "90 % interval" in verdicts.verdict_sentence(ROW, 0.9)
+    small = {**ROW, "difference": 1e-9, "lower": -2.1e-6, "upper": 2.1e-6}
+    assert "differs by 0.0000000 (95 % interval −0.0000021 to 0.0000021" in verdicts.verdict_sentence(small, 0.95)
     for missing in (None, float("nan")):
-        unknown = {**row, "lower": missing, "upper": missing, "p_value": missing}
-        assert words.verdict(unknown, "log", 0.9).startswith("Nothing can be said about a and b")
+        unknown = {**ROW, "lower": missing, "upper": missing, "p_value": missing, "verdict": "unknown"}
+        assert verdicts.verdict_sentence(unknown, 0.9).startswith("Nothing can be said about a and b")
+
+
+def test_bounds_in_words():
+    assert verdicts.bounds_sentence(ROW, 9, 1043) is None
+    assert verdicts.bounds_sentence({**ROW, "bound_lower": None, "bound_upper": None}, 9, 1043) is None
+    holds = {**ROW, "bound_lower": -0.04, "bound_upper": -0.0012}
+    assert verdicts.bounds_sentence(holds, 9, 1043) == (
+        "The verdict holds whatever happened to the 9 of 1,043 who dropped out: "
+        "in these data, the difference lies between −0.0400 and −0.0012."
+    )
+    worse = {**ROW, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02}
+    assert verdicts.bounds_sentence(worse, 9, 1043).startswith("The verdict holds")
+    open_verdict = "Whatever happened to the 9 of 1,043 who dropped out, in these data the difference lies between "
+    for row in ({**holds, "bound_upper": 0.0031}, {**holds, "verdict": "undecided"}, {**worse, "bound_lower": -0.1}):
+        assert verdicts.bounds_sentence(row, 9, 1043).startswith(open_verdict)
+    narrow = {**holds, "bound_lower": -0.0009530, "bound_upper": -0.0009481}
+    assert "between −0.0009530 and −0.0009481" in verdicts.bounds_sentence(narrow, 9, 1043)
 
 
 def test_disagreements_in_words():
-    assert words.contradiction("a", "b", {"x": "better", "y": "better"}) is None
-    assert words.contradiction("a", "b", {"x": "better", "y": "undecided"}) is None
-    assert words.contradiction("a", "b", {"x": "better", "y": "worse", "z": "better"}) == (
+    assert verdicts.contradiction("a", "b", {"x": "better", "y": "better"}) is None
+    assert verdicts.contradiction("a", "b", {"x": "better", "y": "undecided"}) is None
+    assert verdicts.contradiction("a", "b", {"x": "better", "y": "worse", "z": "better"}) == (
         "a is better than b under x and z, and worse under y."
     )
-    assert words.unsure("a", "b", {"x": "better", "y": "worse", "z": "undecided"}) is None
-    assert words.unsure("a", "b", {"x": "better", "y": "unknown"}) is None
-    assert words.unsure("a", "b", {"x": "better", "y": "undecided"}) == (
+    assert verdicts.unsure("a", "b", {"x": "better", "y": "worse", "z": "undecided"}) is None
+    assert verdicts.unsure("a", "b", {"x": "better", "y": "unknown"}) is None
+    assert verdicts.unsure("a", "b", {"x": "better", "y": "undecided"}) == (
         "That a is better than b is clear only under x."
     )
 
@@ -205,7 +314,7 @@ def test_individuals_are_called_by_their_ids(case):
 
 def test_a_cut_range_and_a_missing_answer_are_told(case):
     y, models = case
-    found = summarise(y, models, times=np.arange(5.0, 131.0, 5.0), range=(5, 130))
+    found = summarise(y, models, times=np.arange(5.0, 131.0, 5.0), time_range=(5, 130))
     assert any(note.startswith("Means stop at 95 instead of 130") for note in found["notes"])
     alone = render(summarise(y, models["truth"], times=TIMES, null=False))
     assert "There is one model, and nothing to compare it with." in alone
@@ -216,7 +325,7 @@ def test_a_cut_range_and_a_missing_answer_are_told(case):
 def test_names_that_would_be_confused_are_refused(case):
     y, models = case
     for options, message in (
-        ({"losses": ["brier", "brier"]}, "losses must have different names"),
+        ({"metric": ["brier", "brier"]}, "metric must name different metrics"),
         ({"title": " "}, "title"),
     ):
         with pytest.raises(ss.InputError, match=message):

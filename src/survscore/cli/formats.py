@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from survscore._validation import InputError, plural
 from survscore.cli import options
 from survscore.cli.screen import noted, one_line, say
+
+if TYPE_CHECKING:
+    from survscore.io.outcomes import LateStarts
 
 EXPLAINED = """\
 survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is
@@ -23,8 +26,9 @@ OUTCOMES, one row per individual: times ...
 
     time            when the event happened, or until when the individual was seen without it; zero or later
     event           1 (true) where the event happened at time, 0 (false) where it did not
-    censoring_time  C*, when the data of this individual end, also if the event came first; at least time. Without
-                    this column only IPCW scores are possible
+    censoring_time  C*, when the data of this individual end, also if the event came first; at least time. Who has
+                    no event and a time before C* dropped out, and administrative scores weight for that. Without
+                    this column only IPCW scores are possible, and they mislead if predictions can tell C*
 
 ... or, with --cutoff 2017-01-29, dates (2017-01-15, or with a time of day: 2017-01-15T08:30:00):
 
@@ -67,7 +71,7 @@ In messages, rows are counted from 0, without the header.
 @click.command(short_help="Explain what files must look like, and check them.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
 @options.reading
-def formats(paths: tuple[Path, ...], **given: Any) -> None:
+def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
     """Explain what files must look like; with FILES, say what they hold and whether that is right.
 
     \b
@@ -76,7 +80,7 @@ def formats(paths: tuple[Path, ...], **given: Any) -> None:
       survscore formats outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    asked = [name for name, value in given.items() if not (value is None or value is False or name == "monotone")]
+    asked = [name for name, value in arguments.items() if not (value is None or value is False or name == "monotone")]
     if not paths and asked:
         raise InputError(f"--{asked[0].removesuffix('_column').replace('_', '-')} is for checking a file; name one")
     if not paths:
@@ -85,7 +89,7 @@ def formats(paths: tuple[Path, ...], **given: Any) -> None:
     with noted():
         for path in paths:
             try:
-                for line in describe(path, given):
+                for line in describe(path, arguments):
                     say(f"{path}: {line}")
             except InputError as error:
                 click.echo(f"survscore: {one_line(error)}", err=True)
@@ -94,39 +98,43 @@ def formats(paths: tuple[Path, ...], **given: Any) -> None:
         raise SystemExit(2)
 
 
-def describe(path: Path, given: dict[str, Any]) -> list[str]:
+def describe(path: Path, arguments: dict[str, Any]) -> list[str]:
     """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
     from survscore.io import read_outcomes, read_predictions
     from survscore.io.outcomes import labels_in
     from survscore.io.predictions import holds_predictions
     from survscore.io.tables import listed, open_table
 
-    file = open_table(path, text=labels_in(given["id_column"]))
+    file = open_table(path, text=labels_in(arguments["id_column"]))
     names = set(file.names)
-    times = {given["time"] or "time", given["event"] or "event"} <= names
-    dates = {given["start"] or "start", given["event_date"] or "event_date"} <= names
+    times = {arguments["time"] or "time", arguments["event"] or "event"} <= names
+    dates = {arguments["start"] or "start", arguments["event_date"] or "event_date"} <= names
     lines = []
-    if dates and given["cutoff"] is None and not times:
+    if dates and arguments["cutoff"] is None and not times:
         raise InputError(f"{path}: holds dates; --cutoff, the date on which the data end, makes outcomes of them")
-    if dates and given["cutoff"] is not None:
-        columns = {name: given[name] for name in ("start", "event_date", "last_seen", "cutoff")}
-        late = "drop" if given["drop_late_starts"] else "raise"
-        observed = read_outcomes(file, id=given["id_column"], unit=given["unit"] or "D", late_starts=late, **columns)
+    if dates and arguments["cutoff"] is not None:
+        columns = {name: arguments[name] for name in ("start", "event_date", "last_seen", "cutoff")}
+        late: LateStarts = "drop" if arguments["drop_late_starts"] else "raise"
+        observed = read_outcomes(
+            file, id=arguments["id_column"], unit=arguments["unit"] or "D", late_starts=late, **columns
+        )
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
     elif times:
-        columns = {name: given[name] for name in ("time", "event", "censoring_time")}
-        observed = read_outcomes(file, id=given["id_column"], **columns)
+        columns = {name: arguments[name] for name in ("time", "event", "censoring_time")}
+        observed = read_outcomes(file, id=arguments["id_column"], **columns)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    if holds_predictions(file, given["columns"], given["id_column"]):
-        form = {name: given[name] for name in ("grid", "columns", "between", "beyond", "monotone")}
-        predicted = read_predictions(file, id=given["id_column"], **form)
+    if holds_predictions(file, arguments["columns"], arguments["id_column"]):
+        form = {name: arguments[name] for name in ("grid", "columns", "between", "beyond", "monotone")}
+        predicted = read_predictions(file, id=arguments["id_column"], **form)
         for name, curves in predicted.models.items():
             lines.append(f"predictions of {name!r}: {curves!r}, {_ids(predicted.ids)}")
         if predicted.ignored and not lines[0].startswith("outcomes"):
             lines.append(f"ignored columns: {listed(predicted.ignored)}")
     if not lines:
         wanted = (
-            f"columns named like {given['columns']!r}" if given["columns"] else "columns named by time, or list columns"
+            f"columns named like {arguments['columns']!r}"
+            if arguments["columns"]
+            else "columns named by time, or list columns"
         )
         raise InputError(
             f"{path}: holds neither outcomes (time and event, or start and event_date) nor predictions ({wanted}); "
@@ -154,7 +162,7 @@ def completion(shell: str) -> None:
 
     from survscore.cli import cli
 
-    found = get_completion_class(shell)
-    if found is None:
+    completer = get_completion_class(shell)
+    if completer is None:
         raise InputError(f"shell must be one of bash, zsh and fish, not {shell}")
-    click.echo(found(cli, {}, "survscore", "_SURVSCORE_COMPLETE").source())
+    click.echo(completer(cli, {}, "survscore", "_SURVSCORE_COMPLETE").source())

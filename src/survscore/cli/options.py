@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from survscore._validation import InputError
-from survscore.losses import LOSSES
-from survscore.weighting import IPCW, WEIGHTINGS, choices_that_fit
+from survscore.metrics import LOSSES, METRICS
+from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
     from survscore.io import Study
     from survscore.outcomes import Outcomes
-    from survscore.weighting import Weighting
+    from survscore.weighting import Normalize, Weighting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
+Dropout = Literal["kaplan-meier", "refuse"]
+DROPOUT: tuple[Dropout, ...] = ("kaplan-meier", "refuse")
+FIXED = "fixed"
 KNOWN = "known"  # IPCW with known censoring times, which the library has no name of its own for
 MOST_TIMES = 100_000
 READING = "survscore.files"  # where a command keeps which files its options have read
@@ -41,18 +44,18 @@ class Times(click.ParamType[Any]):
         if isinstance(value, np.ndarray):
             return value
         text = str(value)
-        found = _numbers(text)
-        if found is None and (_is_file(text) or not any(char in text for char in ",: ")):
+        times = _numbers(text)
+        if times is None and (_is_file(text) or not any(char in text for char in ",: ")):
             try:
-                found = _numbers(Path(text).read_text(encoding="utf-8-sig"))
+                times = _numbers(Path(text).read_text(encoding="utf-8-sig"))
                 ctx.meta.setdefault(READING, []).append(Path(text))
             except FileNotFoundError:
                 self.fail(f"{value!r} is neither a number nor a file")
             except (OSError, UnicodeDecodeError):
                 self.fail(f"{value!r} can't be read as a text file")
-        if found is None:
+        if times is None:
             self.fail(f"{value!r} must be like 30,90,365 or 0:365:5 (START:STOP:STEP, going up), or a file of numbers")
-        return np.array(found)
+        return np.array(times)
 
 
 def _numbers(text: str) -> list[float] | None:
@@ -108,6 +111,24 @@ class Cap(click.ParamType[Any]):
         if not 1 <= cap < math.inf:
             self.fail(f"{value!r} must be a number of at least 1, or none")
         return cap
+
+
+class Population(click.ParamType[Any]):
+    """``fixed``, or a time."""
+
+    name = "fixed|time"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Literal["fixed"] | float:
+        """Return the word, or the number."""
+        if value == FIXED:
+            return "fixed"
+        try:
+            time = float(value)
+        except ValueError:
+            time = math.nan
+        if not 0 <= time < math.inf:
+            self.fail(f"{value!r} must be fixed, or a time, zero or later")
+        return time
 
 
 def once(context: click.Context, parameter: click.Parameter, value: tuple[Any, ...]) -> Any:
@@ -184,9 +205,17 @@ weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
            help="Whom to count: everybody; those with C* >= t; all not censored, by the inverse of how likely that is; "
            "the same with known C*. Repeat it for several. Censored data have no default."),
-    option("--cap", "caps", type=Cap(), multiple=True, help="Largest IPCW weight, or none. Repeat it for several."),
-    choice("--divide-by", of=["weights", "n"], help="What IPCW sums are divided by.", usual="weights"),
-    option("--train", type=FILE, metavar="OUTCOMES", help="IPCW weights from Kaplan-Meier of these outcomes.",
+    choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
+           help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
+    option("--population", type=Population(),
+           help="With administrative, count the same people at all times: those with C* at or after the last time, or "
+           "after this time.", usual="at each time those with C* >= t"),
+    option("--cap", "caps", type=Cap(), multiple=True,
+           help="Largest weight for being censored (ipcw) or dropping out (administrative), or none. Repeat it for "
+           "several."),
+    choice("--divide-by", of=NORMALIZE, help="What weighted sums are divided by.", usual="weights"),
+    option("--train", type=FILE, metavar="OUTCOMES",
+           help="Weights for being censored or dropping out from Kaplan-Meier of these outcomes.",
            usual="of the scored outcomes"),
     option("--censoring", type=FILE, metavar="PREDICTIONS",
            help="IPCW weights from these predictions of a censoring model, P(C* > t)."),
@@ -195,11 +224,11 @@ weightings = several(
 )  # fmt: skip
 
 scoring = several(
-    choice("-l", "--loss", "losses", of=list(LOSSES), multiple=True, default=list(LOSSES), show_default=True,
-           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What a prediction costs."),
+    choice("-m", "--metric", "metrics", of=list(METRICS), multiple=True, default=list(LOSSES), show_default=True,
+           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What to compute."),
     times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
                  usual="101 times up to where 5 % are still followed"),
-    option("--range", "span", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
+    option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
            usual="all times"),
     option("--groups", metavar="COLUMN", help="Labels of those that belong together, for robust standard errors."),
     option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
@@ -212,44 +241,68 @@ results = several(
 )  # fmt: skip
 
 
-def as_predictions(given: tuple[Path, ...]) -> list[tuple[str | None, Path]]:
+def as_predictions(paths: tuple[Path, ...]) -> list[tuple[str | None, Path]]:
     """Return names and paths; a name stands before an equals sign."""
     named: list[tuple[str | None, Path]] = []
-    for one in given:
-        name, equals, path = str(one).partition("=")
-        found = equals and name and path and not one.exists()
-        named.append((name, Path(path)) if found else (None, one))
+    for path in paths:
+        name, equals, rest = str(path).partition("=")
+        has_name = equals and name and rest and not path.exists()
+        named.append((name, Path(rest)) if has_name else (None, path))
     return named
 
 
 def as_weightings(
     study: Study,
     names: tuple[str, ...],
-    caps: tuple[float | None, ...],
-    divide_by: str | None,
-    train: Outcomes | None,
-    usual: list[str] | None = None,
+    *,
+    caps: tuple[float | None, ...] = (),
+    divide_by: Normalize | None = None,
+    train: Outcomes | None = None,
+    dropout: Dropout | None = None,
+    population: Literal["fixed"] | float | None = None,
+    default_that_fits: bool = False,
 ) -> list[Weighting]:
-    """Return the weightings that were asked for; `usual` are those of a command that has a default."""
+    """Return the weightings that were asked for, or by default those that fit the data."""
+    y, censoring = study.outcomes, study.censoring
     if not names:
-        if usual is None and not study.outcomes.event.all():
-            raise InputError(
-                f"--weighting must be given, since there are censored individuals. {choices_that_fit(study.outcomes)}"
-            )
-        names = tuple(usual or ["uncensored"])
-    if train is not None and study.censoring is not None:
+        choices = weightings_that_fit(y)
+        if not default_that_fits and not y.event.all():
+            raise InputError(f"--weighting must be given, since there are censored individuals. {choices.sentence}")
+        names = choices.names
+    if train is not None and censoring is not None:
         raise InputError("--train and --censoring both say where IPCW weights come from; give one")
-    given = {"--cap": caps, "--divide-by": divide_by, "--train": train, "--censoring": study.censoring}
-    if IPCW.name not in names:
-        for option, value in given.items():
-            if value is not None and value != ():
-                raise InputError(f"{option} is for --weighting ipcw")
-    source = next((one for one in (train, study.censoring) if one is not None), "kaplan-meier")
-    normalize = divide_by or "weights"
-    chosen: list[Weighting] = []
+    weighted = {"--cap": bool(caps), "--divide-by": divide_by is not None, "--train": train is not None}
+    _refuse_ignored(
+        names, (Administrative,), {"--dropout": dropout is not None, "--population": population is not None}
+    )
+    _refuse_ignored(names, (IPCW,), {"--censoring": censoring is not None})
+    _refuse_ignored(names, (IPCW, Administrative), weighted)
+    if y.n_dropped_out == 0 and IPCW.name not in names:  # where C* is unknown, administrative scores are refused anyway
+        why = "is for --weighting ipcw, or administrative with drop-outs; here nobody dropped out"
+        _refuse_ignored(names, (IPCW,), weighted, why)
+    each_cap = list(dict.fromkeys(caps or (None,)))
+    normalize: Normalize = divide_by or "weights"
+    weightings: list[Weighting] = []
     for name in dict.fromkeys(names):
         if name == IPCW.name:
-            chosen += [IPCW(source, max_weight=cap, normalize=normalize) for cap in dict.fromkeys(caps or (None,))]
+            source = next((known for known in (train, censoring) if known is not None), "kaplan-meier")
+            weightings += [IPCW(source, max_weight=cap, normalize=normalize) for cap in each_cap]
+        elif name == Administrative.name and y.n_dropped_out:
+            source = train if train is not None and dropout != "refuse" else dropout or "kaplan-meier"
+            weightings += [Administrative(source, population, cap, normalize) for cap in each_cap]
+        elif name == Administrative.name:
+            weightings.append(Administrative(dropout or "kaplan-meier", population))
         else:
-            chosen.append(IPCW("known") if name == KNOWN else WEIGHTINGS[name]())
-    return chosen
+            weightings.append(IPCW("known") if name == KNOWN else WEIGHTINGS[name]())
+    return weightings
+
+
+def _refuse_ignored(
+    names: tuple[str, ...], users: tuple[type[Weighting], ...], given: Mapping[str, bool], why: str | None = None
+) -> None:
+    """Raise if an option was given, and none of the weightings that would use it."""
+    wanted = [user.name for user in users]
+    for option_name, is_given in given.items():
+        if is_given and not set(wanted) & set(names):
+            told = "is for --weighting " + " or ".join(wanted)
+            raise InputError(f"{option_name} {why or told}")

@@ -21,12 +21,16 @@ from survscore.cli.screen import check_folder, check_target, noted, one_line, pr
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.engine.evaluation import Range
     from survscore.io import Study
+    from survscore.io.simulated import Ending, SimulatedStudy
+    from survscore.results import ScoreCurve
     from survscore.weighting import Weighting
 
 # Options whose parameter has another name; files and where results go are told elsewhere.
-OPTION_NAMES = {"names": "weighting", "caps": "cap", "losses": "loss", "span": "range", "id_column": "id"}
+OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
+Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 
 @click.command(short_help="Score predictions in files.")
@@ -34,7 +38,7 @@ OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcome
 @options.weightings
 @options.scoring
 @options.results
-def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given: Any) -> None:
+def score(**arguments: Any) -> None:
     """Score predictions: OUTCOMES and one or more files of PREDICTIONS, CSV or Parquet.
 
     OUTCOMES has columns time, event (0 or 1) and censoring_time; or, with --cutoff, start and event_date. PREDICTIONS
@@ -50,26 +54,29 @@ def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
     """  # noqa: D301
     from survscore.cli.tables import console, score_tables
-    from survscore.scores import default_times, score_all
+    from survscore.engine.evaluation import Evaluation
+    from survscore.scores import score_all
 
-    write = results_writer(given)
+    write = results_writer(arguments)
+    metrics, time_range, level = (arguments[name] for name in ("metrics", "time_range", "level"))
     with noted(), progress(total=1) as show:
-        study, weightings = read(given, show)
-        wanted = default_times(study.outcomes, study.models.values()) if times is None else times
-        total = 1 + len(study.models)
-        found = {}
+        study, weightings = read(arguments, show)
+        # one grid for all models, within the reach of all of them unless times were named
+        times = Evaluation.of(
+            study.outcomes, study.models, metric=metrics, weighting=weightings, times=arguments["times"], level=level
+        ).times
+        scores = {}
         for done, (name, curves) in enumerate(study.models.items()):
-            show(done, total, f"scoring {name}")
-            found[name] = score_all(
-                study.outcomes, curves, losses=losses, weightings=weightings, times=wanted, groups=study.groups,
-                level=level,
+            show(done, len(study.models), f"scoring {name}")
+            scores[name] = score_all(
+                study.outcomes, curves, metric=metrics, weighting=weightings, times=times, groups=study.groups,
+                level=level, ranges=[time_range],
             )  # fmt: skip
-        show(total - 1, total, "standard errors")
-        means, table = _frames(found, span)
-    settings = _settings("score", study, weightings, given | {"losses": losses, "times": times, "span": span}, level)
-    shown = score_tables(means, table, len(study.outcomes), level)
-    if not write(table, {"means": means, "scores": table}, settings):
-        console().print(*shown, sep="\n")
+        means, by_time = _score_frames(scores, time_range)
+    settings = _settings("score", study, weightings, arguments)
+    printed = score_tables(means, by_time, settings)
+    if not write(by_time, {"means": means, "scores": by_time}, settings):
+        console().print(*printed, sep="\n")
 
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")
@@ -79,9 +86,7 @@ def score(losses: tuple[str, ...], times: Any, span: Any, level: float, **given:
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @click.option("--no-null", is_flag=True, help="Leave out the null model, Kaplan-Meier for everybody.")
 @options.results
-def compare(
-    losses: tuple[str, ...], times: Any, span: Any, level: float, reference: str | None, no_null: bool, **given: Any
-) -> None:
+def compare(reference: str | None, no_null: bool, **arguments: Any) -> None:
     """Compare models on the same individuals: differences, intervals, p-values, and where weightings disagree.
 
     Files are as for "survscore score". --csv and --parquet write the differences by time.
@@ -92,27 +97,29 @@ def compare(
       survscore compare outcomes.parquet new=a.parquet old=b.parquet -w administrative -r old --range 0:365
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
     """  # noqa: D301
-    import pandas as pd
-
+    from survscore import comparison
     from survscore.cli.tables import comparison_tables, console
-    from survscore.reports.comparing import compare_losses
+    from survscore.reports.comparing import Findings
 
-    write = results_writer(given)
+    write = results_writer(arguments)
+    time_range = arguments["time_range"]
     with noted(), progress(total=1) as show:
-        study, weightings = read(given, show)
-        compared = compare_losses(
-            study.outcomes, study.models, losses, times=times, span=span, weighting=weightings, reference=reference,
-            null=not no_null, groups=study.groups, level=level, progress=show,
+        study, weightings = read(arguments, show)
+        show(0, 1, "comparing")
+        compared = comparison.compare(
+            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
+            reference=reference, null=not no_null, groups=study.groups, level=arguments["level"], ranges=[time_range],
         )  # fmt: skip
-        tables = {name: pd.DataFrame(table) for name, table in compared.tables().items()}
+        findings = Findings.of(compared, time_range)
     settings = {
-        **_settings("compare", study, weightings, given | {"losses": losses, "times": times, "span": span}, level),
-        "reference": compared.comparisons[0].reference,
-        "range": None if compared.range is None else list(compared.range),
+        **_settings("compare", study, weightings, arguments),
+        "reference": compared.reference,
+        "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
-    shown = comparison_tables(tables, compared.disagreements(), settings)
-    if not write(tables["contrasts"], tables, settings):
-        console().print(*shown, sep="\n")
+    printed = comparison_tables(findings)
+    frames = findings.frames()
+    if not write(frames["contrasts"], frames, settings):
+        console().print(*printed, sep="\n")
 
 
 @click.command(short_help="Write a report: one page that works offline.")
@@ -125,14 +132,11 @@ def compare(
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
-def report(
-    losses: tuple[str, ...], times: Any, span: Any, level: float, out: Path, reference: str | None, horizons: Any,
-    individuals: int, title: str, **given: Any,
-) -> None:  # fmt: skip
+def report(out: Path, reference: str | None, horizons: Any, individuals: int, title: str, **arguments: Any) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
-    Files are as for "survscore score". Without --weighting, the report shows those that the data allow, and goes
-    by the administrative one if it is among them.
+    Files are as for "survscore score". Without --weighting, the report shows those that the data allow. It goes by
+    the administrative one if that is among them, also if some dropped out; if not, it says what to beware of.
 
     \b
     Examples:
@@ -140,21 +144,29 @@ def report(
       survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 --horizons 90,365 --title "Churn, March"
     """  # noqa: D301
     from survscore.reports import report as make_report
-    from survscore.reports.summary import fitting
+    from survscore.reports.verdicts import share
 
-    check_target(out, (".html", ".htm"), _inputs(given))
+    check_target(out, (".html", ".htm"), _inputs(arguments))
     with noted(), progress(total=1) as show:
-        study, weightings = read(given, show, usual=fitting)
+        study, weightings = read(arguments, show, default_that_fits=True)
         made = make_report(
-            study.outcomes, study.models, weightings=weightings, losses=losses, times=times, range=span,
-            reference=reference, horizons=horizons, groups=study.groups, level=level, n_curves=individuals,
-            ids=None if study.ids is None else study.ids.to_pylist(), title=title,
-            settings={"files": study.files, "options": _asked(given)},
+            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
+            time_range=arguments["time_range"], reference=reference, horizons=horizons, groups=study.groups,
+            level=arguments["level"], n_curves=individuals, title=title,
+            ids=None if study.ids is None else study.ids.to_pylist(),
+            settings={"files": study.files, "options": _asked(arguments)},
             progress=show,
         )  # fmt: skip
         made.save(out)
-    for sentence in made.summary["verdicts"].get("sentence", [])[: len(made.summary["models"]) - 1]:
-        say(sentence)
+    summary = made.summary
+    if summary["caution"]:
+        say(f"Careful. {one_line(summary['caution'])}")
+    if summary["data"]["dropped_out"]:
+        say(f"{share(summary['data']['dropped_out'], summary['data']['n'])} dropped out.")
+    judged, first_metric = summary["verdicts"], next(iter(summary["metrics"]))
+    for sentence, metric, weighting in zip(judged["sentence"], judged["metric"], judged["weighting"], strict=True):
+        if (metric, weighting) == (first_metric, summary["headline"]):
+            say(sentence)
     say(f"Written: {out}")
 
 
@@ -169,7 +181,7 @@ def report(
 @click.option("--cutoff", metavar="DATE", help="Write dates of entry and event, up to this date, instead of times.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def simulate(
-    folder: Path, study: str, individuals: int, seed: int, ending: str, cutoff: str | None, force: bool
+    folder: Path, study: SimulatedStudy, individuals: int, seed: int, ending: Ending, cutoff: str | None, force: bool
 ) -> None:
     """Write files to play with into FOLDER: outcomes, covariates, and predictions of which the truth is known.
 
@@ -182,7 +194,7 @@ def simulate(
       survscore simulate play --individuals 100000 --format parquet
       survscore simulate play --cutoff 2017-01-29
     """  # noqa: D301
-    from survscore.io.playing import study_files, write_study
+    from survscore.io.simulated import study_files, write_study
 
     check_folder(folder)
     there = [path for path in study_files(folder, ending) if path.exists()]
@@ -197,40 +209,41 @@ def simulate(
     say(f"Try: {shlex.join(command)}")
 
 
-def read(
-    given: dict[str, Any], show: Progress, usual: Callable[[Any], list[str]] | None = None
-) -> tuple[Study, list[Weighting]]:
+def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = False) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, and say which weightings it was asked for."""
     from survscore.io import read_outcomes, read_study
 
     dates = ("start", "event_date", "last_seen", "unit", "drop_late_starts")
-    for name in dates if given["cutoff"] is None else ():
-        if given[name]:
+    for name in dates if arguments["cutoff"] is None else ():
+        if arguments[name]:
             raise InputError(f"--{name.replace('_', '-')} is for dates, which need --cutoff")
     for name, option in (("id_column", "--id"), ("allow_extra", "--allow-extra")):
-        if given["by_order"] and given[name]:
+        if arguments["by_order"] and arguments[name]:
             raise InputError(f"{option} is for matching by id, not for --by-order")
-    if given["censoring_between"] and not given["censoring"]:
+    if arguments["censoring_between"] and not arguments["censoring"]:
         raise InputError("--censoring-between is for --censoring")
-    columns = {name: given[name] for name in ("time", "event", "censoring_time", "cutoff", *dates[:3])}
-    columns |= {"unit": given["unit"] or "D", "late_starts": "drop" if given["drop_late_starts"] else "raise"}
+    columns = {name: arguments[name] for name in ("time", "event", "censoring_time", "cutoff", *dates[:3])}
+    columns |= {"unit": arguments["unit"] or "D", "late_starts": "drop" if arguments["drop_late_starts"] else "raise"}
     as_they_are = ("censoring", "censoring_between", "by_order", "allow_extra", "grid", "columns", "between", "beyond")
     study = read_study(
-        given["outcomes"],
-        options.as_predictions(given["predictions"]),
-        id=given["id_column"],
-        groups=given["groups"],
-        monotone=given["monotone"],
+        arguments["outcomes"],
+        options.as_predictions(arguments["predictions"]),
+        id=arguments["id_column"],
+        groups=arguments["groups"],
+        monotone=arguments["monotone"],
         progress=show,
-        **{name: given[name] for name in as_they_are},
+        **{name: arguments[name] for name in as_they_are},
         **columns,
     )
-    train = None if given["train"] is None else read_outcomes(given["train"], id=False, **columns).outcomes
-    usual_names = None if usual is None else usual(study.outcomes)
-    return study, options.as_weightings(study, given["names"], given["caps"], given["divide_by"], train, usual_names)
+    train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
+    weightings = options.as_weightings(
+        study, arguments["names"], train=train, default_that_fits=default_that_fits,
+        **{name: arguments[name] for name in ("caps", "divide_by", "dropout", "population")},
+    )  # fmt: skip
+    return study, weightings
 
 
-def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
+def results_writer(arguments: Arguments) -> Callable[..., bool]:
     """Check now where results are to go, and return a function that writes them there when they are ready.
 
     The function says whether standard output is taken, so that nothing else is printed there.
@@ -238,11 +251,11 @@ def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
     from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS
 
     endings = {"json": (".json",), "csv": CSV_ENDINGS, "parquet": PARQUET_ENDINGS}
-    asked = {name: given[f"{name}_path"] for name in endings if given[f"{name}_path"] is not None}
+    asked = {name: arguments[f"{name}_path"] for name in endings if arguments[f"{name}_path"] is not None}
     paths = {name: path for name, path in asked.items() if str(path) != "-"}
     printed = [name for name in asked if name not in paths]
     for name, path in paths.items():
-        check_target(path, endings[name], _inputs(given))
+        check_target(path, endings[name], _inputs(arguments))
     if "parquet" in printed:
         raise InputError("--parquet can't go to standard output; name a file")
     if len(printed) > 1:
@@ -269,64 +282,65 @@ def results_writer(given: dict[str, Any]) -> Callable[..., bool]:
 
 
 def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
-    from survscore.reports.comparing import as_table
+    from survscore.reports.comparing import plain, records
 
-    records = {}
-    for name, frame in tables.items():
-        columns = as_table(frame)
-        records[name] = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return json.dumps({"settings": settings, **records}, indent=1, allow_nan=False) + "\n"
+    rows = {
+        name: [{column: plain(value) for column, value in row.items()} for row in records(frame)]
+        for name, frame in tables.items()
+    }
+    return json.dumps({"settings": settings, **rows}, indent=1, allow_nan=False) + "\n"
 
 
-def _inputs(given: dict[str, Any]) -> list[Path]:
+def _inputs(arguments: Arguments) -> list[Path]:
     """Return all files that a command reads."""
-    named = [path for _, path in options.as_predictions(given["predictions"])]
+    named = [path for _, path in options.as_predictions(arguments["predictions"])]
     of_times = click.get_current_context().meta.get(options.READING, [])
-    every = (given["outcomes"], *named, given["train"], given["censoring"], *of_times)
+    every = (arguments["outcomes"], *named, arguments["train"], arguments["censoring"], *of_times)
     return [path for path in every if path is not None]
 
 
-def _frames(found: dict[str, Any], span: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the mean scores, and the scores by time, of all models."""
     import pandas as pd
 
     from survscore.reports.comparing import WHOLE
 
     means, tables = [], []
-    for name, curves in found.items():
+    for name, curves in scores.items():
         for curve in curves:
             table = curve.to_frame()
             table.insert(2, "model", name)
             tables.append(table)
-            if curve.times.size > 1 or span != WHOLE:
-                mean = curve.integrated(*span, nan="stop")
-                means.append(
-                    {"loss": mean.loss, "weighting": mean.weighting, "model": name, "score": mean.value, "se": mean.se,
-                     "lower": mean.lower, "upper": mean.upper, "from": mean.range[0], "to": mean.range[1]}
-                )  # fmt: skip
+            if curve.times.size > 1 or time_range != WHOLE:
+                mean = curve.integrated(*time_range, nan="stop")
+                row = {"metric": mean.metric, "weighting": mean.weighting, "model": name, "score": mean.value}
+                row |= {"se": mean.se, "lower": mean.lower, "upper": mean.upper}
+                if mean.bounds is not None:
+                    row |= {"bound_lower": mean.bounds[0], "bound_upper": mean.bounds[1]}
+                means.append({**row, "from": mean.range[0], "to": mean.range[1]})
     return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
 
 
-def _settings(
-    command: str, study: Study, weightings: list[Weighting], given: dict[str, Any], level: float
-) -> dict[str, Any]:
+def _settings(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
+    y = study.outcomes
     return {
         "survscore": __version__,
         "command": command,
-        "weightings": [str(one) for one in weightings],
-        "losses": list(given["losses"]),
-        "level": level,
-        "individuals": len(study.outcomes),
-        "events": int(study.outcomes.event.sum()),
+        "metrics": list(arguments["metrics"]),
+        "weightings": [weighting.label(y) for weighting in weightings],
+        "level": arguments["level"],
+        "individuals": len(y),
+        "events": int(y.event.sum()),
+        "dropped_out": y.n_dropped_out,
         "files": study.files,
         "curves": {name: {"between": curves.between, "beyond": curves.beyond} for name, curves in study.models.items()},
-        "options": _asked(given),
+        "options": _asked(arguments),
     }
 
 
-def _asked(given: dict[str, Any]) -> dict[str, Any]:
+def _asked(arguments: Arguments) -> dict[str, Any]:
     """Return the options that were given, as plain data."""
-    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in given.items()}
+    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in arguments.items()}
     return {name: value for name, value in named.items() if name and value not in (None, False, [])}
 
 

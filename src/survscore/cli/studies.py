@@ -59,7 +59,7 @@ def reproduce(
     paper states, whether it holds in this run, and by how much. An interrupted run goes on where it stopped. "all"
     are the simulations, figures 2 to 5.
     """
-    from survscore._loops import n_cores
+    from survscore._config import config
     from survscore.experiments.churn import SIZES as CHURN_SIZES
     from survscore.experiments.reproduce import Run, reproduce
     from survscore.experiments.studies import SIZES
@@ -70,7 +70,7 @@ def reproduce(
     if data is not None and not on_churn:
         raise InputError("--data is for figures 1 and 6; the others show simulations")
     # one replicate of the churn study uses all cores itself
-    n_jobs = jobs or (1 if on_churn else n_cores())
+    n_jobs = jobs or (1 if on_churn else config.n_cores())
     run = Run(SIZES[size], seed, replicates, out, n_jobs, CHURN_SIZES[size], data)
     with progress(total=replicates) as show:
         results = reproduce(names, run, show)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown as printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.reports.comparing import Findings
 
 WIDTH_ELSEWHERE = 160
 
@@ -80,73 +85,109 @@ def _answer(row: Any) -> str:
     return f"[{style}]{answer}[/] {margin}"
 
 
-def score_tables(means: Any, by_time: Any, n: int, level: float) -> list[Any]:
+def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str, Any]) -> list[Any]:
     """Return each model's mean score with its interval, and its score at some of the times, ready to print."""
-    from rich.text import Text
+    from survscore.metrics import METRICS
+    from survscore.reports.comparing import by_name, records
 
-    from survscore.losses import loss_label
-    from survscore.reports.words import people
-
-    wholes = {(row["loss"], row["weighting"], row["model"]): row for row in means.to_dict("records")}
-    room = (console().width - 56) // 9 if wholes else 8  # for what stands before the times
-    times = _some(by_time["time"].unique(), max(0, min(4, room)) if wholes else max(1, room))
-    shown: list[Any] = []
-    for loss, of_loss in by_time.groupby("loss", sort=False):
-        heading = f" of {people(n)}, lower is better"
-        shown.append(Text.assemble((_capital(loss_label(loss)), "bold"), heading))
-        for weighting, part in of_loss.groupby("weighting", sort=False):
-            table = _table(str(weighting))
+    anybody_lost = "bound_lower" in means
+    mean_of = {(row["metric"], row["weighting"], row["model"]): row for row in records(means)}
+    room = (console().width - (76 if anybody_lost else 56)) // 9 if mean_of else 8  # for what stands before the times
+    times = _some(by_time["time"].unique(), max(0, min(4, room)) if mean_of else max(1, room))
+    printed: list[Any] = []
+    for (metric,), of_metric in by_name(by_time, "metric"):
+        better = f"{METRICS[metric].direction} is better"
+        printed.append(_heading(metric, settings["individuals"], settings["dropped_out"], better))
+        for (weighting,), part in by_name(of_metric, "weighting"):
+            bounded = anybody_lost and "bound_lower" in part and bool(part["bound_lower"].notna().any())
+            table = _table(weighting)
             table.add_column("model", overflow="fold")
-            if wholes:
-                table.add_column(f"mean ({100 * level:g} %)", justify="right", no_wrap=True)
+            if mean_of:
+                table.add_column(f"mean ({100 * settings['level']:g} %)", justify="right", no_wrap=True)
+                if bounded:
+                    table.add_column("bounds", justify="right", no_wrap=True)
                 table.add_column("over time", no_wrap=True)
             for time in times:
                 table.add_column(f"at {_plain(time)}", justify="right", no_wrap=True)
-            for model, rows in part.groupby("model", sort=False):
-                cells = [_text(str(model))]
-                whole = wholes.get((loss, weighting, model))
-                if whole is not None:
-                    span = f"{_plain(whole['from'])} to {_plain(whole['to'])}"
-                    cells += [_text(_with_half("{:.4f}", whole["score"], whole["lower"], whole["upper"])), _text(span)]
+            for (model,), rows in by_name(part, "model"):
+                cells = [model]
+                mean = mean_of.get((metric, weighting, model))
+                if mean is not None:
+                    cells.append(_with_half("{:.4f}", mean["score"], mean["lower"], mean["upper"]))
+                    cells += [_bounds("{:.4f}", mean)] if bounded else []
+                    cells.append(f"{_plain(mean['from'])} to {_plain(mean['to'])}")
                 scores = rows.set_index("time")["score"]
-                table.add_row(*cells, *(_text(_score(scores[time])) for time in times))
-            shown.append(table)
-    return shown
+                table.add_row(*(_text(cell) for cell in cells), *(_text(_score(scores[time])) for time in times))
+            printed.append(table)
+    return printed + ([_about_bounds(settings["dropped_out"], settings["individuals"])] if anybody_lost else [])
 
 
-def comparison_tables(tables: Any, sentences: Any, settings: Any) -> list[Any]:
+def comparison_tables(findings: Findings) -> list[Any]:
     """Return scores, differences with p-values, and what weightings disagree about, ready to print."""
     from rich.text import Text
 
-    from survscore.losses import loss_label
-    from survscore.reports.words import people
+    from survscore.reports.comparing import by_name, records
+    from survscore.reports.verdicts import has_bounds
 
-    level, reference, span, n = (settings[key] for key in ("level", "reference", "range", "individuals"))
-    over = f"mean over {_plain(span[0])} to {_plain(span[1])}" if span else "at one time"
-    contrasts = tables["verdicts"]
-    found = {(row["loss"], row["weighting"], row["model"]): row for row in contrasts.to_dict("records")}
-    scores = tables["means"] if span else tables["scores"]
-    shown: list[Any] = []
-    for loss, of_loss in scores.groupby("loss", sort=False):
-        heading = f" of {people(n)}, {over}, {100 * level:g} % intervals, lower is better"
-        shown.append(Text.assemble((_capital(loss_label(loss)), "bold"), heading))
-        for weighting, part in of_loss.groupby("weighting", sort=False):
-            table = _table(str(weighting))
+    compared, judged = findings.comparison, findings.judged
+    contrast_of = {(row["metric"], row["weighting"], row["model"]): row for row in records(judged)}
+    scores = compared.scores if findings.means is None else findings.mean_scores
+    sentences = findings.disagreements()
+    printed: list[Any] = []
+    for (metric,), of_metric in by_name(scores, "metric"):
+        ends = findings.time_ranges.get(metric)
+        over = "at one time" if ends is None else f"mean over {_plain(ends[0])} to {_plain(ends[1])}"
+        how = f"{over}, {100 * compared.level:g} % intervals, {findings.directions[metric]} is better"
+        printed.append(_heading(metric, compared.n, compared.n_dropped_out, how))
+        for (weighting,), part in by_name(of_metric, "weighting"):
+            bounded = "bound_lower" in part and bool(part["bound_lower"].notna().any())
+            table = _table(weighting)
             table.add_column("model", overflow="fold")
             table.add_column("score", justify="right", no_wrap=True)
-            table.add_column(_text(f"difference to {reference}"), justify="right", overflow="fold", min_width=7)
+            table.add_column(
+                _text(f"difference to {compared.reference}"), justify="right", overflow="fold", min_width=7
+            )
+            if bounded:
+                table.add_column("bounds", justify="right", no_wrap=True)
             table.add_column("p", justify="right", no_wrap=True)
             table.add_column("verdict", no_wrap=True)
-            for row in part.to_dict("records"):
-                contrast = found.get((loss, weighting, row["model"]))
-                rest = ["", "", "reference"] if contrast is None else _contrast(contrast)
-                table.add_row(_text(row["model"]), _text(_score(row["score"])), *rest)
-            shown.append(table)
-        for sentence in sentences["contradictions"][loss]:
+            for row in records(part):
+                contrast = contrast_of.get((metric, weighting, row["model"]))
+                if contrast is None:
+                    cells = ["", *([""] if bounded else []), "", "reference"]
+                else:
+                    cells = _contrast(contrast, bounded=bounded)
+                table.add_row(_text(row["model"]), _text(_score(row["score"])), *cells)
+            printed.append(table)
+        about_lost = [
+            printable(f"{row['model']}, {row['weighting']}: {findings.bounds_sentence(row)}", most=1000)
+            for row in records(judged[judged["metric"] == metric])
+            if has_bounds(row)
+        ]
+        printed += [Text("\n".join(about_lost) + "\n")] if about_lost else []
+        for sentence in sentences["contradictions"][metric]:
             careful = "Weightings contradict each other: " + printable(sentence, most=1000)
-            shown.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
-        shown += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unsure"][loss]]
-    return shown
+            printed.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
+        printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unsure"][metric]]
+    return printed
+
+
+def _heading(metric: str, n: int, n_dropped_out: int | None, how: str) -> Any:
+    from rich.text import Text
+
+    from survscore.metrics import metric_label
+    from survscore.reports.verdicts import people, share
+
+    dropped_out = f", {share(n_dropped_out, n)} dropped out" if n_dropped_out else ""
+    return Text.assemble((_capital(metric_label(metric)), "bold"), f" of {people(n)}{dropped_out}, {how}")
+
+
+def _about_bounds(n_dropped_out: int, n: int) -> Any:
+    from rich.text import Text
+
+    from survscore.reports.verdicts import share
+
+    return Text(f"Whatever happened to the {share(n_dropped_out, n)} who dropped out, means lie within their bounds.\n")
 
 
 def console() -> Any:
@@ -156,18 +197,25 @@ def console() -> Any:
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_ELSEWHERE)
 
 
-def _contrast(row: Any) -> list[Any]:
+def _contrast(row: dict[str, Any], *, bounded: bool) -> list[Any]:
     from rich.text import Text
 
-    from survscore.reports import words
-
-    verdict = words.outcome(row)
     p = row["p_value"]
     return [
         _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"]),
+        *([_bounds("{:+.4f}", row)] if bounded else []),
         "-" if _missing(p) else "<0.001" if p < 0.001 else f"{p:.3f}",
-        Text(verdict, {"better": "green", "worse": "red"}.get(verdict, "dim")),
+        Text(row["verdict"], {"better": "green", "worse": "red"}.get(row["verdict"], "dim")),
     ]
+
+
+def _bounds(form: str, row: dict[str, Any]) -> str:
+    """Return between which values a number lies whatever happened to those who dropped out; nothing if not known."""
+    from survscore.reports.verdicts import has_bounds
+
+    if not has_bounds(row):
+        return ""
+    return f"{form.format(row['bound_lower'])} to {form.format(row['bound_upper'])}"
 
 
 def _table(title: str) -> Any:

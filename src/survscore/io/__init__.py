@@ -1,8 +1,8 @@
 """Outcomes and predictions in files: CSV and Parquet, read, joined by id, checked and written."""
 
 from survscore.io.outcomes import ObservedFile, read_outcomes
-from survscore.io.playing import write_study
 from survscore.io.predictions import PredictedFile, read_predictions
+from survscore.io.simulated import write_study
 from survscore.io.study import Study, read_study
 from survscore.io.writing import write_frame, write_outcomes, write_predictions
 

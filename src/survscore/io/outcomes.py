@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ID = "id"
 
+Unit = Literal["D", "W", "h", "min", "s"]
+LateStarts = Literal["raise", "drop"]
+
 
 @dataclass(frozen=True, eq=False)
 class ObservedFile:
@@ -55,8 +58,8 @@ def read_outcomes(
     start: str | None = None,
     event_date: str | None = None,
     last_seen: str | None = None,
-    unit: str = "D",
-    late_starts: str = "raise",
+    unit: Unit = "D",
+    late_starts: LateStarts = "raise",
     id: str | Literal[False] | None = None,
     groups: str | None = None,
 ) -> ObservedFile:
@@ -131,12 +134,12 @@ class _Columns:
     file: TableFile
 
     def named(self, argument: str, name: str | None) -> str:
-        found = self.optional(argument, name)
-        if found is None:
+        column = self.optional(argument, name)
+        if column is None:
             raise InputError(
                 f"{self.file.path}: there is no column {argument!r}; the columns are {listed(self.file.names)}"
             )
-        return found
+        return column
 
     def optional(self, argument: str, name: str | None) -> str | None:
         if name is not None and name not in self.file.names:
@@ -168,8 +171,8 @@ def _from_dates(
     start: str | None,
     event_date: str | None,
     last_seen: str | None,
-    unit: str,
-    late_starts: str,
+    unit: Unit,
+    late_starts: LateStarts,
 ) -> tuple[Outcomes, NDArray[np.bool_]]:
     from survscore import _dates
 

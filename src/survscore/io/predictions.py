@@ -35,6 +35,10 @@ METADATA = b"survscore"
 NAMELESS = ("", "survival")  # what a file calls a model that has the name of the file
 BLOCK = 4096
 
+Between = Literal["linear", "step", "constant-hazard"]
+Beyond = Literal["nan", "hold"]
+Monotone = Literal["check", "keep", "enforce"]
+
 
 @dataclass(frozen=True, eq=False)
 class PredictedFile:
@@ -67,9 +71,9 @@ def read_predictions(
     name: str | None = None,
     grid: ArrayLike | None = None,
     columns: str | None = None,
-    between: str | None = None,
-    beyond: str | None = None,
-    monotone: str = "check",
+    between: Between | None = None,
+    beyond: Beyond | None = None,
+    monotone: Monotone = "check",
     id: str | Literal[False] | None = None,
 ) -> PredictedFile:
     r"""Read the predictions of one or several models from a CSV or Parquet file.
@@ -89,9 +93,11 @@ def read_predictions(
     columns : str, optional
         How wide columns are named, if not as above: a pattern with ``{time}`` and perhaps ``{model}``,
         such as ``"surv_{time}"``.
-    between, beyond : str, optional
-        As for `SurvivalCurves`; by default what the file says, or ``"linear"`` and ``"nan"``.
-    monotone : str
+    between : {"linear", "step", "constant-hazard"}, optional
+        As for `SurvivalCurves`; by default what the file says, or ``"linear"``.
+    beyond : {"nan", "hold"}, optional
+        As for `SurvivalCurves`; by default what the file says, or ``"nan"``.
+    monotone : {"check", "keep", "enforce"}
         As for `SurvivalCurves`.
     id : str or False, optional
         The column of ids; by default ``id``, if there is one. False reads none.
@@ -109,10 +115,10 @@ def read_predictions(
     >>> read_predictions(path).models
     {'cox': SurvivalCurves(2 individuals, 2 times from 30 to 60, between='linear', beyond='nan', float64)}
     """
-    found = predictions_in(path, name, grid, columns, between, beyond, monotone, id)
-    if grid is not None and not found.took_grid:
-        raise InputError(f"{found.path}: a grid is for list columns; here the columns' names are the times")
-    return found
+    predicted = predictions_in(path, name, grid, columns, between, beyond, monotone, id)
+    if grid is not None and not predicted.took_grid:
+        raise InputError(f"{predicted.path}: a grid is for list columns; here the columns' names are the times")
+    return predicted
 
 
 def predictions_in(
@@ -120,9 +126,9 @@ def predictions_in(
     name: str | None,
     grid: ArrayLike | None,
     columns: str | None,
-    between: str | None,
-    beyond: str | None,
-    monotone: str,
+    between: Between | None,
+    beyond: Beyond | None,
+    monotone: Monotone,
     id: str | Literal[False] | None,
 ) -> PredictedFile:
     """Do what `read_predictions` does, but leave it to the caller whether a grid was given in vain."""

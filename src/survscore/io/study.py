@@ -14,7 +14,7 @@ from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
-from survscore.io.predictions import PredictedFile, predictions_in
+from survscore.io.predictions import Between, Beyond, Monotone, PredictedFile, predictions_in
 from survscore.io.tables import open_table
 from survscore.outcomes import Outcomes
 
@@ -55,15 +55,15 @@ def read_study(
     predictions: Path | str | Sequence[Path | str | tuple[str | None, Path | str]] = (),
     *,
     censoring: Path | str | None = None,
-    censoring_between: str | None = None,
+    censoring_between: Between | None = None,
     id: str | None = None,
     by_order: bool = False,
     allow_extra: bool = False,
     grid: ArrayLike | None = None,
     columns: str | None = None,
-    between: str | None = None,
-    beyond: str | None = None,
-    monotone: str = "check",
+    between: Between | None = None,
+    beyond: Beyond | None = None,
+    monotone: Monotone = "check",
     progress: Progress = silent,
     **outcome_columns: Any,
 ) -> Study:
@@ -77,7 +77,7 @@ def read_study(
         See `read_predictions`; none, if the outcomes' file holds the predictions too.
     censoring : path, optional
         Predictions of a censoring model, P(C* > t), in the same form.
-    censoring_between : str, optional
+    censoring_between : {"linear", "step", "constant-hazard"}, optional
         How to read these between grid points; by default what the file says, or ``"linear"``.
     id : str, optional
         The column of ids in all files; by default ``id``.
@@ -107,8 +107,8 @@ def read_study(
     array([[0.5, 0.2],
            [0.9, 0.8]])
     """
-    given = [predictions] if isinstance(predictions, (str, Path)) else predictions
-    named = [one if isinstance(one, tuple) else (None, one) for one in given] or [(None, outcomes)]
+    paths = [predictions] if isinstance(predictions, (str, Path)) else predictions
+    named = [path if isinstance(path, tuple) else (None, path) for path in paths] or [(None, outcomes)]
     total = 1 + len(named) + (censoring is not None)
     identified: str | Literal[False] | None = False if by_order else id
     progress(0, total, f"reading {Path(outcomes).name}")

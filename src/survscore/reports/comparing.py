@@ -1,134 +1,162 @@
-"""All models by all losses, at each time and on average, as tables and in words."""
+"""A comparison and its means over time, as tables and in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from survscore._progress import Progress, silent
-from survscore.comparison import Comparison, IntegratedComparison, compare
-from survscore.curves import SurvivalCurves
-from survscore.losses import Loss, loss_label
-from survscore.outcomes import Outcomes
-from survscore.reports import words
+from survscore.comparison import Comparison, IntegratedComparison
+from survscore.engine.evaluation import Range
+from survscore.metrics import Direction, metric_label
+from survscore.reports import verdicts
+from survscore.scores import undefined_times
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Table = dict[str, list[Any]]
-Span = tuple[float | None, float | None]
 
-WHOLE = (None, None)
+WHOLE: Range = (None, None)
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """The comparisons by each loss, and their means over a range of time; none, where there is one time only."""
+class Findings:
+    """A comparison, and its means over a range of time; None, where there is one time only.
 
-    comparisons: list[Comparison]
-    means: list[IntegratedComparison]
+    Attributes
+    ----------
+    comparison : Comparison
+        By time.
+    means : IntegratedComparison or None
+        Over time.
+    """
+
+    comparison: Comparison
+    means: IntegratedComparison | None
+
+    @classmethod
+    def of(cls, comparison: Comparison, time_range: Range = WHOLE) -> Findings:
+        """Take the means over the range, as far as there are scores."""
+        if comparison.times.size == 1 and time_range == WHOLE:
+            return cls(comparison, None)
+        return cls(comparison, comparison.integrated(*time_range, nan="stop"))
 
     @property
-    def range(self) -> tuple[float, float] | None:
-        """Over which time the means are."""
-        return self.means[0].range if self.means else None
+    def directions(self) -> dict[str, Direction]:
+        """Which values are better, by metric."""
+        return {scored.metric: scored.direction for scored in self.comparison.scored}
 
-    def tables(self) -> dict[str, Table]:
-        """Return scores, contrasts, means with skill, and verdicts, for all losses."""
+    @property
+    def bounded(self) -> set[str]:
+        """The metrics of which is known what those who dropped out could change."""
+        return {scored.metric for scored in self.comparison.scored if scored.bounds is not None}
+
+    @cached_property
+    def time_ranges(self) -> dict[str, tuple[float, float]]:
+        """Over which time the means are, by metric; empty where there are none."""
+        if self.means is None:
+            return {}
+        first = self.means.scores.drop_duplicates("metric")
+        return {row["metric"]: (float(row["from"]), float(row["to"])) for row in records(first)}
+
+    @cached_property
+    def mean_scores(self) -> pd.DataFrame:
+        """The means with their skill, missing where there is none; an empty table, where there are no means."""
+        import pandas as pd
+
+        if self.means is None:
+            return pd.DataFrame()
+        scores: pd.DataFrame = self.means.scores
+        if self.means.skill is None:
+            return scores.assign(skill=math.nan)
+        keys = ["metric", "weighting", "model"]
+        return scores.merge(self.means.skill[[*keys, "skill"]], on=keys, how="left")
+
+    @cached_property
+    def judged(self) -> pd.DataFrame:
+        """What verdicts go by: the contrasts of the means, or those at the one time, each with its sentence."""
+        of_means = None if self.means is None else self.means.contrasts
+        contrasts = self.comparison.contrasts if of_means is None else of_means
+        # one model alone has no contrasts of means, and by time an empty table
+        return contrasts.assign(sentence=[self._sentence(row) for row in records(contrasts)])
+
+    def _sentence(self, row: dict[str, Any]) -> str:
+        about_bounds = self.bounds_sentence(row)
+        sentence = verdicts.verdict_sentence(row, self.comparison.level)
+        return sentence if about_bounds is None else f"{sentence} {about_bounds}"
+
+    def bounds_sentence(self, row: dict[str, Any]) -> str | None:
+        """Return what those who dropped out could change about a contrast; None where that is not known."""
+        return verdicts.bounds_sentence(row, self.comparison.n_dropped_out or 0, self.comparison.n)
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return scores and contrasts by time, means with skill, and verdicts."""
         return {
-            "scores": stacked([comparison.scores for comparison in self.comparisons]),
-            "contrasts": stacked([comparison.contrasts for comparison in self.comparisons]),
-            "means": stacked([_with_skill(whole) for whole in self.means]),
-            "verdicts": stacked([_verdicts(comparison, contrasts) for comparison, contrasts in self._judged()]),
+            "scores": self.comparison.scores,
+            "contrasts": self.comparison.contrasts,
+            "means": self.mean_scores,
+            "verdicts": self.judged,
         }
 
-    def disagreements(self) -> dict[str, Any]:
-        """Return where the weightings rank models differently: in words for the means, as a table for single times."""
-        contradictions: dict[str, list[str]] = {}
-        unsure: dict[str, list[str]] = {}
-        unknown: dict[str, bool] = {}
-        for comparison, contrasts in self._judged():
-            sentences: list[tuple[str | None, str | None]] = []
-            for model, rows in contrasts.groupby("model", sort=False):
-                found = {row["weighting"]: words.outcome(row) for row in records(rows)}
-                names = (str(model), comparison.reference, found)
-                sentences.append((words.contradiction(*names), words.unsure(*names)))
-            unknown[comparison.loss] = any(words.outcome(row) == "unknown" for row in records(contrasts))
-            contradictions[comparison.loss] = [one for one, _ in sentences if one]
-            unsure[comparison.loss] = [one for _, one in sentences if one]
-        tables = [comparison.disagreements().assign(loss=comparison.loss) for comparison in self.comparisons]
-        ordered = [table[["loss", *table.columns.drop("loss")]] for table in tables]
-        return {
-            "contradictions": contradictions,
-            "unsure": unsure,
-            "unknown": unknown,
-            "table": stacked(ordered),
-        }
+    def disagreements(self) -> dict[str, dict[str, Any]]:
+        """Return, by metric, what the weightings contradict each other about, and what only some are sure of."""
+        contradictions: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
+        unsure: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
+        unknown: dict[str, bool] = dict.fromkeys(self.comparison.metrics, False)
+        for (metric, model), rows in by_name(self.judged, "metric", "model"):
+            by_weighting = dict(zip(rows["weighting"], rows["verdict"], strict=True))
+            contradicting = verdicts.contradiction(model, self.comparison.reference, by_weighting)
+            doubted = verdicts.unsure(model, self.comparison.reference, by_weighting)
+            contradictions[metric] += [contradicting] if contradicting else []
+            unsure[metric] += [doubted] if doubted else []
+            unknown[metric] |= "unknown" in by_weighting.values()
+        return {"contradictions": contradictions, "unsure": unsure, "unknown": unknown}
 
-    def _judged(self) -> list[tuple[Comparison, pd.DataFrame]]:
-        """Return what verdicts go by: the contrasts of the means, or those at the one time."""
-        of_means = [whole.contrasts for whole in self.means]
-        contrasts = of_means or [comparison.contrasts.drop(columns="loss") for comparison in self.comparisons]
-        pairs = zip(self.comparisons, contrasts, strict=True)
-        return [(comparison, table if table is not None else comparison.contrasts) for comparison, table in pairs]
-
-
-def compare_losses(
-    y: Outcomes,
-    models: Mapping[str, SurvivalCurves],
-    losses: Sequence[str | Loss],
-    *,
-    times: ArrayLike | None,
-    span: Span,
-    progress: Progress = silent,
-    **options: Any,
-) -> Compared:
-    """Compare models by several losses; `options` are those of `compare`."""
-    comparisons = []
-    for done, loss in enumerate(losses):
-        name = loss if isinstance(loss, str) else loss.name
-        progress(done, len(losses), f"comparing by {loss_label(name)}")
-        comparisons.append(compare(y, models, loss=loss, times=times, **options))
-    one_time = comparisons[0].times.size == 1 and span == WHOLE
-    return Compared(comparisons, [] if one_time else [one.integrated(*span, nan="stop") for one in comparisons])
+    def notes(self, time_range: Range) -> list[str]:
+        """Return in sentences at which times there is no score, and what that means for the means."""
+        by_sentence: dict[str, list[str]] = {}
+        for metric in self.comparison.metrics:
+            sentence = undefined_times(scored for scored in self.comparison.scored if scored.metric == metric)
+            if sentence:
+                by_sentence.setdefault(sentence, []).append(metric)
+        notes = [
+            _about(metrics if len(metrics) < len(self.comparison.metrics) else [], sentence)
+            for sentence, metrics in by_sentence.items()
+        ]
+        upper = float(self.comparison.times[-1]) if time_range[1] is None else float(time_range[1])
+        by_stop: dict[float, list[str]] = {}
+        for metric, (_, stop) in self.time_ranges.items():
+            if stop < upper:
+                by_stop.setdefault(stop, []).append(metric)
+        for stop, metrics in by_stop.items():
+            told = (
+                f"means stop at {verdicts.short(stop)} instead of {verdicts.short(upper)}: then some score is missing"
+            )
+            notes.append(_about(metrics if len(metrics) < len(self.comparison.metrics) else [], told))
+        return notes
 
 
-def _with_skill(whole: IntegratedComparison) -> pd.DataFrame:
-    table: pd.DataFrame = whole.scores.assign(skill=math.nan)
-    if whole.skill is not None:
-        found = {(row.weighting, row.model): row.skill for row in whole.skill.itertuples()}
-        table["skill"] = [found.get((row.weighting, row.model), math.nan) for row in table.itertuples()]
-    table.insert(0, "loss", whole.loss)
-    return table
-
-
-def _verdicts(comparison: Comparison, contrasts: pd.DataFrame) -> pd.DataFrame:
-    rows = records(contrasts)
-    table = contrasts.drop(columns="loss", errors="ignore").assign(
-        outcome=[words.outcome(row) for row in rows],
-        sentence=[words.verdict(row, comparison.loss, comparison.level) for row in rows],
-    )
-    table.insert(0, "loss", comparison.loss)
-    return table
+def _about(metrics: Sequence[str], sentence: str) -> str:
+    """Return a sentence about some of the metrics, or about all."""
+    told = f"{', '.join(map(metric_label, metrics))}: {sentence}" if metrics else sentence
+    return f"{told[0].upper()}{told[1:]}."
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table."""
-    found: list[Any] = frame.to_dict("records")
-    return found
+    rows: list[Any] = frame.to_dict("records")
+    return rows
 
 
-def stacked(frames: Sequence[pd.DataFrame]) -> Table:
-    """Return tables with the same columns as one."""
-    import pandas as pd
-
-    full = [frame for frame in frames if len(frame)] or list(frames[:1])
-    return as_table(pd.concat(full, ignore_index=True)) if full else {}
+def by_name(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+    """Yield the parts of a table that have the same names in some columns, in the order of the table."""
+    for names, part in frame.groupby(list(columns), sort=False):
+        yield tuple(str(name) for name in names), part
 
 
 def as_table(frame: pd.DataFrame) -> Table:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from survscore.comparison import NULL_MODEL
-from survscore.losses import loss_label
+from survscore.engine.evaluation import NULL_MODEL
 from survscore.reports.comparing import Table
-from survscore.reports.words import short
+from survscore.reports.verdicts import short
 
 Panel = dict[str, Any]
 
 
 def tables(summary: dict[str, Any]) -> dict[str, Table]:
     """Return every table of the page by the name of its file."""
-    found = {
+    by_name = {
         "follow-up": summary["data"]["quantiles"],
         "remaining": summary["data"]["remaining"],
         "means": summary["means"],
@@ -30,15 +29,15 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "individuals": summary["curves"]["people"],
         "curves": summary["curves"]["curves"],
     }
-    return {name: table for name, table in found.items() if any(table.values())}
+    return {name: table for name, table in by_name.items() if any(table.values())}
 
 
 def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
     """Return the panels of every chart, by the table whose rows they draw."""
     return {
         "remaining": _remaining(summary),
-        "scores": _by_loss_and_weighting(summary, "scores", "score", "{loss} (lower is better)"),
-        "differences": _by_loss_and_weighting(summary, "contrasts", "difference", "difference in {loss}"),
+        "scores": _by_metric_and_weighting(summary, "scores", "score", "{label} ({direction} is better)"),
+        "differences": _by_metric_and_weighting(summary, "contrasts", "difference", "difference in {label}"),
         "around-censoring": _around(summary),
         "calibration": _calibration(summary),
         "curves": _single_curves(summary),
@@ -56,8 +55,8 @@ def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], 
 
 
 def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[str, Any]:
-    found = {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
-    return {**found, "null": True} if model == NULL_MODEL else found
+    series = {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
+    return {**series, "null": True} if model == NULL_MODEL else series
 
 
 def _remaining(summary: dict[str, Any]) -> list[Panel]:
@@ -84,26 +83,26 @@ def _remaining(summary: dict[str, Any]) -> list[Panel]:
     ]
 
 
-def _by_loss_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: str) -> list[Panel]:
-    found: dict[tuple[str, str], Panel] = {}
-    for (loss, weighting, model), start, stop in _runs(summary[key], ("loss", "weighting", "model")):
-        panel = found.setdefault(
-            (loss, weighting),
+def _by_metric_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: str) -> list[Panel]:
+    panels: dict[tuple[str, str], Panel] = {}
+    for (metric, weighting, model), start, stop in _runs(summary[key], ("metric", "weighting", "model")):
+        panel = panels.setdefault(
+            (metric, weighting),
             {
-                "loss": loss,
+                "metric": metric,
                 "title": weighting,
                 "x": "time",
                 "y": y,
                 "lower": "lower",
                 "upper": "upper",
                 "xlabel": "time",
-                "ylabel": ylabel.format(loss=loss_label(loss)),
+                "ylabel": ylabel.format(**summary["metrics"][metric]),
                 "zero": True,
                 "series": [],
             },
         )
         panel["series"].append(_series(summary, model, start, stop))
-    return list(found.values())
+    return list(panels.values())
 
 
 def _around(summary: dict[str, Any]) -> list[Panel]:
@@ -128,9 +127,9 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
 
 
 def _calibration(summary: dict[str, Any]) -> list[Panel]:
-    found: dict[float, Panel] = {}
+    panels: dict[float, Panel] = {}
     for (horizon, model), start, stop in _runs(summary["calibration"]["curves"], ("horizon", "model")):
-        panel = found.setdefault(
+        panel = panels.setdefault(
             horizon,
             {
                 "title": f"at time {short(horizon)}",
@@ -147,17 +146,17 @@ def _calibration(summary: dict[str, Any]) -> list[Panel]:
             },
         )
         panel["series"].append(_series(summary, model, start, stop))
-    return list(found.values())
+    return list(panels.values())
 
 
 def _single_curves(summary: dict[str, Any]) -> list[Panel]:
     people = summary["curves"]["people"]
-    found: dict[str, Panel] = {}
+    panels: dict[str, Panel] = {}
     for label, time, event, end in zip(*people.values(), strict=True):
         marks = [{"x": time, "label": "event" if event else "last seen", "kind": "event" if event else "seen"}]
         if end is not None:
             marks = ([marks[0]] if event or time < end else []) + [{"x": end, "label": "C*"}]
-        found[label] = {
+        panels[label] = {
             "title": f"individual {label}",
             "x": "time",
             "y": "survival",
@@ -169,5 +168,5 @@ def _single_curves(summary: dict[str, Any]) -> list[Panel]:
         }
     for (label, model), start, stop in _runs(summary["curves"]["curves"], ("individual", "model")):
         step = {"step": True} if model in summary["steps"] else {}
-        found[label]["series"].append(_series(summary, model, start, stop) | step)
-    return list(found.values())
+        panels[label]["series"].append(_series(summary, model, start, stop) | step)
+    return list(panels.values())

@@ -6,21 +6,26 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from survscore._files import written_whole
+from survscore._progress import Progress, silent
 from survscore._validation import InputError
-from survscore.comparison import NULL_MODEL
 from survscore.curves import SurvivalCurves
-from survscore.losses import loss_label
+from survscore.engine.evaluation import NULL_MODEL, Range
+from survscore.metrics import Metric
 from survscore.outcomes import Outcomes
-from survscore.reports import figures, words
-from survscore.reports.comparing import Table
-from survscore.reports.summary import summarise
+from survscore.reports import figures, verdicts
+from survscore.reports.comparing import WHOLE, Table
+from survscore.reports.summary import TITLE, summarise
+from survscore.weighting import Weighting
 
 NOTEBOOK_HEIGHT = 800
 
@@ -72,7 +77,25 @@ class Report:
         return f"Report({self.summary['title']!r}, models {models}; save(path) writes the page)"
 
 
-def report(y: Outcomes, curves: Any, **options: Any) -> Report:
+def report(
+    y: Outcomes,
+    curves: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    *,
+    metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
+    weighting: str | Weighting | Sequence[str | Weighting] | None = None,
+    times: ArrayLike | None = None,
+    time_range: Range = WHOLE,
+    reference: str | None = None,
+    null: bool | Outcomes = True,
+    horizons: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    ids: Sequence[Any] | None = None,
+    n_curves: int = 6,
+    title: str = TITLE,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress = silent,
+) -> Report:
     """Make a report that can be shown: one interactive page, offline, with every number in it.
 
     Parameters
@@ -81,9 +104,25 @@ def report(y: Outcomes, curves: Any, **options: Any) -> Report:
         What was observed.
     curves : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
-    **options
-        As for `survscore.reports.summarise`: weightings, losses, times, range, reference, null, horizons, groups,
-        level, ids, n_curves, title.
+    metric : {"brier", "log", "auc"} or Metric, or several
+        What to compute; the page begins with the first.
+    weighting : str, Weighting, or several, optional
+        By default those that the data allow. The headline goes by the one to trust if it is among them, by the first
+        otherwise.
+    times, reference, null, groups, level
+        As for `compare`.
+    time_range : tuple of float, optional
+        Over which time mean scores are taken; by default over all of `times`, up to the first without score.
+    horizons : array_like, optional
+        At which times to show calibration.
+    ids, n_curves
+        What to call individuals, and of how many to show the curves.
+    title : str
+        Of the page.
+    settings : mapping, optional
+        More to say about how this was made.
+    progress : callable
+        Is told (done, total, what is being done).
 
     Returns
     -------
@@ -105,7 +144,13 @@ def report(y: Outcomes, curves: Any, **options: Any) -> Report:
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if not isinstance(curves, SurvivalCurves) and not hasattr(curves, "__iter__"):
         raise InputError("curves must be SurvivalCurves, or map names to SurvivalCurves")
-    return Report(summarise(y, curves, **options))
+    return Report(
+        summarise(
+            y, curves, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
+            null=null, horizons=horizons, groups=groups, level=level, ids=ids, n_curves=n_curves, title=title,
+            settings=settings, progress=progress,
+        )
+    )  # fmt: skip
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -141,16 +186,16 @@ def render(summary: dict[str, Any]) -> str:
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"short": words.short, "lines": lines, "people": words.people, "loss_label": loss_label}
+    environment.filters |= {"short": verdicts.short, "lines": lines, "people": verdicts.people}
     style, script = asset("style.css"), asset("script.js")
     tables = figures.tables(summary)
-    panels = {name: found for name, found in figures.panels(summary).items() if found}
+    panels = {chart: drawn for chart, drawn in figures.panels(summary).items() if drawn}
     return environment.get_template("page.html").render(
         summary=summary,
         tables=tables,
         panels=panels,
         null_model=NULL_MODEL,
-        data=_json({"tables": _coded(tables), "panels": panels, "losses": summary["losses"]}),
+        data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(summary["metrics"])}),
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -164,7 +209,7 @@ def lines(value: Any) -> list[str]:
         return [f"{key}: {', '.join(lines(one))}" if one not in ("", {}) else str(key) for key, one in value.items()]
     if isinstance(value, (list, tuple)):
         return [", ".join(lines(one)) for one in value]
-    return [words.short(value)]
+    return [verdicts.short(value)]
 
 
 def _hash(text: str) -> str:

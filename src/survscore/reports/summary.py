@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,30 +13,31 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, check_whole, plural
 from survscore._version import __version__
-from survscore.comparison import Comparison, as_models
+from survscore.comparison import Comparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import diagnose
+from survscore.engine.evaluation import Range, as_models, check_outcomes, check_predictions, one_or_more
 from survscore.horizon import calibration
-from survscore.losses import Loss, as_loss
+from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
-from survscore.reports import words
-from survscore.reports.comparing import WHOLE, Span, Table, as_table, compare_losses, plain
-from survscore.scores import check_inputs, default_times
-from survscore.weighting import Weighting, as_weighting
+from survscore.reports import verdicts
+from survscore.reports.comparing import WHOLE, Findings, Table, as_table, plain
+from survscore.weighting import IPCW, Administrative, Weighting, as_weighting, weightings_that_fit
 
 MOST_CALIBRATION_POINTS = 200
 MOST_CURVE_POINTS = 200
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+TITLE = "How good are the predictions?"
 
 
 def summarise(
     y: Outcomes,
     models: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
     *,
-    weightings: Sequence[str | Weighting] | None = None,
-    losses: Sequence[str | Loss] = ("brier", "log"),
+    metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
+    weighting: str | Weighting | Sequence[str | Weighting] | None = None,
     times: ArrayLike | None = None,
-    range: Span = (None, None),
+    time_range: Range = WHOLE,
     reference: str | None = None,
     null: bool | Outcomes = True,
     horizons: ArrayLike | None = None,
@@ -45,7 +45,7 @@ def summarise(
     level: float = 0.95,
     ids: Sequence[Any] | None = None,
     n_curves: int = 6,
-    title: str = "How good are the predictions?",
+    title: str = TITLE,
     settings: Mapping[str, Any] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
@@ -57,19 +57,20 @@ def summarise(
         What was observed.
     models : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
         What was predicted, for the same individuals in the same order.
-    weightings : sequence, optional
-        As for `compare`; the first is the one that the headline goes by. By default those that the data allow:
-        administrative before IPCW, or uncensored where nobody is censored.
-    losses : sequence of {"brier", "log"} or Loss
-        What a prediction costs.
+    metric : {"brier", "log", "auc"} or Metric, or several
+        What to compute; the headline of the page begins with the first.
+    weighting : str, Weighting, or several, optional
+        As for `compare`; by default those that the data allow (`weightings_that_fit`). The headline goes by the one to
+        trust if it is among them, by the first otherwise.
     times : array_like, optional
         The evaluation times; by default as for `compare`.
-    range : tuple of float, optional
+    time_range : tuple of float, optional
         Over which time mean scores are taken; by default over all of `times`, up to the first without score.
     reference, null, groups, level
         As for `compare`.
     horizons : array_like, optional
-        At which times to show calibration; by default at three within the range. Calibration needs censoring times.
+        At which times to show calibration; by default at three within the range. Calibration needs censoring times,
+        and nobody who dropped out.
     ids : sequence, optional
         What to call the individuals whose curves are shown; by default their positions.
     n_curves : int
@@ -99,122 +100,108 @@ def summarise(
     p = 0.999)."
     """
     named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
+    check_outcomes(y)
     for name, curves in named.items():
-        check_inputs(y, curves, f"the curves of {name!r}")
+        check_predictions(y, curves, f"the curves of {name!r}")
     check_whole("n_curves", n_curves, 0)
     labels = None if ids is None else list(ids)
     if labels is not None:
         check_length("ids", len(labels), "y", len(y))
-    if isinstance(losses, (str, Loss)) or not losses:
-        raise InputError("losses must be a sequence of at least one")
-    chosen = [as_weighting(one, y) for one in (fitting(y) if weightings is None else weightings)]
-    wanted = default_times(y, named.values()) if times is None else as_times(times)
-    costs = [as_loss(loss) for loss in losses]
-    if len({loss.name for loss in costs}) < len(costs):
-        raise InputError("losses must have different names")
     if not str(title).strip():
         raise InputError("title must not be empty")
-    total = len(costs) + 2
-    notes: list[str] = []
-    with _noting(notes):
-        compared = compare_losses(
-            y, named, costs, times=wanted, span=range, weighting=chosen, reference=reference, null=null, groups=groups,
-            level=level, progress=lambda done, _, what: progress(done, total, what),
+    choices = weightings_that_fit(y)
+    wanted = choices.names if weighting is None else one_or_more(weighting, Weighting, "weighting")
+    weightings = [as_weighting(one, y) for one in wanted]
+    metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+    progress(0, 3, "comparing")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedScoreWarning)  # the notes say so, from the numbers
+        comparison = compare(
+            y, named, metric=metrics, weighting=weightings, times=times, reference=reference, null=null, groups=groups,
+            level=level, ranges=[time_range],
         )  # fmt: skip
-    upper = float(wanted[-1]) if range[1] is None else float(range[1])
-    if compared.range is not None and compared.range[1] < upper:
-        stop, wish = words.short(compared.range[1]), words.short(upper)
-        notes.append(f"Means stop at {stop} instead of {wish}: then some score is missing.")
-    first = compared.comparisons[0]
-    progress(total - 2, total, "checking calibration")
-    chosen_horizons = _horizons(y, named, wanted, horizons)
-    calibrated = _calibration(y, named, chosen_horizons, level, asked=horizons is not None)
-    progress(total - 1, total, "looking at single curves")
+    findings = Findings.of(comparison, time_range)
+    headline = next((k for k, one in enumerate(weightings) if one.name == choices.names[0]), 0)
+    progress(1, 3, "checking calibration")
+    calibrated_at = _horizons(y, named, comparison.times, horizons)
+    calibrated = _calibration(y, named, calibrated_at, level, asked=horizons is not None)
+    progress(2, 3, "looking at single curves")
     summary = {
         "survscore": __version__,
         "title": str(title),
-        "models": list(first.models),
-        "reference": first.reference,
-        "losses": [loss.name for loss in costs],
-        "weightings": first.weightings,
+        "models": list(comparison.models),
+        "reference": comparison.reference,
+        "metrics": {
+            name: {"label": metric_label(name), "direction": direction, "bounded": name in findings.bounded}
+            for name, direction in findings.directions.items()
+        },
+        "weightings": comparison.weightings,
+        "headline": comparison.weightings[headline],
+        "believe_administrative": isinstance(weightings[headline], Administrative),
+        "caution": _caution(y, weightings[headline], choices.sentence),
         "steps": [name for name, curves in named.items() if curves.between == "step"],
-        "explanations": [weighting.explanation for weighting in chosen],
+        "explanations": [one.explanation for one in weightings],
         "level": float(level),
-        "range": None if compared.range is None else list(compared.range),
-        "data": _data(y, wanted, groups),
-        **compared.tables(),
-        "disagreements": compared.disagreements(),
+        "time_ranges": {name: list(ends) for name, ends in findings.time_ranges.items()},
+        "data": _data(y, comparison.times, groups),
+        **{name: as_table(frame) for name, frame in findings.frames().items()},
+        "disagreements": {**findings.disagreements(), "table": as_table(comparison.disagreements())},
         "calibration": calibrated,
         "around_censoring": _around(y, named),
-        "curves": _single_curves(y, named, wanted, n_curves, labels),
-        "notes": notes,
+        "curves": _single_curves(y, named, comparison.times, n_curves, labels),
+        "notes": findings.notes(time_range),
         "settings": {
             **(settings or {}),
             "survscore": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            **_asked(first, costs, wanted, range, null, chosen_horizons, groups is not None),
+            **_asked(comparison, metrics, time_range, null, calibrated_at, groups is not None),
             "curves": {name: _described(curves) for name, curves in named.items()},
         },
     }
-    progress(total, total, "summarised")
+    progress(3, 3, "summarised")
     return summary
 
 
-@contextmanager
-def _noting(notes: list[str]) -> Iterator[None]:
-    """Add warnings about times without score to the notes, as sentences; let others pass."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndefinedScoreWarning)
-        yield
-    for one in caught:
-        if not issubclass(one.category, UndefinedScoreWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-            continue
-        text = str(one.message)
-        sentence = f"{text[0].upper()}{text[1:]}."
-        if sentence not in notes:
-            notes.append(sentence)
+def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:
+    """Return what to beware of where the headline goes by an IPCW score; None elsewhere."""
+    if not isinstance(headline, IPCW) or y.event.all():
+        return None
+    return (
+        "This answer goes by an IPCW score. If predictions can tell the censoring times, such a score prefers those "
+        f"that fall to zero after them, right or wrong. {sentence}."
+    )
 
 
 def _asked(
-    first: Comparison,
-    losses: Sequence[Loss],
-    times: NDArray[np.float64],
-    span: Span,
+    comparison: Comparison,
+    metrics: Sequence[Metric],
+    time_range: Range,
     null: bool | Outcomes,
     horizons: list[float],
     grouped: bool,
 ) -> dict[str, Any]:
     """Return what was asked for, for the settings."""
+    epsilons = {one.name: getattr(one, "epsilon", 0.0) for one in metrics}
     return {
-        "weightings": first.weightings,
-        "losses": {loss.name: {"epsilon": loss.epsilon} if loss.epsilon else {} for loss in losses},
-        "times": _span(times),
-        "range": "all times" if span == WHOLE else [plain(end) for end in span],
-        "reference": first.reference,
+        "metrics": {name: {"epsilon": epsilon} if epsilon else {} for name, epsilon in epsilons.items()},
+        "weightings": comparison.weightings,
+        "times": _extent(comparison.times),
+        "time range": "all times" if time_range == WHOLE else [plain(end) for end in time_range],
+        "reference": comparison.reference,
         "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else bool(null),
         "horizons": horizons,
-        "level": float(first.level),
+        "level": float(comparison.level),
         "groups": grouped,
     }
 
 
 def _described(curves: SurvivalCurves) -> str:
-    return f"{_span(curves.times)}, between them {curves.between}, beyond them {curves.beyond}"
+    return f"{_extent(curves.times)}, between them {curves.between}, beyond them {curves.beyond}"
 
 
-def _span(times: NDArray[np.float64]) -> str:
-    return f"{plural(times.size, 'time')} from {words.short(float(times[0]))} to {words.short(float(times[-1]))}"
-
-
-def fitting(y: Outcomes) -> list[str]:
-    """Return the weightings that these data allow, the one to trust first."""
-    if y.event.all():
-        return ["uncensored"]
-    if y.censoring_time is not None and not y.dropped_out.any():
-        return ["administrative", "ipcw"]
-    return ["ipcw"]
+def _extent(times: NDArray[np.float64]) -> str:
+    return f"{plural(times.size, 'time')} from {verdicts.short(float(times[0]))} to {verdicts.short(float(times[-1]))}"
 
 
 def _data(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> dict[str, Any]:
@@ -235,7 +222,7 @@ def _data(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> 
         "n": len(y),
         "events": int(y.event.sum()),
         "censoring_times_known": end is not None,
-        "dropped_out": None if end is None else int(y.dropped_out.sum()),
+        "dropped_out": y.n_dropped_out,
         "groups": None if groups is None else len(set(np.asarray(groups).tolist())),
         "quantiles": quantiles,
         "remaining": remaining,
@@ -245,8 +232,8 @@ def _data(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> 
 def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strictly: bool = False) -> list[int]:
     """Return how many values are at least, or more than, each of the times."""
     ordered = np.sort(values)
-    found: list[int] = (values.size - np.searchsorted(ordered, times, side="right" if strictly else "left")).tolist()
-    return found
+    counts: list[int] = (values.size - np.searchsorted(ordered, times, side="right" if strictly else "left")).tolist()
+    return counts
 
 
 def _horizons(
@@ -264,8 +251,10 @@ def _calibration(
     y: Outcomes, models: Mapping[str, SurvivalCurves], horizons: Sequence[float], level: float, *, asked: bool
 ) -> dict[str, Any]:
     """Return reliability curves, thinned to what can be drawn, and the parts of the Brier score."""
-    if y.censoring_time is None or y.dropped_out.any():
+    if y.censoring_time is None or y.n_dropped_out:
         why = "calibration needs everybody's censoring time, and nobody lost before it"
+        if y.n_dropped_out:
+            why += f"; here {verdicts.share(y.n_dropped_out, len(y))} dropped out"
         if asked:
             raise InputError(f"horizons: {why}")
         return {"missing": why, "curves": {}, "parts": {}}
@@ -275,17 +264,17 @@ def _calibration(
     }
     for horizon in horizons:
         for model, predicted in models.items():
-            found = calibration(y, predicted, horizon, level=level)
-            size = found.predicted.size
-            shown = np.unique(np.linspace(0, size - 1, min(size, MOST_CALIBRATION_POINTS)).round().astype(np.intp))
-            curves["model"] += [model] * shown.size
-            curves["horizon"] += [horizon] * shown.size
+            reliability = calibration(y, predicted, horizon, level=level)
+            size = reliability.predicted.size
+            drawn = np.unique(np.linspace(0, size - 1, min(size, MOST_CALIBRATION_POINTS)).round().astype(np.intp))
+            curves["model"] += [model] * drawn.size
+            curves["horizon"] += [horizon] * drawn.size
             for name in ("predicted", "observed", "lower", "upper"):
-                curves[name] += getattr(found, name)[shown].tolist()
+                curves[name] += getattr(reliability, name)[drawn].tolist()
             parts["model"].append(model)
             parts["horizon"].append(horizon)
             for name in ("n", "score", "miscalibration", "discrimination", "uncertainty"):
-                parts[name].append(plain(getattr(found, name)))
+                parts[name].append(plain(getattr(reliability, name)))
     return {"missing": None, "curves": curves, "parts": parts}
 
 
@@ -295,15 +284,16 @@ def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]
     if y.censoring_time is None:
         return {"missing": "they need everybody's C*", **nothing}
     try:
-        found = diagnose(y, models)
+        diagnosis = diagnose(y, models)
     except InputError as error:
         return {"missing": str(error), **nothing}
     curves: Table = {"model": [], "offset": [], "survival": []}
-    for name, mean in found.survival.items():
+    for name, mean in diagnosis.survival.items():
         curves["model"] += [name] * mean.size
-        curves["offset"] += found.offsets.tolist()
+        curves["offset"] += diagnosis.offsets.tolist()
         curves["survival"] += [plain(value) for value in mean.tolist()]
-    return {"missing": None, "curves": curves, "falls": as_table(found.to_frame()), "width": found.width, "n": found.n}
+    falls = as_table(diagnosis.to_frame())
+    return {"missing": None, "curves": curves, "falls": falls, "width": diagnosis.width, "n": diagnosis.n}
 
 
 def _single_curves(
@@ -319,7 +309,7 @@ def _single_curves(
     rows = np.argsort(by, kind="stable")[ranks]
     last = max(float(times[-1]), float(y.time[rows].max(initial=0.0)))
     people: Table = {"individual": [], "time": [], "event": [], "censoring_time": []}
-    shown: Table = {"individual": [], "model": [], "time": [], "survival": []}
+    drawn: Table = {"individual": [], "model": [], "time": [], "survival": []}
     names = [str(row if ids is None else ids[row]) for row in rows.tolist()]
     for row, name in zip(rows.tolist(), names, strict=True):
         label = name if names.count(name) == 1 else f"{name} (row {row})"
@@ -331,11 +321,11 @@ def _single_curves(
         people["censoring_time"].append(None if y.censoring_time is None else plain(float(y.censoring_time[row])))
         for model, curves in models.items():
             grid = _drawn_times(curves, last)
-            shown["individual"] += [label] * grid.size
-            shown["model"] += [model] * grid.size
-            shown["time"] += grid.tolist()
-            shown["survival"] += [plain(value) for value in curves[row].at(grid)[0].tolist()]
-    return {"people": people, "curves": shown}
+            drawn["individual"] += [label] * grid.size
+            drawn["model"] += [model] * grid.size
+            drawn["time"] += grid.tolist()
+            drawn["survival"] += [plain(value) for value in curves[row].at(grid)[0].tolist()]
+    return {"people": people, "curves": drawn}
 
 
 def _drawn_times(curves: SurvivalCurves, last: float) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@
 
   // What a person has chosen.
   const state = () => ({
-    loss: form.querySelector("input[name=loss]:checked")?.value ?? data.losses[0],
+    metric: form.querySelector("input[name=metric]:checked")?.value ?? data.metrics[0],
     bands: form.querySelector("input[name=bands]").checked,
     models: new Set([...form.querySelectorAll("input[name=model]:checked")].map((box) => Number(box.value))),
   });
@@ -64,7 +64,7 @@
 
   const column = (name, series, key) => (key ? data.tables[name][key].slice(series.start, series.stop) : []);
   const visible = (panel, now) => panel.series.filter((series) => series.model === null || now.models.has(series.model));
-  const shownPanels = (name, now) => data.panels[name].filter((panel) => !panel.loss || panel.loss === now.loss);
+  const shownPanels = (name, now) => data.panels[name].filter((panel) => !panel.metric || panel.metric === now.metric);
 
   // One scale for all panels of a chart, so that they can be compared by eye.
   const domains = (name, now) => {
@@ -265,7 +265,7 @@
 
   const draw = () => {
     const now = state();
-    document.querySelectorAll("[data-loss]").forEach((part) => { part.hidden = part.dataset.loss !== now.loss; });
+    document.querySelectorAll("[data-metric]").forEach((part) => { part.hidden = part.dataset.metric !== now.metric; });
     document.querySelectorAll("tr[data-model-row]").forEach((row) => {
       const model = Number(row.dataset.modelRow);
       row.hidden = model >= 0 && !now.models.has(model);

@@ -1,10 +1,10 @@
-"""Simulated files to play with."""
+"""Files of simulated individuals, to try things out with."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 N_TIMES = 50
 
+SimulatedStudy = Literal["simple", "complicated", "independent", "constant"]
+Ending = Literal["csv", "parquet"]
+
 
 def write_study(
-    folder: Path | str, study: str, n: int, seed: int, ending: str, cutoff: str | None = None
+    folder: Path | str, study: SimulatedStudy, n: int, seed: int, ending: Ending, cutoff: str | None = None
 ) -> list[Path]:
     """Write outcomes, two predictions and covariates of simulated individuals.
 
@@ -71,7 +74,7 @@ def write_study(
     return paths
 
 
-def study_files(folder: Path | str, ending: str) -> list[Path]:
+def study_files(folder: Path | str, ending: Ending) -> list[Path]:
     """Return which files `write_study` writes."""
     return [Path(folder) / f"{name}.{ending}" for name in ("outcomes", "truth", "leaking", "covariates")]
 

@@ -1,0 +1,126 @@
+"""Verdicts in words, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from survscore.metrics import metric_label
+
+Row = Mapping[str, Any]
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number for a sentence, with a true minus sign, and none before zero."""
+    if value is None or math.isnan(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−" if float(text) else "")
+
+
+def short(value: Any) -> str:
+    """Return a value for a sentence or a table on the page; all digits are in the CSV file."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and not value.is_integer():
+        value = round(value, 1) if abs(value) >= 1000 else float(f"{value:.4g}")
+    if isinstance(value, (int, float)):
+        return re.sub(r"e([+-])0+", r"e\1", f"{value:.15g}").replace("-", "−")  # no leading zeros
+    return str(value)
+
+
+def people(count: int) -> str:
+    """Return how many individuals, in words that fit one of them, too."""
+    return f"{count:,} individual{'' if count == 1 else 's'}"
+
+
+def share(part: int, whole: int) -> str:
+    """Return how many of how many."""
+    return f"{part:,} of {whole:,}"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value as it is printed in papers."""
+    if value is None or math.isnan(value):
+        return "p unknown"
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def missing(value: float | None) -> bool:
+    """Whether there is no number."""
+    return value is None or math.isnan(value)
+
+
+def digits_for(lower: float, upper: float) -> int:
+    """Return with how many digits to tell an interval, so that half its length has two of its own."""
+    half = (upper - lower) / 2
+    return min(12, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
+
+
+def verdict_sentence(row: Row, level: float) -> str:
+    """Return one sentence about a difference of mean scores, or of scores at a time if the row has one."""
+    label = metric_label(row["metric"])
+    score = f"mean {label}" if row.get("time") is None else f"{label} at {short(row['time'])}"
+    if row["verdict"] == "unknown":
+        return f"Nothing can be said about {row['model']} and {row['reference']}: their difference has no interval."
+    digits = digits_for(row["lower"], row["upper"])
+    lower, upper = number(row["lower"], digits), number(row["upper"], digits)
+    interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
+    relation = _relation(row["model"], row["verdict"], row["reference"])
+    return f"{relation}: its {score} differs by {number(row['difference'], digits)} ({interval})."
+
+
+def has_bounds(row: Row) -> bool:
+    """Whether bounds are known that assume nothing about those who dropped out."""
+    return not (missing(row.get("bound_lower")) or missing(row.get("bound_upper")))
+
+
+def holds_within_bounds(row: Row) -> bool:
+    """Whether a model stays better, or worse, wherever within its bounds the difference lies."""
+    sure = row["verdict"] in ("better", "worse") and has_bounds(row)
+    return sure and all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
+
+
+def bounds_sentence(row: Row, n_dropped_out: int, n: int) -> str | None:
+    """Return what those who dropped out could change about a difference; None where that is not known."""
+    if not has_bounds(row):
+        return None
+    of_interval = 4 if row["verdict"] == "unknown" else digits_for(row["lower"], row["upper"])
+    digits = max(of_interval, digits_for(row["bound_lower"], row["bound_upper"]))
+    between = f"{number(row['bound_lower'], digits)} and {number(row['bound_upper'], digits)}"
+    who = f"the {share(n_dropped_out, n)} who dropped out"
+    if holds_within_bounds(row):
+        return f"The verdict holds whatever happened to {who}: in these data, the difference lies between {between}."
+    return f"Whatever happened to {who}, in these data the difference lies between {between}."
+
+
+def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
+    """Return a sentence where some weightings call a model better and others worse; None elsewhere."""
+    better, worse = (_under(by_weighting, verdict) for verdict in ("better", "worse"))
+    if not better or not worse:
+        return None
+    return f"{model} is better than {reference} under {better}, and worse under {worse}."
+
+
+def unsure(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
+    """Return a sentence where only some weightings are sure which model is better; None elsewhere."""
+    verdicts = set(by_weighting.values()) - {"unknown"}
+    if "undecided" not in verdicts or len(verdicts) != 2:
+        return None
+    (sure,) = verdicts - {"undecided"}
+    return f"That {model} is {sure} than {reference} is clear only under {_under(by_weighting, sure)}."
+
+
+def _under(by_weighting: Mapping[str, str], verdict: str) -> str:
+    weightings = [weighting for weighting, theirs in by_weighting.items() if theirs == verdict]
+    return ", ".join(weightings[:-1]) + " and " + weightings[-1] if len(weightings) > 1 else "".join(weightings)
+
+
+def _relation(model: str, verdict: str, reference: str) -> str:
+    if verdict == "undecided":
+        return f"{model} can't be told from {reference}"
+    return f"{model} is {verdict} than {reference}"
