@@ -20,17 +20,15 @@ WARM_UP_ROWS = 2_000
 def memory(name: str, n: int) -> int:
     """Return the extra memory of a call, when all that it loads and compiles is there already."""
     from peers import PEERS
-    from survscore import _loops
+    from survscore import config
+    from survscore.engine import evaluation
 
     prepare = OURS[name] if name in OURS else PEERS[name].prepare
     data = simulate(n)
-    limits = ("LARGE_MATRIX", "LARGE_VECTOR", "SMALL_MATRIX", "SMALL_VECTOR")
-    normal = {limit: getattr(_loops, limit) for limit in limits}
-    for limit in limits:  # the warm-up is small, but must go the way of the large
-        setattr(_loops, limit, 1)
-    prepare(data.head(WARM_UP_ROWS))()
-    for limit, value in normal.items():
-        setattr(_loops, limit, value)
+    usual, evaluation.ANY_RANGE_PRODUCTS = evaluation.ANY_RANGE_PRODUCTS, 0
+    with config.using(backend="compiled"):  # the warm-up is small, but must go the way of the large
+        prepare(data.head(WARM_UP_ROWS))()
+    evaluation.ANY_RANGE_PRODUCTS = usual
     return extra_memory(prepare(data))
 
 

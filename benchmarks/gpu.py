@@ -16,10 +16,10 @@ import torch
 from report import number, table
 from survscore import Outcomes
 from survscore.models import LogisticHazard
-from survscore.models.examples import Examples
-from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.architectures import DenseNet, TabularNet
 from survscore.models.schedule import Schedule
 from survscore.models.training import Settings, _Stepper, train
+from survscore.models.training_data import Examples
 
 CASES = {
     "10 000 x 36, 4 x 32, 50 outputs": (10_000, 36, 50, {"n_layers": 4, "width": 32}),

@@ -27,6 +27,8 @@ COMPARED = "two models, Brier, {}: compared"
 COMPARED_WITH_NULL = "two models and Kaplan-Meier, Brier, {}: compared"
 
 BOTH_WEIGHTINGS = ("administrative", "ipcw")
+DROP_OUTS = "administrative with drop-outs"
+WITH_ERRORS = (*BOTH_WEIGHTINGS, DROP_OUTS)
 
 
 @cache
@@ -55,69 +57,76 @@ def _floor(vectorised: bool) -> Prepare:
 
 def _administrative(data: Data) -> Callable[[], Any]:
     y, curves = data.outcomes, data.curves
-    return lambda: ss.brier_score(y, curves, weighting="administrative", times=data.grid)
+    return lambda: ss.brier_score(y, curves, weighting="administrative", times=data.grid, errors=False)
 
 
 def _administrative_log(data: Data) -> Callable[[], Any]:
     y, curves = data.outcomes, data.curves
-    return lambda: ss.log_loss(y, curves, weighting="administrative", times=data.grid)
+    return lambda: ss.log_loss(y, curves, weighting="administrative", times=data.grid, errors=False)
 
 
 def _kaplan_meier(data: Data) -> Callable[[], Any]:
     y, curves = data.outcomes, data.curves
-    return lambda: ss.brier_score(y, curves, weighting="ipcw", times=data.grid)
+    return lambda: ss.brier_score(y, curves, weighting="ipcw", times=data.grid, errors=False)
 
 
 def _two(data: Data) -> Callable[[], Any]:
     y, curves = data.outcomes, data.curves
-    return lambda: ss.score_all(y, curves, losses=["brier"], weightings=BOTH_WEIGHTINGS, times=data.grid)
+    return lambda: ss.score_all(y, curves, metric="brier", weighting=BOTH_WEIGHTINGS, times=data.grid, errors=False)
 
 
 def _two_between(data: Data) -> Callable[[], Any]:
     y, curves = data.outcomes, data.curves
     times = data.grid - data.grid[0] / 2
-    return lambda: ss.score_all(y, curves, losses=["brier"], weightings=BOTH_WEIGHTINGS, times=times)
+    return lambda: ss.score_all(y, curves, metric="brier", weighting=BOTH_WEIGHTINGS, times=times, errors=False)
 
 
 def _two_raw(data: Data) -> Callable[[], Any]:
     def call() -> Any:
         y = ss.Outcomes(data.time, data.event, data.censoring_time)
         curves = ss.SurvivalCurves(data.survival, data.grid)
-        return ss.score_all(y, curves, losses=["brier"], weightings=BOTH_WEIGHTINGS, times=data.grid)
+        return ss.score_all(y, curves, metric="brier", weighting=BOTH_WEIGHTINGS, times=data.grid, errors=False)
 
     return call
 
 
 def _four(data: Data) -> Callable[[], Any]:
     y, curves = data.outcomes, data.curves
-    return lambda: ss.score_all(y, curves, weightings=BOTH_WEIGHTINGS, times=data.grid)
+    return lambda: ss.score_all(y, curves, weighting=BOTH_WEIGHTINGS, times=data.grid, errors=False)
 
 
 def _individual(data: Data) -> Callable[[], Any]:
     y, curves, weighting = data.outcomes, data.curves, ss.IPCW(data.censoring_curves)
-    return lambda: ss.brier_score(y, curves, weighting=weighting, times=data.grid)
+    return lambda: ss.brier_score(y, curves, weighting=weighting, times=data.grid, errors=False)
+
+
+def _outcomes(data: Data, weighting: str) -> tuple[ss.Outcomes, str]:
+    """Return the outcomes to score and the weighting's name; with drop-outs, where that is asked for."""
+    return (data.with_drop_outs, "administrative") if weighting == DROP_OUTS else (data.outcomes, weighting)
 
 
 def _plain_of_two(weighting: str) -> Prepare:
     def prepare(data: Data) -> Callable[[], Any]:
-        y, several = data.outcomes, (data.curves, data.second_curves)
-        return lambda: [ss.brier_score(y, curves, weighting=weighting, times=data.grid) for curves in several]
+        y, name = _outcomes(data, weighting)
+        several = (data.curves, data.second_curves)
+        return lambda: [ss.brier_score(y, c, weighting=name, times=data.grid, errors=False) for c in several]
 
     return prepare
 
 
 def _errors_of_one(weighting: str) -> Prepare:
     def prepare(data: Data) -> Callable[[], Any]:
-        y, curves = data.outcomes, data.curves
-        return lambda: ss.brier_score(y, curves, weighting=weighting, times=data.grid).se
+        y, name = _outcomes(data, weighting)
+        return lambda: ss.brier_score(y, data.curves, weighting=name, times=data.grid)
 
     return prepare
 
 
 def _compared(weighting: str, *, null: bool) -> Prepare:
     def prepare(data: Data) -> Callable[[], Any]:
-        y, models = data.outcomes, {"first": data.curves, "second": data.second_curves}
-        return lambda: ss.compare(y, models, weighting=weighting, times=data.grid, null=null)
+        y, name = _outcomes(data, weighting)
+        models = {"first": data.curves, "second": data.second_curves}
+        return lambda: ss.compare(y, models, weighting=name, times=data.grid, null=null)
 
     return prepare
 
@@ -134,7 +143,7 @@ OURS: dict[str, Prepare] = {
     ADMINISTRATIVE_LOG: _administrative_log,
     FOUR: _four,
 }
-for _weighting in BOTH_WEIGHTINGS:
+for _weighting in WITH_ERRORS:
     OURS[PLAIN_OF_TWO.format(_weighting)] = _plain_of_two(_weighting)
     OURS[ERRORS_OF_ONE.format(_weighting)] = _errors_of_one(_weighting)
     OURS[COMPARED.format(_weighting)] = _compared(_weighting, null=False)

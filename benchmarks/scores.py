@@ -19,10 +19,10 @@ import numpy as np
 
 from data import N_TIMES, Data, simulate
 from measure import Timing, import_seconds, in_fresh_process, timings
-from ours import BOTH_WEIGHTINGS, COMPARED, FLOOR, FLOORS, FOUR, OURS, PLAIN_OF_TWO, TWO, TWO_RAW
+from ours import COMPARED, FLOOR, FLOORS, FOUR, OURS, PLAIN_OF_TWO, TWO, TWO_RAW, WITH_ERRORS
 from peers import PEERS
 from report import growth_table, memory_table, score_table, spaced, start_table, target_table
-from survscore import _loops
+from survscore import config
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000,)
 JUDGED_ROWS = 100_000  # the targets mean this many rows and more
@@ -32,7 +32,7 @@ CELLS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 45_
 
 PYCOX, PYCOX_BY_TIME = "pycox, administrative Brier", "pycox, administrative Brier, copied by time"
 SCIKIT_SURVIVAL = "scikit-survival, brier_score"
-COMPARISONS = tuple(COMPARED.format(weighting) for weighting in BOTH_WEIGHTINGS)
+COMPARISONS = tuple(COMPARED.format(weighting) for weighting in WITH_ERRORS)
 PACKAGES = (
     "survscore", "numpy", "numba", "scipy", "pandas", "torch",
     "pycox", "scikit-survival", "hazardous", "SurvivalEVAL", "torchsurv",
@@ -135,7 +135,7 @@ def growth_rows(data: Data) -> list[dict[str, Any]]:
     for n in sizes:
         timing = timings({TWO: OURS[TWO](data.head(n))}, repetitions=31, budget=3.0, pause=0)[TWO]
         cells = n * N_TIMES
-        row = {"rows": n, "cells": cells, "path": "compiled" if _loops.worth_compiling(cells) else "NumPy"}
+        row = {"rows": n, "cells": cells, "path": "compiled" if config.compiles(cells) else "NumPy"}
         if isinstance(timing, Timing):
             row |= {"seconds": asdict(timing), "ns_per_cell": 1e9 * timing.median / cells}
         rows.append(row)
@@ -182,7 +182,7 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
             _target("both Briers: at most 5 times floor A", n, two / floor, quick, most=5),
             _target("four scores: at most 12 times floor A", n, four / floor, quick, most=12),
         ]
-        for weighting in BOTH_WEIGHTINGS:
+        for weighting in WITH_ERRORS:
             ratio = median[COMPARED.format(weighting)] / median[PLAIN_OF_TWO.format(weighting)]
             text = f"two models compared, {weighting}: at most 3 times their scores alone"
             found.append(_target(text, n, ratio, quick, most=3))
@@ -210,7 +210,7 @@ def machine() -> dict[str, Any]:
     if cpuinfo.exists():
         models = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = models[0] if models else model
-    return {"system": platform.system(), "cpu": model, "cores": _loops.n_cores(), "load_before": load()}
+    return {"system": platform.system(), "cpu": model, "cores": config.n_cores(), "load_before": load()}
 
 
 def load() -> float | None:

@@ -117,10 +117,10 @@ def train_ours(data: dict[str, Any], seed: int) -> tuple[list[float], list[float
     """Return seconds and validation losses by epoch."""
     import torch
 
-    from survscore.models.examples import Examples
-    from survscore.models.nets import DenseNet, TabularNet
+    from survscore.models.architectures import DenseNet, TabularNet
     from survscore.models.schedule import Schedule
     from survscore.models.training import Settings, train
+    from survscore.models.training_data import Examples
 
     def ready(part: dict[str, Any]) -> Examples:
         codes = np.zeros((len(part["X"]), 0), dtype=np.int64)

@@ -186,7 +186,7 @@ CASES = [
     Case(
         "administrative fixed",
         lambda p: ss.Administrative(population="fixed"),
-        _administrative("scored", speaks_for=lambda p: p.times[p.curves.reaches(p.times)][-1]),
+        _administrative("scored", speaks_for=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
         data="drop-outs",
         by_time=False,
     ),

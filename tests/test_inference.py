@@ -189,7 +189,7 @@ def test_covariances_over_time_agree_with_everything():
 def test_ranges_of_large_data_are_asked_for_when_scoring(monkeypatch):
     problem = random_problem(300, 20)
     monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)
-    settings = {"weighting": "administrative", "times": problem.times}
+    settings = {"weighting": "administrative", "times": problem.times[:15]}
     plain = ss.brier_score(problem.y, problem.curves, **settings)
     asked = ss.brier_score(problem.y, problem.curves, **settings, ranges=[(10, 50.5)])
     everything = ss.brier_score(problem.y, problem.curves, **settings, ranges="any")
@@ -209,7 +209,7 @@ def test_ranges_of_large_data_are_asked_for_when_scoring(monkeypatch):
 
 def test_scores_alone_have_no_errors():
     problem = random_problem(100, 10)
-    settings = {"weighting": "administrative", "times": problem.times}
+    settings = {"weighting": "administrative", "times": problem.times[:8]}
     alone = ss.brier_score(problem.y, problem.curves, **settings, errors=False)
     full = ss.brier_score(problem.y, problem.curves, **settings)
     np.testing.assert_array_equal(alone.scores, full.scores)

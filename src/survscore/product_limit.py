@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -88,9 +87,9 @@ class ProductLimit:
         """Make the curve of not dropping out: at ties the event comes first, then the end of the data."""
         return cls.of(outcomes.time, outcomes.dropped_out, others_first=True)
 
-    @cached_property
+    @property
     def survival(self) -> NDArray[np.float64]:
-        """The curve from each of `times` on."""
+        """The curve from each of `times` on; not kept, since there may be as many as individuals."""
         return np.cumprod((self.at_risk - self.exits) / self.at_risk, dtype=np.float64)
 
     @property

@@ -53,7 +53,7 @@ def brier_score(
         Of the confidence intervals.
     ranges : list of (lower, upper), or "any", optional
         Over which ranges of time means will be asked for (`ScoreCurve.integrated`). By default over all times, and over
-        any range where that is cheap: up to about four thousand million products, such as 400 000 individuals at 101
+        any range where that is cheap: up to about a thousand million products, such as 100 000 individuals at 101
         times. ``"any"`` computes the covariances over time whatever they cost.
     errors : bool, default True
         Whether to compute standard errors. Scores alone take half the time or less.

@@ -500,7 +500,7 @@ def test_a_path_is_no_pattern(tmp_path):
 def test_an_interrupt_within_the_database(raw_folder, tmp_path, monkeypatch):
     import duckdb
 
-    from survscore.datasets.kkbox import prepare as room  # the function
+    from survscore.datasets.kkbox import prepare as make  # the function
     from survscore.datasets.kkbox import raw
 
     def interrupted(*_):
@@ -508,7 +508,7 @@ def test_an_interrupt_within_the_database(raw_folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(raw, "load", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        room(raw_folder, tmp_path / "out.parquet")
+        make(raw_folder, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,6 +8,7 @@ from lifelines import KaplanMeierFitter
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.neighbors import KNeighborsClassifier
 
 import survscore as ss
 from survscore.models import HorizonClassifiers, KaplanMeier
@@ -77,6 +78,19 @@ def test_administrative_rows_are_those_with_later_censoring():
     kept = y.censoring_time >= 1.0
     expected = LogisticRegression().fit(X[kept], ~(y.event & (y.time <= 1.0))[kept]).predict_proba(X)[:, 1]
     np.testing.assert_allclose(model.predict_curves(X).probabilities[:, 0], expected, rtol=1e-6)
+
+
+def test_administrative_rows_are_weighted_for_drop_outs():
+    X, y = censored(500)
+    lost = np.random.default_rng(1).exponential(3.0, 500)
+    y = ss.Outcomes(np.minimum(y.time, lost), y.event & (y.time <= lost), y.censoring_time)
+    assert y.n_dropped_out > 20
+    model = HorizonClassifiers(LogisticRegression(), [1.0], keep="administrative").fit(X, y)
+    rows, event, weight = ss.at_horizon(y, 1.0)
+    expected = LogisticRegression().fit(X[rows], ~event, sample_weight=weight).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(model.predict_curves(X).probabilities[:, 0], expected, rtol=1e-6)
+    with pytest.raises(ss.InputError, match=r"KNeighborsClassifier does not"):
+        HorizonClassifiers(KNeighborsClassifier(), [1.0], keep="administrative").fit(X, y)
 
 
 def test_several_at_once_give_the_same():

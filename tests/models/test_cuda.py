@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from survscore.models.examples import Examples
-from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.architectures import DenseNet, TabularNet
 from survscore.models.schedule import Schedule
 from survscore.models.training import Settings, train
+from survscore.models.training_data import Examples
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 

@@ -65,7 +65,7 @@ def test_scores_order_the_methods_as_in_the_reference_run():
     for (loss, weighting), expected in REFERENCE.items():
         y = test.uncensored if weighting == "uncensored" else test.outcomes
         hazard, bce = (
-            ss.score_all(y, one, losses=[loss], weightings=[chosen.get(weighting, weighting)], times=TIMES)[0]
+            ss.score_all(y, one, metric=loss, weighting=chosen.get(weighting, weighting), times=TIMES)[0]
             .integrated(nan="stop").value
             for one in curves
         )  # fmt: skip

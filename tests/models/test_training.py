@@ -10,10 +10,10 @@ from torch import nn
 
 import survscore as ss
 from survscore.models import training
-from survscore.models.examples import Examples
-from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.architectures import DenseNet, TabularNet
 from survscore.models.schedule import Schedule
 from survscore.models.training import Settings, TrainingHistory, evaluate, train
+from survscore.models.training_data import Examples
 
 
 def examples(n=100, p=3, m=4, seed=0):

@@ -57,7 +57,7 @@ def test_expectation_is_the_mean_over_draws(weighting, ratio, loss):
     for _ in range(400):
         uncensored, observed = draw(truth, end, rng)
         y = uncensored if isinstance(weighting, ss.Uncensored) else observed
-        scores.append(ss.score_all(y, curves, losses=[loss], weightings=[weighting], times=TIMES)[0].scores)
+        scores.append(ss.score_all(y, curves, metric=loss, weighting=weighting, times=TIMES, errors=False)[0].scores)
     expected = expected_score(truth, curves, end, weighting=weighting, loss=loss, times=TIMES)
     error = np.std(scores, axis=0, ddof=1) / 20
     bias = 2e-3 if ratio else 0.0  # a ratio's mean is not the ratio of the means
@@ -133,6 +133,15 @@ def test_independent_censoring_with_the_right_g_is_unbiased_on_average():
     np.testing.assert_allclose(got, expected, rtol=0.02)
 
 
+def test_without_drop_outs_the_divisor_of_the_administrative_score_does_not_matter():
+    truth, curves, end = problem()
+    by_weights, by_n = (
+        expected_score(truth, curves, end, weighting=ss.Administrative(normalize=normalize), times=TIMES)
+        for normalize in ("weights", "n")
+    )
+    np.testing.assert_allclose(by_n, by_weights, rtol=1e-12)
+
+
 def test_bad_input_is_refused():
     truth, curves, end = problem(20)
     good = {"weighting": "administrative", "times": TIMES}
@@ -143,6 +152,10 @@ def test_bad_input_is_refused():
     for weighting in (ss.IPCW(), ss.IPCW(curves)):
         with pytest.raises(ss.InputError, match=r"expectation under ipcw .* is not known"):
             expected_score(truth, curves, end, weighting=weighting, times=TIMES)
+    with pytest.raises(ss.InputError, match=r"expectation under administrative \(fixed population\) is not known"):
+        expected_score(truth, curves, end, weighting=ss.Administrative(population="fixed"), times=TIMES)
+    with pytest.raises(ss.InputError, match="loss must be a loss, which is known for each individual, not 'auc'"):
+        expected_score(truth, curves, end, loss="auc", **good)
     smooth = ss.SurvivalCurves(truth.probabilities, truth.times)
     with pytest.raises(ss.InputError, match="truth must be step curves"):
         expected_score(smooth, curves, end, weighting=ss.IPCW("known"), times=TIMES)

@@ -20,12 +20,11 @@ BRIER, LOG = 0, 1
 #: A matrix of curves on their grid, and how it is read at the evaluation times (`curves.Reading`).
 Curves = namedtuple("Curves", "rows direct geometric lower weight")
 
-#: The stretches of some individuals under several weightings (first axis), and the individuals' final status: the
-#: time index from which they have had the event. `of_curves` says whose weights are divided by `survival`,
-#: `of_population` whose by `population`.
+#: The stretches of some individuals under several weightings (first axis), and the label of their final status.
+#: `of_curves` says whose weights are divided by `survival`, `of_population` whose by `population`.
 Weights = namedtuple(
     "Weights",
-    "event_from first_stop last_stop last_weight first_weight max_weight of_curves of_population survival population",
+    "label first_stop last_stop last_weight first_weight max_weight of_curves of_population survival population",
 )
 
 #: A prediction that is the same for everybody, as its losses for the event-free and for those with event.
@@ -121,7 +120,9 @@ def row_weights(
 
 
 @inlined
-def add_common_weights(n, first_weight, own, ends, jumps, square_jumps, shared, rest, sums, weight_sums, squares):
+def add_common_weights(
+    n, first_weight, own, ends, jumps, square_jumps, numbers, shared, rest, sums, weight_sums, squares
+):
     """Add what could wait until all rows were seen: weights that do not differ within a stretch."""
     for q in range(first_weight.shape[0]):
         if own[q]:
@@ -132,10 +133,14 @@ def add_common_weights(n, first_weight, own, ends, jumps, square_jumps, shared, 
             still_early -= ends[q, j]
             late_squares += square_jumps[q, j]
             u = first_weight[q, j]
+            if numbers[0, q, j] + numbers[1, q, j] == 0:  # what is left is rounding
+                late_squares = 0.0
             weight_sums[0, q, j] = u * still_early
             squares[q, j] = u * u * still_early + late_squares
             for status in range(2):
                 late[status] += jumps[status, q, j]
+                if numbers[status, q, j] == 0:
+                    late[status] = 0.0
                 weight_sums[1 + status, q, j] = late[status]
             for k in range(shared.shape[0]):
                 sums[0, k, q, j] = u * (shared[k, j] + rest[k, q, j])
@@ -156,7 +161,7 @@ def first_moments(curves, kinds, epsilons, weights):
     """
     # Tuples are taken apart here: inside a loop, every access to a field would count references.
     rows, direct, geometric, lower, weight = curves
-    event_froms, first_stop, last_stop, last_weight, first_weight, max_weight, of_curves, of_population, g, v = weights
+    label, first_stop, last_stop, last_weight, first_weight, max_weight, of_curves, of_population, g, v = weights
     g_rows, g_direct, g_geometric, g_lower, g_weight = g
     v_rows, v_direct, v_geometric, v_lower, v_weight = v
     n_weightings, n = first_stop.shape
@@ -173,21 +178,24 @@ def first_moments(curves, kinds, epsilons, weights):
     ends = np.zeros((n_weightings, m + 1))
     jumps = np.zeros((2, n_weightings, m + 1))
     square_jumps = np.zeros((n_weightings, m + 1))
-    event_jumps = np.zeros((n_weightings, m + 1))
+    number_jumps = np.zeros((2, n_weightings, m + 1))
     own = of_curves | of_population
     any_own = own.any()
     survival, loss, early, late = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
 
     for i in range(n):
-        event_from = event_froms[i]
-        common, stop = m, 0
+        common, stop, event_from = m, 0, m
+        if label[i] > 0:  # the event comes where the first stretch ends, of whichever weighting counts this individual
+            event_from = 0
+            for q in range(n_weightings):
+                event_from = max(event_from, first_stop[q, i])
         for q in range(n_weightings):
             first, last, w = first_stop[q, i], last_stop[q, i], last_weight[q, i]
             stop = max(stop, last)
             status = 1 if event_from < last else 0
-            if status and last > first:
-                event_jumps[q, first] += 1.0
-                event_jumps[q, last] -= 1.0
+            if last > first:
+                number_jumps[status, q, first] += 1.0
+                number_jumps[status, q, last] -= 1.0
             if own[q]:
                 continue
             common = min(common, first)
@@ -233,14 +241,17 @@ def first_moments(curves, kinds, epsilons, weights):
                         weight_sums[status, q, j] += late[j]
                         squares[q, j] += late[j] * late[j]
 
-    add_common_weights(n, first_weight, own, ends, jumps, square_jumps, shared, rest, sums, weight_sums, squares)
-    events = np.zeros((n_weightings, m))
-    for q in range(n_weightings):
-        number = 0.0
-        for j in range(m):
-            number += event_jumps[q, j]
-            events[q, j] = number
-    return sums, weight_sums, squares, events
+    numbers = np.zeros((2, n_weightings, m))
+    for status in range(2):
+        for q in range(n_weightings):
+            number = 0.0
+            for j in range(m):
+                number += number_jumps[status, q, j]
+                numbers[status, q, j] = number
+    add_common_weights(
+        n, first_weight, own, ends, jumps, square_jumps, numbers, shared, rest, sums, weight_sums, squares
+    )
+    return sums, weight_sums, squares, numbers[1]
 
 
 @inlined
@@ -297,7 +308,7 @@ def deviations(curves, deviation, model, weights, start, stop, out):
     """Fill ``out[i, j - start]`` with every row's deviations at the times from `start` to `stop`."""
     rows, direct, geometric, lower, weight = curves
     kind, epsilon, centres, scale, common = deviation
-    event_froms, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
+    label, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
     g_rows, g_direct, g_geometric, g_lower, g_weight = g
     v_rows, v_direct, v_geometric, v_lower, v_weight = v
     m = lower.size
@@ -314,7 +325,7 @@ def deviations(curves, deviation, model, weights, start, stop, out):
             )  # fmt: skip
         curve_deviations(
             kind, epsilon, rows, direct, geometric, lower, weight, i, own, early, late, common, scale, centre, w,
-            start, first, last, event_froms[i], survival, loss, row,
+            start, first, last, first if label[i] > 0 else m, survival, loss, row,
         )  # fmt: skip
         inside = max(min(last, stop), start)
         out[i, : inside - start] = row[start:inside]
@@ -367,7 +378,7 @@ def add_products(
     b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
     event_free, event = constant
     kind, epsilon, centres, scale, common = deviation
-    event_froms, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
+    label, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
     g_rows, g_direct, g_geometric, g_lower, g_weight = g
     v_rows, v_direct, v_geometric, v_lower, v_weight = v
     m = a_lower.size
@@ -378,7 +389,8 @@ def add_products(
     centre_a, centre_b, centre_c, first_weight = centres[0], centres[1], centres[2], first_weights[0]
     row_a, row_b, row_c = rows[0], rows[1], rows[2]
     for i in range(last_stops.shape[1]):
-        first, last, w, event_from = first_stops[0, i], last_stops[0, i], last_weights[0, i], event_froms[i]
+        first, last, w = first_stops[0, i], last_stops[0, i], last_weights[0, i]
+        event_from = first if label[i] > 0 else m
         if own:
             row_weights(
                 of_curves[0], g_rows, g_direct, g_geometric, g_lower, g_weight,
@@ -455,7 +467,7 @@ def add_run(
     b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
     event_free, event = constant
     kind, epsilon, centres, scale, common = deviation
-    event_froms, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
+    label, first_stops, last_stops, last_weights, first_weights, caps, of_curves, of_population, g, v = weights
     g_rows, g_direct, g_geometric, g_lower, g_weight = g
     v_rows, v_direct, v_geometric, v_lower, v_weight = v
     m = a_lower.size
@@ -473,7 +485,8 @@ def add_run(
             fetch_ahead(a_rows, soon, first_stops[0, soon])
             if n_curves == 2:
                 fetch_ahead(b_rows, soon, first_stops[0, soon])
-        first, last, w, event_from = first_stops[0, i], last_stops[0, i], last_weights[0, i], event_froms[i]
+        first, last, w = first_stops[0, i], last_stops[0, i], last_weights[0, i]
+        event_from = first if label[i] > 0 else m
         earliest = min(earliest, first)
         if own:
             row_weights(
@@ -540,6 +553,17 @@ def order_by_bin(bins, chosen, n_bins):
             order[starts[b]] = i
             starts[b] += 1
     return order
+
+
+@compiled
+def add_means(bins, left, moves, whole, late, whole_by_exit, late_by_exit, left_by_exit):
+    """Add individuals' means over time to sums by how many exits came before: all, those that move, those who left."""
+    for i in range(bins.size):
+        whole_by_exit[bins[i]] += whole[i]
+        if moves[i]:
+            late_by_exit[bins[i]] += late[i]
+        if left.size and left[i]:
+            left_by_exit[bins[i]] += whole[i]
 
 
 @compiled

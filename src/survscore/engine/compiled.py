@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,10 @@ def as_weights(
     survival = next((one.survival for one in parts if one.survival is not None), None)
     population = next((one.population for one in parts if one.population is not None), None)
     return _kernels.Weights(
-        event_from=parts[0].event_from(index.before_time[rows], m),
-        first_stop=np.stack([one.first_stop for one in parts]),
-        last_stop=np.stack([one.last_stop for one in parts]),
-        last_weight=np.stack([one.last_weight for one in parts]),
+        label=parts[0].label,
+        first_stop=_stacked([one.first_stop for one in parts]),
+        last_stop=_stacked([one.last_stop for one in parts]),
+        last_weight=_stacked([one.last_weight for one in parts]),
         first_weight=np.stack([np.zeros(m) if one.first_weight is None else one.first_weight for one in parts]),
         max_weight=np.array([one.max_weight for one in parts]),
         of_curves=np.array([one.survival is not None for one in parts]),
@@ -51,6 +52,13 @@ def as_weights(
         survival=none if survival is None else as_curves(survival, index),
         population=none if population is None else as_curves(population, index),
     )
+
+
+def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as the rows of one; a single contiguous one without a copy."""
+    if len(arrays) == 1 and arrays[0].flags.c_contiguous:
+        return arrays[0][None]
+    return np.stack(arrays)
 
 
 def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:

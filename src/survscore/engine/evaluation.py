@@ -33,7 +33,7 @@ from survscore.metrics import Direction, Loss, Metric, PooledMetric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.product_limit import ProductLimit
 from survscore.stretches import Stretches, TimeIndex
-from survscore.weighting import Weighting, as_weighting
+from survscore.weighting import IPCW, Weighting, as_weighting
 
 DEFAULT_STEPS = 100
 DEFAULT_QUANTILE = 0.95
@@ -188,7 +188,7 @@ class Evaluation:
         """Score all models by every metric under every weighting: for the first metric each weighting, and so on."""
         if self.index.times.size == 0:
             return self._nothing()
-        stretches = [one.prepare(self.index) for one in self.weightings]
+        stretches = self._stretches()
         losses = self._losses
         # beside each weighting with somebody lost, those of known status alone, for the bounds
         known = {q: len(stretches) + place for place, q in enumerate(_with_lost(stretches))}
@@ -217,6 +217,12 @@ class Evaluation:
                     raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric")
                 results.append(self._scored(metric, q, total, *found, counted[q], where, reasons))
         return results
+
+    def _stretches(self) -> list[Stretches]:
+        """Return the weights; what is estimated takes the most memory while it is made, so it is made first."""
+        estimated_first = sorted(range(len(self.weightings)), key=lambda q: self.weightings[q].name != IPCW.name)
+        found = {q: self.weightings[q].prepare(self.index) for q in estimated_first}
+        return [found[q] for q in range(len(self.weightings))]
 
     def _compiles(self, losses: Sequence[Loss]) -> bool:
         """Whether the compiled loops run: by the size of the input, if all losses have a compiled form."""
@@ -452,7 +458,8 @@ def with_constants(
     for constant in constants:
         survival = constant.at(times)[0]
         event_free, event = loss.of_event_free(survival), loss.of_event(survival)
-        added.append([event_free * weights[0], event_free * weights[1] + event * weights[2]])
+        with np.errstate(invalid="ignore"):  # infinite weights make their times undefined
+            added.append([event_free * weights[0], event_free * weights[1] + event * weights[2]])
     return np.concatenate((sums, np.array(added).transpose(1, 0, 2)), axis=1) if added else sums
 
 

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._config import config
 from survscore._parallel import each, row_blocks
 from survscore.curves import SurvivalCurves
 from survscore.engine import _kernels, compiled
@@ -39,6 +39,7 @@ from survscore.stretches import TimeIndex
 
 RUNS = 128  # at most, to be shared out among cores
 ROWS_PER_RUN = 2048  # at least
+BLOCKS_PER_WAVE = 2  # for each core
 
 # The places of a kernel's sums: squares of the first and second model, of their difference, of the prediction that is
 # the same for everybody, and of its differences to the two.
@@ -142,12 +143,11 @@ def by_identity(scored: ScoredLoss, models: Models, averages: NDArray[np.float64
     # G of others is an independent source of variance, to which no small-sample correction belongs
     summed = np.concatenate((scaled, averages)) if isinstance(nuisance, Elsewhere) else scaled
     for one in _passes(len(curves), k - 1 if scored.constants else -1):
-        n_kept = models.n if order is not None and len(averages) else 0
-        means = np.empty((3, len(summed), 2, n_kept))  # whole, and in the second stretch alone
-        products = _products(scored, curves, one, summed, means)
+        last = slice(len(summed) - len(averages), None)  # without the correction, where there are both
+        by_exit = None if order is None else _MeansByExit(scored, one, order, summed[last])
+        products = _products(scored, curves, one, summed, by_exit)
         runs = None if order is None else _runs(scored, curves, one, order)
-        last = slice(len(summed) - len(averages), None)
-        of_means = None if order is None else _of_means(scored, one, order, summed[last], means[:, last])
+        of_means = None if by_exit is None else by_exit.finish()
         for which in one.wanted:
             p = one.place(which)
             pointwise[p], of_averages[p] = products[0][which], products[1][which, : len(averages)]
@@ -168,28 +168,37 @@ def _products(
     curves: Sequence[SurvivalCurves],
     one: _Pass,
     averages: NDArray[np.float64],
-    means: NDArray[np.float64],
+    by_exit: _MeansByExit | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sums of squared deviations, and of their averages; fill everybody's averages, where there is room."""
+    """Return the sums of squared deviations, and of their averages, whose sums by exit are added up on the way."""
     m, n = scored.index.times.size, scored.stretches.first_stop.size
     deviation = compiled.deviation_of(scored.loss, scored.stretches, scored.centre, scored.scale, one.models)
     constant = _constant(scored, one)
-    room = np.empty((3, len(averages), 2, 2))[..., :1]
+    keep = by_exit is not None and len(averages) > 0
 
-    def block(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def block(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         first, second = _two(curves, one, rows, scored.index)
         none = first._replace(rows=first.rows[:0])
         weights = compiled.as_weights([scored.stretches], scored.index, rows, none)
         products, average_products = np.zeros((6, m)), np.zeros((6, len(averages)))
-        kept = means.shape[3] > 0
+        means = np.empty((3, len(averages), 2, rows.stop - rows.start if keep else 0))
         _kernels.add_products(
             first, second, constant, 1 + (one.second >= 0), one.constant >= 0, deviation, weights, averages, products,
-            average_products, kept, means[..., rows] if kept else room,
+            average_products, keep, means,
         )  # fmt: skip
-        return products, average_products
+        return products, average_products, means
 
-    found = each(block, row_blocks(n, m, compiled=True), threads=True)
-    return sum(part[0] for part in found), sum(part[1] for part in found)  # type: ignore[return-value]
+    total, total_of_averages = np.zeros((6, m)), np.zeros((6, len(averages)))
+    blocks = row_blocks(n, m, compiled=True)
+    size = BLOCKS_PER_WAVE * config.n_cores()
+    for start in range(0, len(blocks), size):  # so that the individuals' means are never all in memory
+        wave = blocks[start : start + size]
+        for rows, (products, average_products, means) in zip(wave, each(block, wave, threads=True), strict=True):
+            total += products
+            total_of_averages += average_products
+            if keep and by_exit is not None:
+                by_exit.add(rows, means)
+    return total, total_of_averages
 
 
 def _two(
@@ -276,40 +285,55 @@ def _combined(scored: ScoredLoss, one: _Pass, order: _Order, runs: Sequence[_Run
     return total
 
 
-def _of_means(
-    scored: ScoredLoss,
-    one: _Pass,
-    order: _Order,
-    averages: NDArray[np.float64],
-    means: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return what estimating G adds to the variances of averages over time, (6, averages)."""
-    nuisance, stretches = order.nuisance, scored.stretches
-    d, steps = nuisance.curve.times.size, nuisance.steps
-    bins = nuisance.exits_before
-    present = [place for place, a in enumerate(one.models) if a >= 0]
-    result = np.zeros((6, len(averages)))
-    if stretches.first_weight is None:
-        raise TypeError("estimated weights are common to all in the first stretch")
-    moves_early = stretches.first_weight < stretches.max_weight
-    for r, weights in enumerate(averages):
-        moved, own = np.zeros((3, d)), np.zeros((3, d))
-        for place in present:
-            whole, late = means[place, r]
-            late = np.where(order.moves, late, 0.0)
-            early = scored.first_deviation[one.models[place]] * moves_early * weights
-            moved[place] = _after(_by_exit(bins, late, d) + _by_exit(order.reached, early, d))
-            if isinstance(nuisance, Here):
-                left = _by_exit(bins[nuisance.left], whole[nuisance.left], d)[:d]
-                own[place] = left / nuisance.own_risk - steps * _after(_by_exit(bins, whole, d))
-        for which in one.wanted:
-            a, b = OF_MODELS[which]
-            difference = contrast(moved, a, b)
-            # not dot products: BLAS would start threads of its own, which wait busily and take cores from ours
-            result[which, r] = np.sum(steps * np.square(difference))
-            if isinstance(nuisance, Here):
-                result[which, r] += 2.0 * np.sum(contrast(own, a, b) * difference)
-    return result
+class _MeansByExit:
+    """What estimating G adds to the variances of averages over time, from sums of the individuals' averages by exit."""
+
+    def __init__(self, scored: ScoredLoss, one: _Pass, order: _Order, averages: NDArray[np.float64]) -> None:
+        if scored.stretches.first_weight is None:
+            raise TypeError("estimated weights are common to all in the first stretch")
+        self.scored, self.one, self.order, self.averages = scored, one, order, averages
+        self.present = [place for place, a in enumerate(one.models) if a >= 0]
+        shape = (len(self.present), len(averages), order.nuisance.curve.times.size + 1)
+        self.whole, self.late = np.zeros(shape), np.zeros(shape)
+        self.left = np.zeros(shape if isinstance(order.nuisance, Here) else (*shape[:2], 0))
+
+    def add(self, rows: slice, means: NDArray[np.float64]) -> None:
+        """Add some individuals' averages, (3 models, averages, 2, individuals): whole, and in the second stretch."""
+        nuisance = self.order.nuisance
+        left = nuisance.left[rows] if isinstance(nuisance, Here) else np.zeros(0, dtype=np.bool_)
+        for k, place in enumerate(self.present):
+            for r in range(len(self.averages)):
+                whole, late = means[place, means.shape[1] - len(self.averages) + r]
+                _kernels.add_means(
+                    nuisance.exits_before[rows], left, self.order.moves[rows], whole, late, self.whole[k, r],
+                    self.late[k, r], self.left[k, r],
+                )  # fmt: skip
+
+    def finish(self) -> NDArray[np.float64]:
+        """Return what is added, (6, averages)."""
+        scored, nuisance, stretches = self.scored, self.order.nuisance, self.scored.stretches
+        steps = nuisance.steps
+        moves_early = stretches.first_weight < stretches.max_weight
+        result = np.zeros((6, len(self.averages)))
+        for r, weights in enumerate(self.averages):
+            moved: dict[int, NDArray[np.float64]] = {}
+            own: dict[int, NDArray[np.float64]] = {}
+            for k, place in enumerate(self.present):
+                early = scored.first_deviation[self.one.models[place]] * moves_early * weights
+                np.add.at(self.late[k, r], self.order.reached, early)
+                moved[place] = _after(self.late[k, r])
+                if isinstance(nuisance, Here):
+                    own[place] = _after(self.whole[k, r])
+                    own[place] *= -steps
+                    own[place] += self.left[k, r, :-1] / nuisance.curve.at_risk
+            for which in self.one.wanted:
+                a, b = OF_MODELS[which]
+                # not dot products: BLAS would start threads of its own, which wait busily and take cores from ours
+                difference = moved[a] if a == b else moved[a] - moved[b]
+                result[which, r] = np.sum(steps * np.square(difference))
+                if own:
+                    result[which, r] += 2.0 * np.sum((own[a] if a == b else own[a] - own[b]) * difference)
+        return result
 
 
 def _six(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -317,11 +341,8 @@ def _six(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([contrast(values, a, b) for a, b in OF_MODELS.values()])
 
 
-def _by_exit(bins: NDArray[Any], values: NDArray[np.float64], n_exits: int) -> NDArray[np.float64]:
-    """Return the sums of values by how many exits came before."""
-    return np.asarray(np.bincount(bins, values, minlength=n_exits + 1), dtype=np.float64)
-
-
 def _after(by_exit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums over all that came after each exit, from sums by how many exits came before."""
-    return np.asarray(np.cumsum(by_exit[::-1])[::-1][1:])
+    """Turn sums by how many exits came before into the sums over all that came after each exit, in place."""
+    backwards = by_exit[::-1]
+    np.cumsum(backwards, out=backwards)
+    return by_exit[1:]

@@ -99,7 +99,7 @@ def run(*, size: s.Size = s.DEMO_SIZE, seed: int = 1, report: s.Report = lambda 
     page = make_report(
         fitted.test.outcomes,
         {name: fitted.curves[name] for name in (s.HAZARD, s.BCE)},
-        weightings=list(fitted.weightings.values()),
+        weighting=list(fitted.weightings.values()),
         times=s.TIMES,
         reference=s.HAZARD,
         title="Two methods on simulated data whose covariates tell C*",

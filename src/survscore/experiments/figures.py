@@ -10,7 +10,7 @@ from survscore.experiments import churn
 from survscore.experiments import claims as c
 from survscore.experiments import studies as s
 from survscore.inference import limits
-from survscore.losses import loss_label
+from survscore.metrics import metric_label
 from survscore.plots import pyplot, shade
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Figure:
             else:
                 ax.axvline(panel, color="red", linestyle=":")
                 ax.set_title(f"C* = {panel:g}", fontsize="medium")
-            ax.set(xlabel="time", ylabel=loss_label(loss) if self.kind == s.SCORE else "survival")
+            ax.set(xlabel="time", ylabel=metric_label(loss) if self.kind == s.SCORE else "survival")
             ax.label_outer()
         for ax in axes.flat[len(self.panels) - n_columns : len(self.panels)]:  # the lowest of each column
             ax.xaxis.set_tick_params(labelbottom=True)

@@ -227,7 +227,10 @@ def compared(
     `ranges` names the ranges to integrate over. Differences over the first are of kind "difference", those over another
     of the kind that it is named by.
     """
-    result = compare(y, curves, weighting=list(weightings.values()), loss=loss, times=times, null=False, groups=groups)
+    result = compare(
+        y, curves, weighting=list(weightings.values()), metric=loss, times=times, null=False, groups=groups,
+        ranges=list(ranges.values()),
+    )  # fmt: skip
     labels = dict(zip(dict.fromkeys(result.scores["weighting"]), weightings, strict=True))
 
     def named(frame: pd.DataFrame, kind: str, value: str) -> pd.DataFrame:

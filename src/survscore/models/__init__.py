@@ -14,9 +14,9 @@ except ImportError as _error:
 
 from survscore._validation import InputError
 from survscore.models import saving as _saving
+from survscore.models.estimators import BCESurvival, LogisticHazard
 from survscore.models.horizon_classifiers import HorizonClassifiers
 from survscore.models.kaplan_meier import KaplanMeier
-from survscore.models.networks import BCESurvival, LogisticHazard
 from survscore.models.training import TrainingHistory
 
 __all__ = ["BCESurvival", "HorizonClassifiers", "KaplanMeier", "LogisticHazard", "TrainingHistory", "load"]

@@ -13,7 +13,7 @@ from survscore._validation import FloatArray, InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.scores import brier_score
-from survscore.weighting import Weighting
+from survscore.weighting import Weighting, weightings_that_fit
 
 
 def as_outcomes(y: Any) -> Outcomes:
@@ -82,11 +82,11 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         float
         """
         outcomes = as_outcomes(y)
-        if weighting is None and outcomes.event.all():
-            weighting = "uncensored"
-        elif weighting is None and outcomes.censoring_time is not None and not outcomes.dropped_out.any():
-            weighting = "administrative"
-        return -brier_score(outcomes, self.predict_curves(X), weighting=weighting).integrated(nan="stop").value
+        choices = weightings_that_fit(outcomes)
+        if weighting is None and not choices.misleading:
+            weighting = choices.names[0]
+        score = brier_score(outcomes, self.predict_curves(X), weighting=weighting, errors=False)
+        return -score.integrated(nan="stop").value
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
 from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
+from survscore.product_limit import ProductLimit
 
 SPACINGS = ("equidistant", "quantiles")
 
@@ -64,8 +64,8 @@ def time_grid(
 def _quantiles(
     time: NDArray[np.float64], event: NDArray[np.bool_], n_times: int, events_first: bool
 ) -> NDArray[np.float64]:
-    jumps, survival = _loops.product_limit(time, event, others_leave_first=not events_first)
-    grid = jumps[equal_steps(survival, n_times)]
+    curve = ProductLimit.of(time, event, others_first=not events_first)
+    grid = curve.times[equal_steps(curve.survival, n_times)]
     grid[-1] = time.max()
     return grid[grid > 0]
 

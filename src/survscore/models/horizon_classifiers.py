@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from survscore._validation import FloatArray, InputError, as_times, check_choice, check_rule
 from survscore.curves import SurvivalCurves
@@ -19,6 +19,14 @@ from survscore.outcomes import Outcomes
 KEEPS = ("known", "administrative")
 
 
+class _Known(NamedTuple):
+    """Those whose status at a horizon is known, that status, and their weights; None where all have weight one."""
+
+    rows: NDArray[np.intp]
+    event_free: NDArray[np.bool_]
+    weight: NDArray[np.float64] | None
+
+
 class HorizonClassifiers(SurvivalModel):
     r"""A scikit-learn classifier for each time, fitted to those whose status there is known.
 
@@ -28,7 +36,8 @@ class HorizonClassifiers(SurvivalModel):
     covariates tell the censoring time :math:`C^*`, predictions approach :math:`S_i(t) 1\{C^*_i > t\}`
     (eq:bce_optimal_pi), which IPCW scores reward. With ``keep="administrative"`` only those with
     :math:`C^*_i \ge t` are kept, events among them or not, as in the administrative score. That drops more, and is
-    not biased.
+    not biased if :math:`C^*` is independent of the event time given the covariates. Those who dropped out are left out,
+    and the others weighted for them (see `Administrative`).
 
     Parameters
     ----------
@@ -102,23 +111,28 @@ class HorizonClassifiers(SurvivalModel):
         last = outcomes.time.max()
         if not outcomes.event.all():  # else everybody's status is known for ever
             check_rule("times", f"before the follow-up ends, at {last:g}", times >= last, times)
-        choices = [self._known(outcomes, t) for t in times]
-        jobs = [delayed(_fit_one)(self.estimator, X, *choice) for choice in choices]
+        jobs = [delayed(_fit_one)(self.estimator, X, self._known(outcomes, t)) for t in times]
         found: list[Any] = Parallel(n_jobs=self.n_jobs)(jobs)
         self.times_, self.estimators_ = times, [fitted for fitted, _ in found]
         self._constants = np.array([share for _, share in found])
         return self
 
-    def _known(self, y: Outcomes, t: float) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the rows to learn from at t, and whether each is event-free."""
+    def _known(self, y: Outcomes, t: float) -> _Known:
+        """Return whom to learn from at t."""
         if self.keep == "administrative":
-            rows, event = at_horizon(y, t)
-            return rows, ~event
-        free = y.time > t
-        rows = np.flatnonzero(free | y.event)
+            horizon = at_horizon(y, t)
+            weighted = bool((horizon.weight != 1.0).any())
+            if weighted and not has_fit_parameter(self.estimator, "sample_weight"):
+                raise InputError(
+                    f"estimator must take sample_weight, to weight for the {y.n_dropped_out} of {len(y)} who dropped "
+                    f"out; {type(self.estimator).__name__} does not"
+                )
+            return _Known(horizon.rows, ~horizon.event, horizon.weight if weighted else None)
+        event_free = y.time > t
+        rows = np.flatnonzero(event_free | y.event)
         if rows.size == 0:
             raise InputError(f"times: nobody's status is known at {t:g}")
-        return rows, free[rows]
+        return _Known(rows, event_free[rows], None)
 
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
         """Return each classifier's probability of being event-free.
@@ -148,8 +162,12 @@ class HorizonClassifiers(SurvivalModel):
         return SurvivalCurves(curves.at(grid), grid, monotone="keep")
 
 
-def _fit_one(estimator: Any, X: Any, rows: NDArray[np.intp], free: NDArray[np.bool_]) -> tuple[Any, float]:
+def _fit_one(estimator: Any, X: Any, known: _Known) -> tuple[Any, float]:
     """Return the fitted classifier, or None where there is nothing to tell apart, and the share of event-free."""
-    if free.all() or not free.any():
-        return None, float(free[0])
-    return clone(estimator).fit(take_rows(X, rows), free), float(free.mean())
+    rows, event_free, weight = known
+    if event_free.all() or not event_free.any():
+        return None, float(event_free[0])
+    weighted = {} if weight is None else {"sample_weight": weight}
+    return clone(estimator).fit(take_rows(X, rows), event_free, **weighted), float(
+        np.average(event_free, weights=weight)
+    )

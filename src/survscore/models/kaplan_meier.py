@@ -16,6 +16,7 @@ from survscore.models import saving
 from survscore.models.base import SurvivalModel, as_outcomes, as_training_data
 from survscore.models.features import n_rows_of
 from survscore.models.grid import equal_steps
+from survscore.product_limit import ProductLimit
 
 
 class KaplanMeier(SurvivalModel):
@@ -58,7 +59,8 @@ class KaplanMeier(SurvivalModel):
         outcomes = as_outcomes(y) if X is None else as_training_data(y, n_rows_of(X))
         if not outcomes.event.any():
             raise InputError("y has no events: there is nothing to learn")
-        self.times_, self.survival_ = _loops.product_limit(outcomes.time, outcomes.event, others_leave_first=False)
+        curve = ProductLimit.of_events(outcomes)
+        self.times_, self.survival_ = curve.times, curve.survival
         return self
 
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from survscore._validation import InputError, check_number, check_whole
-from survscore.models.examples import Examples
 from survscore.models.schedule import Schedule
+from survscore.models.training_data import Examples
 
 if TYPE_CHECKING:
     import pandas as pd

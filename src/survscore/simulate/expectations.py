@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, as_times, as_vector, check_length
 from survscore.censoring import CensoringDistribution, KnownCensoring
 from survscore.curves import SurvivalCurves
-from survscore.losses import Loss, as_loss
+from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting, inverse
+from survscore.stretches import inverse
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
 
 
 def expected_score(
@@ -47,8 +48,8 @@ def expected_score(
     censoring_time : array_like of shape (n,)
         :math:`C^*`.
     weighting : str or Weighting
-        ``"uncensored"``, ``"administrative"``, or `IPCW` with known censoring times, a function, or Kaplan-Meier of
-        given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
+        ``"uncensored"``, ``"administrative"`` (nobody drops out), or `IPCW` with known censoring times, a function, or
+        Kaplan-Meier of given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
     loss : {"brier", "log"} or Loss
         What a prediction costs.
     times : array_like of shape (m,)
@@ -80,14 +81,17 @@ def expected_score(
     check_length("curves", len(curves), "truth", len(truth))
     end = as_vector(censoring_time, "censoring_time", allow_infinite=True)
     check_length("censoring_time", end.size, "truth", len(truth))
-    wanted, chosen_loss = as_times(times), as_loss(loss)
+    wanted, chosen_loss = as_times(times), as_metric(loss)
+    if not isinstance(chosen_loss, Loss):
+        raise InputError(f"loss must be a loss, which is known for each individual, not {chosen_loss.name!r}")
     chosen = as_weighting(weighting, Outcomes([0.0], [0]))
     predicted = np.asarray(curves.at(wanted), dtype=np.float64)
-    free, had_event = _expected_weights(truth, end, chosen, wanted)
+    event_free, with_event = _expected_weights(truth, end, chosen, wanted)
     with np.errstate(invalid="ignore", divide="ignore"):
-        lost = free * chosen_loss.of_event_free(predicted) + had_event * chosen_loss.of_event(predicted)
-        divide_by = (free + had_event).sum(axis=0) if chosen.normalize == "weights" else float(len(truth))
-        return np.asarray(lost.sum(axis=0) / divide_by)
+        losses = event_free * chosen_loss.of_event_free(predicted) + with_event * chosen_loss.of_event(predicted)
+        by_n = isinstance(chosen, IPCW) and chosen.normalize == "n"  # the others' weights sum to the number counted
+        divisor = float(len(truth)) if by_n else (event_free + with_event).sum(axis=0)
+        return np.asarray(losses.sum(axis=0) / divisor)
 
 
 def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: ArrayLike) -> NDArray[np.float64]:
@@ -144,7 +148,7 @@ def _expected_weights(
     match weighting:
         case Uncensored():
             return survival, 1.0 - survival
-        case Administrative():
+        case Administrative(population=None):  # nobody drops out here
             counted = end[:, None] >= times
             return survival * counted, (1.0 - survival) * counted
         case IPCW(estimated=False, censoring=CensoringDistribution() as censoring) if censoring.curves is None:

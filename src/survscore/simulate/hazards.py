@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
+from survscore._parallel import each
 
 ROWS_PER_BLOCK = 1024
 N_FREQUENCIES = 5
@@ -134,7 +134,7 @@ def for_each_block(
         survives = 1.0 / (1.0 + np.exp(hazard(u[rows], grid)))
         use(rows, np.cumprod(survives, axis=1, dtype=np.float64))
 
-    _loops.each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True)
+    each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True)
 
 
 def first_at_or_below(

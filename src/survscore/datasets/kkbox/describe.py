@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from survscore import _loops
 from survscore.censoring import KaplanMeierCensoring
 from survscore.datasets.kkbox.prepared import CATEGORICAL, NUMERIC, outcomes_of
 from survscore.datasets.splitting import split
+from survscore.product_limit import ProductLimit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,11 +64,10 @@ def describe(frame: pd.DataFrame, *, seed: int = 0) -> Description:
     if y.censoring_time is None:
         raise TypeError("prepared data carry censoring times")
     horizons = np.array([h for h in HORIZONS if h <= y.time.max()] or [float(y.time.max())])
-    jumps, survival = _loops.product_limit(y.time, y.event, others_leave_first=False)
     table = pd.DataFrame(
         {
             "day": horizons,
-            "survival": _loops.step_values(jumps, survival, horizons, inclusive=True),
+            "survival": ProductLimit.of_events(y).at(horizons),
             "not censored": KaplanMeierCensoring(y).at(horizons),
             "under observation": [int((y.time >= h).sum()) for h in horizons],
             "C* as late": [int((y.censoring_time >= h).sum()) for h in horizons],

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from survscore.models import _dense_kernels
-from survscore.models.nets import DenseNet, TabularNet
+from survscore.models.architectures import DenseNet, TabularNet
 
 
 def make(n_inputs=5, n_outputs=3, **settings):

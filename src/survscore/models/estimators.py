@@ -16,13 +16,12 @@ from torch import Tensor
 from survscore import _loops
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
 from survscore.curves import BETWEEN, SurvivalCurves
-from survscore.models import nets, saving
+from survscore.models import architectures, saving
+from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.base import SurvivalModel, as_training_data, check_within
-from survscore.models.examples import Examples, shares_of_ones, split
 from survscore.models.features import MISSING, Features, as_table, n_rows_of
 from survscore.models.grid import hazard_labels, survival_labels, time_grid
 from survscore.models.losses import survival_from_hazards, survival_from_probabilities
-from survscore.models.nets import DenseNet, NetFactory, TabularNet
 from survscore.models.schedule import Schedule
 from survscore.models.training import (
     ONE_AT_A_TIME,
@@ -32,6 +31,7 @@ from survscore.models.training import (
     own_random_numbers,
     train,
 )
+from survscore.models.training_data import Examples, shares_of_ones, split
 from survscore.outcomes import Outcomes
 
 EVENT, CENSORING = "event", "censoring"
@@ -325,7 +325,7 @@ class _NetworkModel(SurvivalModel):
             # without memory of its own, so that sizes a file claims cost nothing until they are seen to fit its arrays
             with torch.device("meta"):
                 made = model._make_net(features, grid.size)
-            nets.fill(made, {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()})
+            architectures.fill(made, {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()})
             made.to(where).eval()
             model._keep(features, grid, target, made, history)
         return model
