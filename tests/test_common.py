@@ -59,7 +59,8 @@ def prepared(case, problem):
 def assert_same_sums(got: Sums, expected: Sums):
     for a, b in zip(vars(got).values(), vars(expected).values(), strict=True):
         finite = np.isfinite(a) & np.isfinite(b)
-        np.testing.assert_allclose(a[finite], b[finite], rtol=1e-12, atol=1e-12)
+        # a last digit of a prediction close to 1 is many digits of its log loss
+        np.testing.assert_allclose(a[finite], b[finite], rtol=1e-10, atol=1e-12)
 
 
 @every_case

@@ -44,7 +44,7 @@ class CurveBatches:
     >>> y = ss.Outcomes(time=[1, 3, 4, 1, 3, 4], event=[1, 0, 1, 1, 1, 0], censoring_time=[4, 3, 6, 3, 3, 4])
     >>> batches = ss.CurveBatches(predict_in_batches, n=6)
     >>> ss.brier_score(y, batches, weighting="administrative", times=[2]).scores.round(4)
-    array([0.2167])
+    array([0.1833])
     """
 
     batches: Callable[[], Iterable[SurvivalCurves]]
