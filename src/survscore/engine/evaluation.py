@@ -9,7 +9,7 @@ Evaluation (checked: outcomes, models, times, groups, metrics, weightings)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -221,7 +221,11 @@ class Evaluation:
     def _stretches(self) -> list[Stretches]:
         """Return the weights; what is estimated takes the most memory while it is made, so it is made first."""
         estimated_first = sorted(range(len(self.weightings)), key=lambda q: self.weightings[q].name != IPCW.name)
-        found = {q: self.weightings[q].prepare(self.index) for q in estimated_first}
+        found = {}
+        for q in estimated_first:
+            found[q] = self.weightings[q].prepare(self.index)
+            if not self.errors:  # only standard errors ask what was estimated
+                found[q] = replace(found[q], nuisance=None)
         return [found[q] for q in range(len(self.weightings))]
 
     def _compiles(self, losses: Sequence[Loss]) -> bool:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,35 +92,37 @@ def _passes(n_curves: int, constant: int) -> list[_Pass]:
     return passes
 
 
-@dataclass(frozen=True, eq=False)
 class _Order:
-    """Those in their second stretch, from the latest time to the earliest, and the exits between them."""
+    """Those in their second stretch, from the latest time to the earliest, and the exits between them.
 
-    nuisance: Nuisance
-    rows: NDArray[np.int32]
-    #: Running sum of the steps, by how many exits came before.
-    greenwood: NDArray[np.float64]
-    #: Whether an individual's weight moves with G: not capped.
-    moves: NDArray[np.bool_]
-    #: Whether M and E differ, and E matters: it does not where G is estimated from others.
-    two_sums: bool
-    #: How many exits have come at each evaluation time.
-    reached: NDArray[np.intp]
+    What takes memory is made when it is needed.
+    """
 
-    @classmethod
-    def of(cls, scored: ScoredLoss, nuisance: Nuisance) -> _Order:
-        stretches = scored.stretches
-        rows = _kernels.order_by_bin(
-            nuisance.exits_before, stretches.last_stop > stretches.first_stop, nuisance.curve.times.size
+    def __init__(self, scored: ScoredLoss, nuisance: Nuisance) -> None:
+        self.stretches, self.nuisance = scored.stretches, nuisance
+        #: Whether M and E differ, and E matters: it does not where G is estimated from others.
+        self.two_sums = self.stretches.capped and isinstance(nuisance, Here)
+        #: How many exits have come at each evaluation time.
+        self.reached = nuisance.reached(scored.index.times)
+
+    @cached_property
+    def moves(self) -> NDArray[np.bool_]:
+        """Whether an individual's weight moves with G: not capped."""
+        return np.asarray(self.stretches.last_weight < self.stretches.max_weight)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int32]:
+        """Positions, the latest first."""
+        in_second = self.stretches.last_stop > self.stretches.first_stop
+        rows: NDArray[np.int32] = _kernels.order_by_bin(
+            self.nuisance.exits_before, in_second, self.nuisance.curve.times.size
         )
-        return cls(
-            nuisance,
-            rows,
-            np.concatenate(([0.0], np.cumsum(nuisance.steps))),
-            np.asarray(stretches.last_weight < stretches.max_weight),
-            stretches.capped and isinstance(nuisance, Here),
-            nuisance.reached(scored.index.times),
-        )
+        return rows
+
+    @cached_property
+    def greenwood(self) -> NDArray[np.float64]:
+        """Running sum of the steps, by how many exits came before."""
+        return np.concatenate(([0.0], np.cumsum(self.nuisance.steps)))
 
     def steps_between(self, later: int, earlier: int) -> NDArray[np.float64]:
         """Return the sum of the steps of the exits between two numbers of them, up to each evaluation time."""
@@ -139,15 +142,16 @@ def by_identity(scored: ScoredLoss, models: Models, averages: NDArray[np.float64
     pointwise, of_averages = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), len(averages)))
     added, added_to_averages = np.zeros_like(pointwise), np.zeros_like(of_averages)
     nuisance = scored.stretches.nuisance
-    order = None if nuisance is None else _Order.of(scored, nuisance)
+    order = None if nuisance is None else _Order(scored, nuisance)
     # G of others is an independent source of variance, to which no small-sample correction belongs
     summed = np.concatenate((scaled, averages)) if isinstance(nuisance, Elsewhere) else scaled
     for one in _passes(len(curves), k - 1 if scored.constants else -1):
         last = slice(len(summed) - len(averages), None)  # without the correction, where there are both
         by_exit = None if order is None else _MeansByExit(scored, one, order, summed[last])
         products = _products(scored, curves, one, summed, by_exit)
-        runs = None if order is None else _runs(scored, curves, one, order)
         of_means = None if by_exit is None else by_exit.finish()
+        del by_exit  # its sums are as many as there are exits
+        runs = None if order is None else _runs(scored, curves, one, order)
         for which in one.wanted:
             p = one.place(which)
             pointwise[p], of_averages[p] = products[0][which], products[1][which, : len(averages)]
@@ -291,6 +295,7 @@ class _MeansByExit:
     def __init__(self, scored: ScoredLoss, one: _Pass, order: _Order, averages: NDArray[np.float64]) -> None:
         if scored.stretches.first_weight is None:
             raise TypeError("estimated weights are common to all in the first stretch")
+        self.moves_early = scored.stretches.first_weight < scored.stretches.max_weight
         self.scored, self.one, self.order, self.averages = scored, one, order, averages
         self.present = [place for place, a in enumerate(one.models) if a >= 0]
         shape = (len(self.present), len(averages), order.nuisance.curve.times.size + 1)
@@ -311,15 +316,14 @@ class _MeansByExit:
 
     def finish(self) -> NDArray[np.float64]:
         """Return what is added, (6, averages)."""
-        scored, nuisance, stretches = self.scored, self.order.nuisance, self.scored.stretches
+        scored, nuisance = self.scored, self.order.nuisance
         steps = nuisance.steps
-        moves_early = stretches.first_weight < stretches.max_weight
         result = np.zeros((6, len(self.averages)))
         for r, weights in enumerate(self.averages):
             moved: dict[int, NDArray[np.float64]] = {}
             own: dict[int, NDArray[np.float64]] = {}
             for k, place in enumerate(self.present):
-                early = scored.first_deviation[self.one.models[place]] * moves_early * weights
+                early = scored.first_deviation[self.one.models[place]] * self.moves_early * weights
                 np.add.at(self.late[k, r], self.order.reached, early)
                 moved[place] = _after(self.late[k, r])
                 if isinstance(nuisance, Here):
