@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from survscore import _loops
 from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice, check_length, plural
 
+Between = Literal["linear", "step", "constant-hazard"]
+Beyond = Literal["nan", "hold"]
+Monotone = Literal["check", "keep", "enforce"]
 BETWEEN = ("linear", "step", "constant-hazard")
 BEYOND = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
@@ -101,17 +104,17 @@ class SurvivalCurves:
 
     probabilities: FloatArray
     times: NDArray[np.float64]
-    between: str = "linear"
-    beyond: str = "nan"
+    between: Between = "linear"
+    beyond: Beyond = "nan"
 
     def __init__(
         self,
         probabilities: ArrayLike,
         times: ArrayLike,
-        between: str = "linear",
+        between: Between = "linear",
         *,
-        beyond: str = "nan",
-        monotone: str = "check",
+        beyond: Beyond = "nan",
+        monotone: Monotone = "check",
     ) -> None:
         check_choice("between", between, BETWEEN)
         check_choice("beyond", beyond, BEYOND)
@@ -132,7 +135,9 @@ class SurvivalCurves:
     # Other ways in
 
     @classmethod
-    def from_frame(cls, frame: Any, between: str = "linear", *, beyond: str = "nan", monotone: str = "check") -> Self:
+    def from_frame(
+        cls, frame: Any, between: Between = "linear", *, beyond: Beyond = "nan", monotone: Monotone = "check"
+    ) -> Self:
         """Take a pandas frame with one row per time and one column per individual, the index holding the times.
 
         That is what pycox's ``predict_surv_df`` and lifelines' ``predict_survival_function`` return. The
@@ -154,7 +159,7 @@ class SurvivalCurves:
         return cls(by_time.T, times, between, beyond=beyond, monotone=monotone)
 
     @classmethod
-    def from_step_functions(cls, functions: Iterable[Any], *, beyond: str = "nan") -> Self:
+    def from_step_functions(cls, functions: Iterable[Any], *, beyond: Beyond = "nan") -> Self:
         """Take scikit-survival's step functions, as ``predict_survival_function`` returns them.
 
         Each has its jump times in ``x`` and its values in ``y``. Where the jump times differ, the grid is
@@ -284,7 +289,7 @@ class SurvivalCurves:
             f"beyond={self.beyond!r}, {self.probabilities.dtype})"
         )
 
-    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], between: str, beyond: str) -> None:
+    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], between: Between, beyond: Beyond) -> None:
         shown = probabilities.view()  # the user's own array stays writeable
         shown.flags.writeable = False
         object.__setattr__(self, "probabilities", shown)

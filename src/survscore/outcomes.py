@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_array, as_event, as_vector, check_choice, check_length
 
+Unit = Literal["D", "W", "h", "min", "s"]
+LateStarts = Literal["raise", "drop"]
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
 
@@ -157,9 +159,9 @@ class Outcomes:
         event_date: ArrayLike,
         cutoff: Any,
         *,
-        unit: str = "D",
+        unit: Unit = "D",
         last_seen: ArrayLike | None = None,
-        late_starts: str = "raise",
+        late_starts: LateStarts = "raise",
     ) -> Self:
         r"""Derive time, event and :math:`C^*` from dates and the date at which the data end.
 

@@ -12,7 +12,7 @@ from survscore.cli import options
 from survscore.cli.screen import noted, one_line, say
 
 if TYPE_CHECKING:
-    from survscore.io.outcomes import LateStarts
+    from survscore.outcomes import LateStarts
 
 EXPLAINED = """\
 survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is

@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice
 from survscore.io.tables import TableFile, about, identifiers, listed, numbers, open_table, vector
-from survscore.outcomes import Outcomes
+from survscore.outcomes import LateStarts, Outcomes, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ID = "id"
-
-Unit = Literal["D", "W", "h", "min", "s"]
-LateStarts = Literal["raise", "drop"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, plural
-from survscore.curves import SurvivalCurves
+from survscore.curves import Between, Beyond, Monotone, SurvivalCurves
 from survscore.io.outcomes import ID, labels_in
 from survscore.io.tables import (
     CSV_ENDINGS,
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 METADATA = b"survscore"
 NAMELESS = ("", "survival")  # what a file calls a model that has the name of the file
 BLOCK = 4096
-
-Between = Literal["linear", "step", "constant-hazard"]
-Beyond = Literal["nan", "hold"]
-Monotone = Literal["check", "keep", "enforce"]
 
 
 @dataclass(frozen=True, eq=False)

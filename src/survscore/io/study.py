@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
-from survscore.curves import SurvivalCurves
+from survscore.curves import Between, Beyond, Monotone, SurvivalCurves
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
-from survscore.io.predictions import Between, Beyond, Monotone, PredictedFile, predictions_in
+from survscore.io.predictions import PredictedFile, predictions_in
 from survscore.io.tables import open_table
 from survscore.outcomes import Outcomes
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from survscore import _loops
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
-from survscore.curves import BETWEEN, SurvivalCurves
+from survscore.curves import BETWEEN, Between, Monotone, SurvivalCurves
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.base import SurvivalModel, as_training_data, check_within
@@ -42,7 +42,7 @@ class _NetworkModel(SurvivalModel):
     """A network with one output per grid time: everything but the question its outputs answer."""
 
     #: Whether the method makes curves that can't rise.
-    _monotone = "check"
+    _monotone: Monotone = "check"
 
     times_: NDArray[np.float64]
     features_: Features
@@ -58,7 +58,7 @@ class _NetworkModel(SurvivalModel):
         *,
         times: ArrayLike | None = None,
         spacing: str = "equidistant",
-        between: str = "linear",
+        between: Between = "linear",
         n_layers: int = 4,
         width: int = 32,
         dropout: float = 0.1,
@@ -502,7 +502,7 @@ class BCESurvival(_NetworkModel):
     (2000, 10)
     """
 
-    _monotone = "keep"
+    _monotone: Monotone = "keep"
 
     @staticmethod
     def _labels(
