@@ -298,6 +298,7 @@ class _MeansByExit:
         self.moves_early = scored.stretches.first_weight < scored.stretches.max_weight
         self.scored, self.one, self.order, self.averages = scored, one, order, averages
         self.present = [place for place, a in enumerate(one.models) if a >= 0]
+        self.steps = order.nuisance.steps
         shape = (len(self.present), len(averages), order.nuisance.curve.times.size + 1)
         self.whole, self.late = np.zeros(shape), np.zeros(shape)
         self.left = np.zeros(shape if isinstance(order.nuisance, Here) else (*shape[:2], 0))
@@ -316,8 +317,7 @@ class _MeansByExit:
 
     def finish(self) -> NDArray[np.float64]:
         """Return what is added, (6, averages)."""
-        scored, nuisance = self.scored, self.order.nuisance
-        steps = nuisance.steps
+        scored, nuisance, steps = self.scored, self.order.nuisance, self.steps
         result = np.zeros((6, len(self.averages)))
         for r, weights in enumerate(self.averages):
             moved: dict[int, NDArray[np.float64]] = {}
@@ -329,14 +329,16 @@ class _MeansByExit:
                 if isinstance(nuisance, Here):
                     own[place] = _after(self.whole[k, r])
                     own[place] *= -steps
-                    own[place] += self.left[k, r, :-1] / nuisance.curve.at_risk
+                    self.left[k, r, :-1] /= nuisance.curve.at_risk
+                    own[place] += self.left[k, r, :-1]
             for which in self.one.wanted:
                 a, b = OF_MODELS[which]
                 # not dot products: BLAS would start threads of its own, which wait busily and take cores from ours
                 difference = moved[a] if a == b else moved[a] - moved[b]
-                result[which, r] = np.sum(steps * np.square(difference))
+                result[which, r] = np.einsum("s,s,s->", steps, difference, difference)
                 if own:
-                    result[which, r] += 2.0 * np.sum((own[a] if a == b else own[a] - own[b]) * difference)
+                    of_own = own[a] if a == b else own[a] - own[b]
+                    result[which, r] += 2.0 * np.einsum("s,s->", of_own, difference)
         return result
 
 
