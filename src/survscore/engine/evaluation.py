@@ -38,7 +38,7 @@ from survscore.weighting import IPCW, Weighting, as_weighting
 DEFAULT_STEPS = 100
 DEFAULT_QUANTILE = 0.95
 NULL_MODEL = "Kaplan-Meier"
-#: Multiplications that covariances over time may take unasked: about a tenth of a second.
+#: Multiplications that covariances over time may take unasked: some tenths of a second at most, on two cores.
 ANY_RANGE_PRODUCTS = 1 << 30
 
 Range = tuple[float | None, float | None]
