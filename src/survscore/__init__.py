@@ -78,11 +78,11 @@ __all__ = [
     "weightings_that_fit",
 ]
 
-_ROOMS = ("io", "models", "plots", "simulate")
+_LAZY = ("io", "models", "plots", "simulate")
 
 
 def __getattr__(name: str) -> _Any:
-    """Import a room with extras of its own when it is first asked for."""
-    if name in _ROOMS:
+    """Import a module with extras of its own when it is first asked for."""
+    if name in _LAZY:
         return _import_module(f"survscore.{name}")
     raise AttributeError(f"module 'survscore' has no attribute {name!r}")
