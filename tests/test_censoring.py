@@ -30,10 +30,12 @@ def test_kaplan_meier_agrees_with_the_literal_one(y, times):
 )
 def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, first):
     values, others = values.astype(float), others.astype(float)
-    np.testing.assert_array_equal(_loops.sort(values, compiled=True), np.sort(values))
     grid = np.sort(values)
     time = np.concatenate([values, others])
     leaves = np.arange(time.size) < values.size
+    for way in (True, False):
+        for part, expected in zip(_loops.sort_two(time, leaves, compiled=way), (values, others), strict=True):
+            np.testing.assert_array_equal(part, np.sort(expected))
     np.testing.assert_array_equal(
         _loops.count_below(grid, keys, inclusive=inclusive, compiled=True),
         np.searchsorted(grid, keys, side="right" if inclusive else "left"),
@@ -61,7 +63,9 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, fi
 )
 def test_sorting_and_counting_of_awkward_values(values):
     expected = np.sort(values)
-    np.testing.assert_array_equal(_loops.sort(values, compiled=True), expected)
+    chosen = np.random.default_rng(1).random(values.size) < 0.9
+    for part, which in zip(_loops.sort_two(values, chosen, compiled=True), (chosen, ~chosen), strict=True):
+        np.testing.assert_array_equal(part, np.sort(values[which]))
     np.testing.assert_array_equal(
         _loops.count_below(expected, values, inclusive=False, compiled=True), np.searchsorted(expected, values)
     )

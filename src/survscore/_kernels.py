@@ -142,28 +142,39 @@ def bucket_starts(values, origin, scale, n_buckets):
 
 
 @compiled
-def bucket_sort(values, starts, origin, scale):
-    """Return the values sorted: dealt into buckets, then each by insertion or, if long, by quicksort."""
-    n_buckets = starts.size - 1
-    place = starts[:-1].copy()
-    out = np.empty_like(values)
-    for value in values:
-        b = bucket_of(value, origin, scale, n_buckets)
-        out[place[b]] = value
-        place[b] += 1
+def bucket_sort(values, chosen, which, origin, scale, n_buckets):
+    """Return the values for which `chosen` is `which`, sorted: dealt into buckets, then each by insertion or quicksort.
+
+    They are picked out without a copy, and without a branch that could not be foreseen: the others are written to a
+    place of their own, over and over.
+    """
+    ends = np.zeros(n_buckets + 1, dtype=np.int32)
+    for i in range(values.size):
+        ends[bucket_of(values[i], origin, scale, n_buckets) + 1] += chosen[i] == which
     for b in range(n_buckets):
-        low, high = starts[b], starts[b + 1]
+        ends[b + 1] += ends[b]
+    n_chosen = ends[n_buckets]
+    out = np.empty(n_chosen + 1)
+    for i in range(values.size):
+        mine = chosen[i] == which
+        b = bucket_of(values[i], origin, scale, n_buckets)
+        out[ends[b] if mine else n_chosen] = values[i]
+        ends[b] += mine
+    low = 0
+    for b in range(n_buckets):
+        high = ends[b]  # what was a start has moved to the end
         if high - low > 24:
             out[low:high].sort()
-            continue
-        for i in range(low + 1, high):
-            value = out[i]
-            j = i
-            while j > low and out[j - 1] > value:
-                out[j] = out[j - 1]
-                j -= 1
-            out[j] = value
-    return out
+        else:
+            for i in range(low + 1, high):
+                value = out[i]
+                j = i
+                while j > low and out[j - 1] > value:
+                    out[j] = out[j - 1]
+                    j -= 1
+                out[j] = value
+        low = high
+    return out[:n_chosen]
 
 
 @inlined

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
 SMALL_VECTOR = 10_000  # below, NumPy is as fast even when they are loaded
 KEYS_PER_BLOCK = 1 << 15
+MANY_BUCKETS = 1 << 12  # that stay in the processor's nearest cache
 
 
 def compiles_vector(size: int, compiled: bool | None = None) -> bool:
@@ -74,20 +75,21 @@ def read_into(
     each(lambda rows: _kernels.read_rows(probabilities[rows], *how, out[rows]), blocks, threads=True)
 
 
-def sort(values: NDArray[np.float64], *, compiled: bool | None = None) -> NDArray[np.float64]:
-    """Return finite values in increasing order."""
+def sort_two(
+    values: NDArray[np.float64], chosen: NDArray[np.bool_], *, compiled: bool | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the finite values of the chosen, and those of the others, each in increasing order."""
     if not compiles_vector(values.size, compiled):
-        return np.sort(values)
+        return np.sort(values[chosen]), np.sort(values[~chosen])
     from survscore import _kernels
 
     low, high = values.min(), values.max()
-    if low == high:
-        return values.copy()
     n_buckets = max(values.size // 4, 1)
-    scale = n_buckets / (high - low)
-    starts = _kernels.bucket_starts(values, low, scale, n_buckets)
-    result: NDArray[np.float64] = _kernels.bucket_sort(values, starts, low, scale)
-    return result
+    scale = n_buckets / (high - low) if high > low else 0.0
+    first, second = each(
+        lambda which: _kernels.bucket_sort(values, chosen, which, low, scale, n_buckets), [True, False], threads=True
+    )
+    return first, second
 
 
 def count_below(
@@ -130,7 +132,8 @@ def _buckets(grid: NDArray[np.float64]) -> tuple[NDArray[np.int32], float]:
     """Return where equal-width buckets of a sorted grid start, and the scale that leads from a value to its bucket."""
     from survscore import _kernels
 
-    n_buckets = 2 * grid.size
+    # few grid values are looked up often: with many buckets to each, most keys need no comparison
+    n_buckets = max(2 * grid.size, min(MANY_BUCKETS, 64 * grid.size))
     width = float(grid[-1] - grid[0])
     scale = n_buckets / width if width > 0 else 0.0
     return _kernels.bucket_starts(grid, grid[0], scale, n_buckets), scale

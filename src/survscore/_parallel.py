@@ -25,13 +25,13 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def row_blocks(n_rows: int, n_columns: int, *, compiled: bool) -> list[slice]:
+def row_blocks(n_rows: int, n_columns: int, *, compiled: bool, at_most: int | None = None) -> list[slice]:
     """Cut rows into blocks, the same on every machine: small for NumPy, as many as can be shared out for threads."""
     if compiled:
         size = min(-(-n_rows // COMPILED_BLOCKS), COMPILED_CELLS_PER_BLOCK // max(n_columns, 1))
     else:
         size = NUMPY_CELLS_PER_BLOCK // max(n_columns, 1)
-    size = max(64, size)
+    size = max(64, size if at_most is None else min(size, at_most))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 

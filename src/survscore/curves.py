@@ -223,7 +223,7 @@ class SurvivalCurves:
         is the value at :math:`t_i`.
         """
         grid, last = self.times, self.times.size - 1
-        lower = np.searchsorted(grid, time, side="left") - 1
+        lower = _loops.count_below(grid, time, inclusive=False) - 1
         rows = np.arange(len(self))
         left = np.where(lower < 0, 1.0, self.probabilities[rows, np.maximum(lower, 0)])
         if self.between == "step":

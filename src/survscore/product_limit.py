@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _loops
-from survscore._parallel import each
 
 if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
@@ -57,9 +56,7 @@ class ProductLimit:
         where others leave first at the same time.
         """
         use_compiled = _loops.compiles_vector(time.size, compiled)
-        exits, others = each(
-            lambda chosen: _loops.sort(time[chosen], compiled=use_compiled), [leaves, ~leaves], threads=use_compiled
-        )
+        exits, others = _loops.sort_two(time, leaves, compiled=use_compiled)
         if use_compiled:
             from survscore import _kernels
 
@@ -87,6 +84,10 @@ class ProductLimit:
         """Make the curve of not dropping out: at ties the event comes first, then the end of the data."""
         return cls.of(outcomes.time, outcomes.dropped_out, others_first=True)
 
+    def some(self, which: slice) -> Self:
+        """Return some of its times, with what happened then."""
+        return replace(self, times=self.times[which], exits=self.exits[which], at_risk=self.at_risk[which])
+
     @property
     def survival(self) -> NDArray[np.float64]:
         """The curve from each of `times` on; not kept, since there may be as many as individuals."""
@@ -105,6 +106,16 @@ class ProductLimit:
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curve at `times`."""
         return _loops.step_values(self.times, self.survival, times, inclusive=True)
+
+    def at_and_before(
+        self, times: NDArray[np.float64], before: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the curve at `times`, and its left limits at others."""
+        survival = self.survival
+        return (
+            _loops.step_values(self.times, survival, times, inclusive=True),
+            _loops.step_values(self.times, survival, before, inclusive=False),
+        )
 
     def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return its left limits at `times`."""

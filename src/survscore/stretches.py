@@ -203,6 +203,7 @@ def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64]
 
 def select(condition: NDArray[np.bool_], chosen: NDArray[np.int32], otherwise: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return `chosen` where the condition holds: `numpy.where` by arithmetic, much faster on random conditions."""
-    result: NDArray[np.int32] = np.multiply(condition, chosen - otherwise, dtype=np.int32)
+    result: NDArray[np.int32] = chosen - otherwise
+    result *= condition
     result += otherwise
     return result

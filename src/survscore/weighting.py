@@ -474,8 +474,8 @@ class _Weights:
 
     @classmethod
     def of_curve(cls, curve: ProductLimit, index: TimeIndex, cap: float, nuisance: Nuisance) -> _Weights:
-        before = curve.before(index.outcomes.time)
-        return cls(inverse(curve.at(index.times), cap), inverse(before, cap, out=before), None, nuisance)
+        at, before = curve.at_and_before(index.times, index.outcomes.time)
+        return cls(inverse(at, cap), inverse(before, cap, out=before), None, nuisance)
 
 
 def _blind_from(time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]) -> int | None:

@@ -37,20 +37,19 @@ def as_weights(
     `none` stands for curves that nobody asks for, so that no kernel is compiled for their absence.
     """
     m = index.times.size
-    parts = [one.rows(rows) for one in stretches]
-    survival = next((one.survival for one in parts if one.survival is not None), None)
-    population = next((one.population for one in parts if one.population is not None), None)
+    survival = next((one.survival for one in stretches if one.survival is not None), None)
+    population = next((one.population for one in stretches if one.population is not None), None)
     return _kernels.Weights(
-        label=parts[0].label,
-        first_stop=_stacked([one.first_stop for one in parts]),
-        last_stop=_stacked([one.last_stop for one in parts]),
-        last_weight=_stacked([one.last_weight for one in parts]),
-        first_weight=np.stack([np.zeros(m) if one.first_weight is None else one.first_weight for one in parts]),
-        max_weight=np.array([one.max_weight for one in parts]),
-        of_curves=np.array([one.survival is not None for one in parts]),
-        of_population=np.array([one.population is not None for one in parts]),
-        survival=none if survival is None else as_curves(survival, index),
-        population=none if population is None else as_curves(population, index),
+        label=stretches[0].label[rows],
+        first_stop=_stacked([one.first_stop[rows] for one in stretches]),
+        last_stop=_stacked([one.last_stop[rows] for one in stretches]),
+        last_weight=_stacked([one.last_weight[rows] for one in stretches]),
+        first_weight=_stacked([np.zeros(m) if one.first_weight is None else one.first_weight for one in stretches]),
+        max_weight=np.array([one.max_weight for one in stretches]),
+        of_curves=np.array([one.survival is not None for one in stretches]),
+        of_population=np.array([one.population is not None for one in stretches]),
+        survival=none if survival is None else as_curves(survival[rows], index),
+        population=none if population is None else as_curves(population[rows], index),
     )
 
 
@@ -58,7 +57,10 @@ def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return arrays as the rows of one; a single contiguous one without a copy."""
     if len(arrays) == 1 and arrays[0].flags.c_contiguous:
         return arrays[0][None]
-    return np.stack(arrays)
+    rows = np.empty((len(arrays), arrays[0].size), dtype=arrays[0].dtype)
+    for row, array in zip(rows, arrays, strict=True):
+        row[:] = array
+    return rows
 
 
 def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:

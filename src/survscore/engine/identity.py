@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ from survscore.stretches import TimeIndex
 RUNS = 128  # at most, to be shared out among cores
 ROWS_PER_RUN = 2048  # at least
 BLOCKS_PER_WAVE = 2  # for each core
+ROWS_PER_BLOCK = 4096  # at most: each keeps the means over time of its rows
+EXITS_PER_BLOCK = 1 << 14
 
 # The places of a kernel's sums: squares of the first and second model, of their difference, of the prediction that is
 # the same for everybody, and of its differences to the two.
@@ -193,15 +195,16 @@ def _products(
         return products, average_products, means
 
     total, total_of_averages = np.zeros((6, m)), np.zeros((6, len(averages)))
-    blocks = row_blocks(n, m, compiled=True)
+    blocks = row_blocks(n, m, compiled=True, at_most=ROWS_PER_BLOCK if keep else None)
     size = BLOCKS_PER_WAVE * config.n_cores()
     for start in range(0, len(blocks), size):  # so that the individuals' means are never all in memory
         wave = blocks[start : start + size]
-        for rows, (products, average_products, means) in zip(wave, each(block, wave, threads=True), strict=True):
+        found = each(block, wave, threads=True)
+        for products, average_products, _ in found:
             total += products
             total_of_averages += average_products
-            if keep and by_exit is not None:
-                by_exit.add(rows, means)
+        if keep and by_exit is not None:
+            by_exit.add([(rows, means) for rows, (*_, means) in zip(wave, found, strict=True)])
     return total, total_of_averages
 
 
@@ -298,57 +301,62 @@ class _MeansByExit:
         self.moves_early = scored.stretches.first_weight < scored.stretches.max_weight
         self.scored, self.one, self.order, self.averages = scored, one, order, averages
         self.present = [place for place, a in enumerate(one.models) if a >= 0]
-        self.steps = order.nuisance.steps
-        shape = (len(self.present), len(averages), order.nuisance.curve.times.size + 1)
-        self.whole, self.late = np.zeros(shape), np.zeros(shape)
-        self.left = np.zeros(shape if isinstance(order.nuisance, Here) else (*shape[:2], 0))
+        #: Sums over the second stretch; where each moves the others' weights, also whole, and of those who left.
+        n_sums = 3 if isinstance(order.nuisance, Here) else 1
+        self.sums = np.zeros((len(self.present), len(averages), order.nuisance.curve.times.size + 1, n_sums))
 
-    def add(self, rows: slice, means: NDArray[np.float64]) -> None:
+    def add(self, blocks: Sequence[tuple[slice, NDArray[np.float64]]]) -> None:
         """Add some individuals' averages, (3 models, averages, 2, individuals): whole, and in the second stretch."""
-        nuisance = self.order.nuisance
-        left = nuisance.left[rows] if isinstance(nuisance, Here) else np.zeros(0, dtype=np.bool_)
-        for k, place in enumerate(self.present):
-            for r in range(len(self.averages)):
-                whole, late = means[place, means.shape[1] - len(self.averages) + r]
-                _kernels.add_means(
-                    nuisance.exits_before[rows], left, self.order.moves[rows], whole, late, self.whole[k, r],
-                    self.late[k, r], self.left[k, r],
-                )  # fmt: skip
+        nuisance, moves = self.order.nuisance, self.order.moves
+        bins, left = nuisance.exits_before, nuisance.left if isinstance(nuisance, Here) else moves
+
+        def add_model(k: int) -> None:
+            for rows, means in blocks:
+                last = means[self.present[k], means.shape[1] - len(self.averages) :]
+                for by_exit, (whole, late) in zip(self.sums[k], last, strict=True):
+                    _kernels.add_means(bins[rows], left[rows], moves[rows], whole, late, by_exit)
+
+        each(add_model, range(len(self.present)), threads=True)
 
     def finish(self) -> NDArray[np.float64]:
         """Return what is added, (6, averages)."""
-        scored, nuisance, steps = self.scored, self.order.nuisance, self.steps
+
+        def accumulate(k: int) -> None:
+            for by_exit, weights in zip(self.sums[k], self.averages, strict=True):
+                early = self.scored.first_deviation[self.one.models[self.present[k]]] * self.moves_early * weights
+                np.add.at(by_exit[:, 0], self.order.reached, early)
+                for backwards in by_exit[::-1].T[:2]:
+                    np.cumsum(backwards, out=backwards)  # from here on: of all who come after each exit
+
+        each(accumulate, range(len(self.present)), threads=True)
+        n_exits = self.order.nuisance.curve.times.size
+        blocks = [slice(i, min(i + EXITS_PER_BLOCK, n_exits)) for i in range(0, n_exits, EXITS_PER_BLOCK)]
         result = np.zeros((6, len(self.averages)))
-        for r, weights in enumerate(self.averages):
-            moved: dict[int, NDArray[np.float64]] = {}
-            own: dict[int, NDArray[np.float64]] = {}
+        for r in range(len(self.averages)):
+            result[:, r] = sum(each(partial(self._of_exits, r), blocks, threads=True), np.zeros(6))
+        return result
+
+    def _of_exits(self, r: int, exits: slice) -> NDArray[np.float64]:
+        result = np.zeros(6)
+        after = slice(exits.start + 1, exits.stop + 1)
+        curve = self.order.nuisance.curve.some(exits)
+        steps = curve.greenwood
+        moved = {place: self.sums[k, r, after, 0] for k, place in enumerate(self.present)}
+        own: dict[int, NDArray[np.float64]] = {}
+        if isinstance(self.order.nuisance, Here):
             for k, place in enumerate(self.present):
-                early = scored.first_deviation[self.one.models[place]] * self.moves_early * weights
-                np.add.at(self.late[k, r], self.order.reached, early)
-                moved[place] = _after(self.late[k, r])
-                if isinstance(nuisance, Here):
-                    own[place] = _after(self.whole[k, r])
-                    own[place] *= -steps
-                    self.left[k, r, :-1] /= nuisance.curve.at_risk
-                    own[place] += self.left[k, r, :-1]
-            for which in self.one.wanted:
-                a, b = OF_MODELS[which]
-                # not dot products: BLAS would start threads of its own, which wait busily and take cores from ours
-                difference = moved[a] if a == b else moved[a] - moved[b]
-                result[which, r] = np.einsum("s,s,s->", steps, difference, difference)
-                if own:
-                    of_own = own[a] if a == b else own[a] - own[b]
-                    result[which, r] += 2.0 * np.einsum("s,s->", of_own, difference)
+                own[place] = self.sums[k, r, exits, 2] / curve.at_risk - steps * self.sums[k, r, after, 1]
+        for which in self.one.wanted:
+            a, b = OF_MODELS[which]
+            # not dot products: BLAS would start threads of its own, which wait busily and take cores from ours
+            difference = moved[a] if a == b else moved[a] - moved[b]
+            result[which] += np.einsum("s,s,s->", steps, difference, difference)
+            if own:
+                of_own = own[a] if a == b else own[a] - own[b]
+                result[which] += 2.0 * np.einsum("s,s->", of_own, difference)
         return result
 
 
 def _six(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the values of three models, and their differences, in the kernels' order."""
     return np.array([contrast(values, a, b) for a, b in OF_MODELS.values()])
-
-
-def _after(by_exit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn sums by how many exits came before into the sums over all that came after each exit, in place."""
-    backwards = by_exit[::-1]
-    np.cumsum(backwards, out=backwards)
-    return by_exit[1:]
