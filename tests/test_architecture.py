@@ -47,6 +47,7 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["blocks", "units", "averaging", "_kernels"],
+    ["support"],
     ["sums"],
     ["compiled"],
     ["moments"],

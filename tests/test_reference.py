@@ -12,6 +12,7 @@ from sksurv.metrics import brier_score as sksurv_brier_score
 from sksurv.util import Surv
 
 import survscore as ss
+from survscore.student import student_p
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
 DATASETS = REFERENCE["datasets"]
@@ -72,3 +73,20 @@ def test_brier_of_scikit_survival(ties):
     default = ss.brier_score(y, curves, weighting="ipcw", times=times).scores
     # without ties G does not jump at event times, and the conventions agree
     assert (np.abs(default - theirs).max() > 1e-3) == ties
+
+
+@every_dataset
+def test_auc_of_riskregression(data):
+    """Its standard errors have Nelson-Aalen's influence of the censoring, and n/(n - 1); its p-values are normal."""
+    models = {name: ss.SurvivalCurves(data[f"model_{name}"], data["times"]) for name in "ab"}
+    weighting = ss.IPCW(variance="martingale")
+    result = ss.compare(outcomes(data), models, metric="auc", weighting=weighting, times=data["times"], null=False)
+    for name in "ab":
+        rows, theirs = result.scores.query("model == @name"), data["results"][f"auc_{name}"]
+        np.testing.assert_allclose(rows["score"], theirs["estimate"], rtol=1e-12)
+        np.testing.assert_allclose(rows["se"], theirs["se"], rtol=1e-9)
+    theirs = data["results"]["auc_b_minus_a"]
+    np.testing.assert_allclose(result.contrasts["difference"], theirs["delta"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.contrasts["se"], theirs["se"], rtol=1e-9)
+    normal = student_p(result.contrasts["difference"] / result.contrasts["se"], np.inf)
+    np.testing.assert_allclose(normal, theirs["p"], rtol=1e-9)

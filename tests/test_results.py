@@ -73,9 +73,9 @@ def test_one_time_has_no_range():
 
 def test_to_frame(curve):
     frame = curve.to_frame()
-    expected = ["metric", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]
-    assert frame.columns.tolist() == expected
-    assert frame.shape == (4, 8)
+    expected = ["metric", "weighting", "time", "score", "se", "lower", "upper", "reliable"]
+    assert frame.columns.tolist() == [*expected, "n_counted", "n_events", "n_effective"]
+    assert frame.shape == (4, 11)
     np.testing.assert_array_equal(frame["score"], curve.scores)
     assert (frame["weighting"] == "administrative").all()
 

@@ -11,7 +11,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from survscore._config import config
-from survscore._validation import InputError, UndefinedScoreWarning
+from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__
 from survscore.censoring import (
     CensoringCurves,
@@ -46,6 +46,7 @@ __all__ = [
     "Comparison",
     "CurveBatches",
     "Diagnosis",
+    "FewGroupsWarning",
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",

@@ -19,6 +19,10 @@ class InputError(ValueError):
     """A value given by the user breaks a rule; the message says which and where."""
 
 
+class FewGroupsWarning(UserWarning):
+    """Standard errors by group rest on few groups, or on few that hold most of the individuals."""
+
+
 class UndefinedScoreWarning(UserWarning):
     """Some requested times have no score, because the data or the predictions do not reach them."""
 

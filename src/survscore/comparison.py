@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, check_choice
+from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import NULL_MODEL, Evaluation, Ranges, Scored
-from survscore.inference import limits, normal_quantile, simultaneous_quantile, two_sided_p, verdicts
+from survscore.engine.evaluation import Evaluation, Null, Ranges, Scored
+from survscore.inference import (
+    difference_interval,
+    ratio_interval,
+    score_interval,
+    simultaneous_quantile,
+    verdicts,
+    with_degrees,
+)
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes
-from survscore.scores import warn_undefined
+from survscore.scores import warn_about
+from survscore.student import student_quantile
 from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ def compare(
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
     times: ArrayLike | None = None,
     reference: str | None = None,
-    null: bool | Outcomes = True,
+    null: Null = True,
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
@@ -43,7 +51,9 @@ def compare(
     r"""Score several models on the same individuals and test their differences.
 
     The difference of two scores is a sum over individuals of the differences of their influences, so its
-    standard error allows for the models being judged on the same data. Intervals and p-values are normal.
+    standard error allows for the models being judged on the same data. Quantiles are Student's, with as many degrees
+    of freedom as the standard error is worth: at most the number of groups, or of those with the rarer status, minus
+    one. A difference that is rounding beside the scores has no verdict.
 
     Parameters
     ----------
@@ -59,9 +69,12 @@ def compare(
         The evaluation times; by default as for `brier_score`, within the reach of all models.
     reference : str, optional
         The model that the others are compared with; by default the first.
-    null : bool or Outcomes, default True
-        Whether to add the null model, the Kaplan-Meier curve of `y` for everybody, and skill scores against it.
-        Outcomes give the curve of these, such as the training data. Its own estimation error is not counted.
+    null : bool, Outcomes or "counted", default True
+        Whether to add the null model, and skill scores against it. True: the Kaplan-Meier curve of `y`, the same for
+        everybody. Outcomes: the curve of these, such as the training data. ``"counted"``: the share that is event-free
+        among those counted at t, under each weighting its own. It is the best constant for them, which Kaplan-Meier is
+        not where those who started at other times fare otherwise; and as the best constant it adds nothing to first
+        order by being estimated. The estimation error of a Kaplan-Meier curve is not counted.
     groups, ranges
         As for `brier_score`.
     level : float, default 0.95
@@ -100,8 +113,10 @@ def compare(
     if reference not in names:
         raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
     scored = evaluation.run()
-    warn_undefined(scored, stacklevel=3)
-    return Comparison(names, reference, evaluation.times, level, len(y), y.n_dropped_out, tuple(scored))
+    warn_about(scored, stacklevel=3)
+    return Comparison(
+        names, reference, evaluation.null_name, evaluation.times, level, len(y), y.n_dropped_out, tuple(scored)
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,6 +129,8 @@ class Comparison:
         Their names, the null model last.
     reference : str
         What the others are compared with.
+    null : str or None
+        The null model's name, where there is one.
     times : ndarray
         The evaluation times.
     level : float
@@ -128,6 +145,7 @@ class Comparison:
 
     models: tuple[str, ...]
     reference: str
+    null: str | None
     times: NDArray[np.float64]
     level: float
     n: int
@@ -151,20 +169,25 @@ class Comparison:
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Long table: metric, weighting, model, time, score, se, lower, upper, n_effective, n_events.
+        """Long table: metric, weighting, model, time, score, se, lower, upper, reliable, and on how many that rests.
 
-        Where somebody dropped out, also bound_lower and bound_upper.
+        With groups also n_groups and largest_share; where somebody dropped out, bound_lower and bound_upper.
         """
 
         def columns(one: Scored, a: int) -> Columns:
-            found = _interval("score", one.scores[a], _of(one).variance(a, a), self.level)
-            return {**found, "n_effective": one.n_effective, "n_events": one.n_events, **_bounds(one, a, a)}
+            support = one.support
+            numbers: Columns = {
+                "n_counted": support.n_counted, "n_events": support.n_events, "n_effective": support.n_effective
+            }  # fmt: skip
+            if support.grouped:
+                numbers |= {"n_groups": support.units.counted, "largest_share": support.units.largest_share}
+            return {**_score(one, a, self.level), **numbers, **_bounds(one, a, a)}
 
         return self._table(columns)
 
     @property
     def contrasts(self) -> pd.DataFrame:
-        """Long table: metric, weighting, model, reference, time, difference, se, lower, upper, p_value, verdict.
+        """Long table: metric, weighting, model, reference, time, difference, se, interval, p_value, verdict, reliable.
 
         Where somebody dropped out, also bound_lower and bound_upper of the difference.
         """
@@ -177,17 +200,17 @@ class Comparison:
 
     @property
     def skill(self) -> pd.DataFrame:
-        """Long table of skill scores, 1 - score / null score: metric, weighting, model, time, skill, se, lower, upper.
+        """Long table of skill scores, 1 - score / null score.
 
-        Of metrics of which lower values are better.
+        Columns: metric, weighting, model, time, skill, se, lower, upper, reliable. Only for metrics of which lower
+        values are better.
         """
         null = self._null()
 
         def columns(one: Scored, a: int) -> Columns:
-            variances = (_of(one).variance(a, a), _of(one).variance(null, null), _of(one).variance(a, null))
-            return _skill(one.scores[a], one.scores[null], variances, self.level)
+            return _skill(one, a, null, self.level)
 
-        return self._table(columns, skip=NULL_MODEL, of=[one for one in self.scored if one.direction == "lower"])
+        return self._table(columns, skip=self.null, of=[one for one in self.scored if one.direction == "lower"])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the contrasts."""
@@ -216,17 +239,13 @@ class Comparison:
                 for a, name in enumerate(self.models):
                     row: Columns = {"metric": metric, "weighting": one.weighting, "model": name}
                     ends = {"from": used_range[0], "to": used_range[1]}
-                    found = _interval("score", mean.scores[a], _of(mean).variance(a, a), self.level)
+                    found = _score(mean, a, self.level)
                     tables["scores"].append({**row, **found, **_bounds(mean, a, a), **ends})
                     if name != self.reference:
                         found = {**_contrast(mean, a, r, self.level), **_bounds(mean, a, r), **ends}
                         tables["contrasts"].append({**row, "reference": self.reference, **found})
-                    if NULL_MODEL in self.models and name != NULL_MODEL and one.direction == "lower":
-                        null = self._null()
-                        variances = (
-                            _of(mean).variance(a, a), _of(mean).variance(null, null), _of(mean).variance(a, null)
-                        )  # fmt: skip
-                        found = _skill(mean.scores[a], mean.scores[null], variances, self.level)
+                    if self.null is not None and name != self.null and one.direction == "lower":
+                        found = _skill(mean, a, self._null(), self.level)
                         tables["skill"].append({**row, **found, **ends})
         frames = {
             key: pd.concat([pd.DataFrame(rows) for rows in some], ignore_index=True) if some else None
@@ -237,8 +256,8 @@ class Comparison:
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
 
-        From a multiplier bootstrap of the influences (Gaussian multipliers). For large data, compare with
-        ``ranges="any"``.
+        From a multiplier bootstrap of the influences (Gaussian multipliers), whose critical value is turned into
+        Student's at each time, with the degrees of freedom there. For large data, compare with ``ranges="any"``.
 
         Parameters
         ----------
@@ -253,21 +272,20 @@ class Comparison:
             metric, weighting, model, reference, time, difference, lower, upper, critical_value.
         """
         level = self.level if level is None else level
-        normal_quantile(level)
+        check_level(level)
         if n_draws < 1:
             raise InputError(f"n_draws must be at least 1, not {n_draws}")
         r = self.models.index(self.reference)
 
         def columns(one: Scored, a: int) -> Columns:
-            difference = one.scores[a] - one.scores[r]
-            critical = simultaneous_quantile(_of(one).covariance_over_time(a, r), level, n_draws, seed)
-            se = np.sqrt(_of(one).variance(a, r))
-            half = np.where(se == 0, 0.0, critical * se)
+            normal = simultaneous_quantile(_of(one).covariance_over_time(a, r), level, n_draws, seed)
+            critical = with_degrees(normal, one.support.difference_degrees)
+            found = difference_interval(one.scores[a], one.scores[r], _se(one, a, r), critical, one.scale, one.support)
             return {
-                "difference": difference,
-                "lower": difference - half,
-                "upper": difference + half,
-                "critical_value": np.full(difference.size, critical),
+                "difference": one.scores[a] - one.scores[r],
+                "lower": found.lower,
+                "upper": found.upper,
+                "critical_value": critical,
             }
 
         return self._table(columns, against=self.reference)
@@ -320,9 +338,9 @@ class Comparison:
         )
 
     def _null(self) -> int:
-        if NULL_MODEL not in self.models:
+        if self.null is None:
             raise InputError("skill scores need the null model, which was left out (null=False)")
-        return self.models.index(NULL_MODEL)
+        return self.models.index(self.null)
 
     def _parts(
         self, against: str | None, skip: str | None, of: Sequence[Scored] | None
@@ -424,6 +442,7 @@ def _mean(one: Scored, weights: NDArray[np.float64]) -> Any:
         one,
         scores=one.scores[:, used] @ scored[used][:, None],
         moments=_MeanMoments(one, scored),  # type: ignore[arg-type]
+        support=one.support.mean(scored),
         bounds=None if one.bounds is None else _MeanBounds(one, scored),  # type: ignore[arg-type]
     )
 
@@ -441,20 +460,37 @@ def _padded(values: NDArray[Any], size: int) -> NDArray[Any]:
     filler: NDArray[Any] = np.full(missing, np.nan)
     if values.dtype == object:  # verdicts
         filler = np.full(missing, "unknown", dtype=object)
+    if values.dtype == np.bool_:
+        filler = np.zeros(missing, dtype=np.bool_)
     return np.concatenate((values, filler))
 
 
-def _interval(name: str, value: NDArray[np.float64], variance: NDArray[np.float64], level: float) -> Columns:
-    se = np.where(np.isnan(value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
-    lower, upper = limits(value, se, level)
-    return {name: value, "se": se, "lower": lower, "upper": upper}
+def _se(one: Scored, a: int, b: int) -> NDArray[np.float64]:
+    return np.where(np.isnan(one.scores[a] - one.scores[b]), np.nan, np.sqrt(_of(one).variance(a, b)))
+
+
+def _score(one: Scored, a: int, level: float) -> Columns:
+    se = _se(one, a, a)
+    return {
+        "score": one.scores[a],
+        "se": se,
+        **score_interval(one.scores[a], se, level, one.scale, one.support)._asdict(),
+    }
 
 
 def _contrast(one: Scored, a: int, r: int, level: float) -> Columns:
-    difference = one.scores[a] - one.scores[r]
-    table = _interval("difference", difference, _of(one).variance(a, r), level)
-    p_value = two_sided_p(difference, table["se"])
-    return {**table, "p_value": p_value, "verdict": verdicts(table["lower"], table["upper"], one.direction)}
+    se = _se(one, a, r)
+    critical = student_quantile(level, one.support.difference_degrees)
+    found = difference_interval(one.scores[a], one.scores[r], se, critical, one.scale, one.support)
+    return {
+        "difference": one.scores[a] - one.scores[r],
+        "se": se,
+        "lower": found.lower,
+        "upper": found.upper,
+        "p_value": found.p_value,
+        "verdict": verdicts(found.lower, found.upper, one.direction),
+        "reliable": found.reliable,
+    }
 
 
 def _bounds(one: Scored, a: int, b: int) -> Columns:
@@ -466,16 +502,18 @@ def _bounds(one: Scored, a: int, b: int) -> Columns:
     return {"bound_lower": np.where(undefined, np.nan, lower), "bound_upper": np.where(undefined, np.nan, upper)}
 
 
-def _skill(
-    score: NDArray[np.float64],
-    null: NDArray[np.float64],
-    variances: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    level: float,
-) -> Columns:
-    """Return 1 - score/null, with the variance of that ratio to first order; NaN where the null score is zero."""
-    of_score, of_null, of_difference = variances
+def _skill(one: Scored, a: int, null: int, level: float) -> Columns:
+    """Return 1 - score/null, with the variance of that ratio to first order; NaN where the null score is zero.
+
+    The ratio is positive, so its interval is made on the logarithmic scale.
+    """
+    score, of_null_model = one.scores[a], one.scores[null]
+    of_score, of_null, of_difference = (_of(one).variance(*pair) for pair in ((a, a), (null, null), (a, null)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(null > 0, score / null, np.nan)
+        ratio = np.where(of_null_model > 0, score / of_null_model, np.nan)
         covariance = (of_score + of_null - of_difference) / 2
-        variance = (of_score - 2 * ratio * covariance + ratio**2 * of_null) / null**2
-    return _interval("skill", 1.0 - ratio, variance, level)
+        variance = (of_score - 2 * ratio * covariance + ratio**2 * of_null) / of_null_model**2
+        se = np.sqrt(np.maximum(variance, 0.0))
+    found = ratio_interval(ratio, se, level, one.support)
+    return {"skill": 1.0 - ratio, "se": se, "lower": 1.0 - found.upper, "upper": 1.0 - found.lower,
+            "reliable": found.reliable}  # fmt: skip

@@ -1,25 +1,30 @@
-"""What follows from moments: intervals, p-values and bands."""
+r"""What follows from moments: intervals, p-values and bands.
+
+An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
+logarithm; an AUC lies between 0 and 1, so its logit; a difference as it is. Quantiles are Student's, with as many
+degrees of freedom as the standard error is worth (`engine.support`).
+"""
 
 from __future__ import annotations
 
-import math
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import check_level
-from survscore.metrics import Direction
+from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
+from survscore.metrics import Direction, Scale
+from survscore.student import student_p, student_quantile
 
 Number = TypeVar("Number", float, NDArray[np.float64])
+
+#: A difference smaller than this share of the scores is rounding, as between float32 and float64 predictions.
+ROUNDING = 2.0**-20
 
 
 def normal_quantile(level: float) -> float:
     """Return z with P(|Z| <= z) = level."""
-    from statistics import NormalDist  # slow to import, and not always needed
-
-    check_level(level)
-    return NormalDist().inv_cdf(0.5 + level / 2)
+    return float(student_quantile(level, np.inf))
 
 
 def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
@@ -28,11 +33,102 @@ def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
     return estimate - half, estimate + half
 
 
-def two_sided_p(difference: NDArray[np.float64], se: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return normal p-values; 1 where both the difference and its standard error are zero, as for equal models."""
+class Interval(NamedTuple):
+    """A confidence interval, and whether there is enough for it to hold what it says."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    reliable: NDArray[np.bool_]
+
+
+class Contrast(NamedTuple):
+    """The same of a difference, with its p-value."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    reliable: NDArray[np.bool_]
+    p_value: NDArray[np.float64]
+
+
+def score_interval(
+    value: NDArray[np.float64], se: NDArray[np.float64], level: float, scale: Scale, support: Support
+) -> Interval:
+    """Return the confidence interval of a score."""
+    lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
+    return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE if scale == "logit" else FEW_FOR_SCORE))
+
+
+def difference_interval(
+    value: NDArray[np.float64],
+    reference: NDArray[np.float64],
+    se: NDArray[np.float64],
+    critical: NDArray[np.float64],
+    scale: Scale,
+    support: Support,
+) -> Contrast:
+    """Return the confidence interval and the p-value of the difference of two scores.
+
+    What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
+    changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
+    nothing is known.
+    """
+    difference = value - reference
+    rounding = ROUNDING * np.maximum(np.abs(value), np.abs(reference))
+    if scale == "logit":
+        rounding = np.maximum(rounding, 1.0 / np.maximum(support.n_events * support.n_event_free, 1.0))
+    error = np.maximum(se, rounding)
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = np.where((difference == 0) & (se == 0), 0.0, np.abs(difference) / se)
-    return np.asarray(np.vectorize(math.erfc, otypes=[float])(z / math.sqrt(2)))
+        half = critical * error
+        p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
+        blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
+    equal = (difference == 0) & (se == 0)
+    half, p_value = (
+        np.where(blind, np.nan, np.where(equal, known, found)) for known, found in ((0.0, half), (1.0, p_value))
+    )
+    return Contrast(difference - half, difference + half, support.enough(FEW_FOR_DIFFERENCE), p_value)
+
+
+def ratio_interval(ratio: NDArray[np.float64], se: NDArray[np.float64], level: float, support: Support) -> Interval:
+    """Return the confidence interval of the ratio of two scores."""
+    lower, upper = _score_limits(ratio, se, level, support.difference_degrees, "log", support.n_rarer)
+    return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE))
+
+
+def _score_limits(
+    value: NDArray[np.float64],
+    se: NDArray[np.float64],
+    level: float,
+    degrees: NDArray[np.float64],
+    scale: Scale,
+    n_rarer: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return the limits of a score's confidence interval, made on its own scale.
+
+    On the log scale :math:`s \exp(\pm q\,se / s)`; on the logit scale the same for
+    :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
+    :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
+    right. NaN where a standard error of zero only tells that nothing was seen.
+    """
+    quantile = student_quantile(level, degrees)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        half = quantile * se
+        lower, upper = value - half, value + half
+        if scale == "log":
+            positive = value > 0
+            factor = np.exp(half / np.where(positive, value, 1.0))
+            lower = np.where(positive, value / factor, np.maximum(lower, 0.0))
+            upper = np.where(positive, value * factor, upper)
+        elif scale == "logit":
+            inside = (value > 0) & (value < 1)
+            odds = value / np.where(inside, 1.0 - value, 1.0)
+            factor = np.exp(half / np.where(inside, value * (1.0 - value), 1.0))
+            extreme = ((1.0 - level) / 2) ** (1.0 / np.maximum(n_rarer, 1.0))
+            lower = np.where(inside, odds / factor / (1.0 + odds / factor), np.where(value >= 1, extreme, 0.0))
+            upper = np.where(inside, 1.0 / (1.0 + 1.0 / (odds * factor)), np.where(value <= 0, 1.0 - extreme, 1.0))
+            lower, upper = (np.where(np.isnan(half) | np.isnan(value), np.nan, limit) for limit in (lower, upper))
+    with np.errstate(invalid="ignore"):
+        blind = (upper - lower <= ROUNDING * np.abs(value)) & (n_rarer < 1)
+    return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
 
 
 def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: Direction) -> NDArray[np.object_]:
@@ -51,10 +147,17 @@ def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws
     variance = np.nan_to_num(np.diag(covariance))
     moving = variance > 1e-12 * variance.max(initial=0.0)  # what is less is rounding, as at time 0
     if not moving.any():
-        return math.nan
+        return float("nan")
     se = np.sqrt(np.maximum(variance, 0.0))
     correlation = covariance[np.ix_(moving, moving)] / np.outer(se[moving], se[moving])
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     draws = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1])) @ root.T
     return float(np.quantile(np.abs(draws).max(axis=1), level))
+
+
+def with_degrees(critical_value: float, degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a normal critical value as Student's at the same level, for each number of degrees of freedom."""
+    if not np.isfinite(critical_value):
+        return np.full(degrees.shape, np.nan)
+    return student_quantile(1.0 - float(student_p(critical_value, np.inf)), degrees)

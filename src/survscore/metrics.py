@@ -20,6 +20,7 @@ from survscore._validation import FloatArray, InputError, check_choice
 DEFAULT_EPSILON = 1e-7
 
 Direction = Literal["lower", "higher"]
+Scale = Literal["plain", "log", "logit"]
 
 
 class Metric(ABC):
@@ -30,6 +31,8 @@ class Metric(ABC):
     label: ClassVar[str] = ""
     #: Which values are better.
     direction: ClassVar[Direction] = "lower"
+    #: Where its distribution is closest to symmetric, so that confidence intervals are made there.
+    scale: ClassVar[Scale] = "plain"
 
 
 class Loss(Metric):
@@ -62,6 +65,7 @@ class Brier(Loss):
 
     name: ClassVar[str] = "brier"
     label: ClassVar[str] = "Brier score"
+    scale: ClassVar[Scale] = "log"
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         return np.square(1.0 - np.asarray(survival, dtype=np.float64))
@@ -82,6 +86,7 @@ class Log(Loss):
 
     name: ClassVar[str] = "log"
     label: ClassVar[str] = "logarithmic loss"
+    scale: ClassVar[Scale] = "log"
 
     def __post_init__(self) -> None:
         if not 2.0**-53 <= self.epsilon < 0.5:  # below, 1 - epsilon would be 1 and its loss infinite
@@ -148,6 +153,7 @@ class AUC(PooledMetric):
     name: ClassVar[str] = "auc"
     label: ClassVar[str] = "AUC"
     direction: ClassVar[Direction] = "higher"
+    scale: ClassVar[Scale] = "logit"
 
     def evaluate(  # noqa: D102
         self, survival: FloatArray, event: NDArray[np.bool_], weight: NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,10 +12,8 @@ from numpy.typing import NDArray
 
 from survscore._validation import plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
-from survscore.engine.bounds import AllBounds
 from survscore.engine.evaluation import Evaluation, Scored
-from survscore.engine.moments import Moments
-from survscore.inference import limits
+from survscore.inference import Interval, score_interval
 from survscore.metrics import Direction
 
 if TYPE_CHECKING:
@@ -49,11 +48,16 @@ class ScoreCurve:
         The evaluation times and the scores there; NaN where the data or the predictions say nothing.
     se, lower, upper : ndarray of shape (m,)
         Standard errors and confidence intervals, for each time by itself; NaN where errors were not asked for.
+        Intervals are made on the logarithmic scale, those of AUC on the logit scale, with Student's quantiles.
+    reliable : ndarray of shape (m,)
+        Whether there are enough individuals of each status, and enough groups, for the interval to hold what it says.
     n_effective : ndarray of shape (m,)
         Kish's effective number of individuals, (sum w)^2 / sum w^2: how many equally weighted ones
         the weights are worth. Under ``administrative`` without drop-outs it is the number with C* >= t.
-    weight_sums, n_counted, n_events : ndarray of shape (m,)
-        The sum of the weights; for how many the score speaks; how many are counted with event.
+    weight_sums, n_counted, n_events, n_event_free : ndarray of shape (m,)
+        The sum of the weights; for how many the score speaks; how many are counted with either status.
+    n_groups, largest_share : ndarray of shape (m,) or None
+        How many groups are counted, and the share of the individuals that the largest holds; None without groups.
     n : int
         The number of individuals given.
     n_dropped_out : int or None
@@ -81,6 +85,7 @@ class ScoreCurve:
     weight_sums: NDArray[np.float64]
     n_counted: NDArray[np.float64]
     n_events: NDArray[np.float64]
+    n_event_free: NDArray[np.float64]
     n: int
     n_dropped_out: int | None
     metric: str
@@ -91,8 +96,9 @@ class ScoreCurve:
     bounds: Bounds | None = None
     undefined: dict[str, int] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    _moments: Moments | None = None
-    _bounds: AllBounds | None = None
+    n_groups: NDArray[np.float64] | None = None
+    largest_share: NDArray[np.float64] | None = None
+    _scored: Scored | None = None
 
     @classmethod
     def of(cls, evaluation: Evaluation, scored: Scored, *, default_times: bool) -> Self:
@@ -108,14 +114,18 @@ class ScoreCurve:
         bounds = None
         if scored.bounds is not None:
             bounds = Bounds(*(padded(values) for values in scored.bounds.at_times(0, 0)))
+        support = scored.support
         return cls(
             times=evaluation.times,
             scores=padded(scored.scores[0]),
             se=padded(se),
-            n_effective=padded(scored.n_effective),
+            n_effective=padded(support.n_effective),
             weight_sums=padded(scored.weight_sums),
-            n_counted=padded(scored.n_counted),
-            n_events=padded(scored.n_events),
+            n_counted=padded(support.n_counted),
+            n_events=padded(support.n_events),
+            n_event_free=padded(support.n_event_free),
+            n_groups=padded(support.units.counted) if support.grouped else None,
+            largest_share=padded(support.units.largest_share) if support.grouped else None,
             n=len(y),
             n_dropped_out=y.n_dropped_out,
             metric=scored.metric,
@@ -126,34 +136,53 @@ class ScoreCurve:
             bounds=bounds,
             undefined=scored.undefined,
             settings=scored.settings,
-            _moments=scored.moments,
-            _bounds=scored.bounds,
+            _scored=scored,
+        )
+
+    @cached_property
+    def _interval(self) -> Interval:
+        if self._scored is None:
+            nothing = np.full(self.scores.shape, np.nan)
+            return Interval(nothing, nothing, np.zeros(self.scores.shape, dtype=np.bool_))
+        m = self._scored.scores.shape[1]
+        found = score_interval(self.scores[:m], self.se[:m], self.level, self._scored.scale, self._scored.support)
+        missing = self.scores.size - m
+        return Interval(
+            np.append(found.lower, np.full(missing, np.nan)),
+            np.append(found.upper, np.full(missing, np.nan)),
+            np.append(found.reliable, np.zeros(missing, dtype=np.bool_)),
         )
 
     @property
     def lower(self) -> NDArray[np.float64]:
         """Lower limits of the confidence intervals, at `level`, for each time by itself."""
-        return limits(self.scores, self.se, self.level)[0]
+        return self._interval.lower
 
     @property
     def upper(self) -> NDArray[np.float64]:
         """Upper limits."""
-        return limits(self.scores, self.se, self.level)[1]
+        return self._interval.upper
+
+    @property
+    def reliable(self) -> NDArray[np.bool_]:
+        """Whether enough is there for the intervals to hold what they say."""
+        return self._interval.reliable
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a long pandas table: metric, weighting, time, score, se, lower, upper, n_effective.
+        """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.
 
-        Where somebody dropped out, also bound_lower and bound_upper.
+        Where somebody dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
 
         Examples
         --------
         >>> import survscore as ss
         >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
         >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
-        >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).to_frame().round(3)
-          metric       weighting  time  score    se  lower  upper  n_effective
-        0  brier  administrative   2.0   0.13  0.12 -0.105  0.365          2.0
-        1  brier  administrative   3.0   0.04  0.00  0.040  0.040          2.0
+        >>> table = ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).to_frame().round(3)
+        >>> table[["time", "score", "se", "reliable", "n_events", "n_counted"]]
+           time  score    se  reliable  n_events  n_counted
+        0   2.0   0.13  0.12     False       1.0        2.0
+        1   3.0   0.04  0.00     False       1.0        2.0
         """
         import pandas as pd
 
@@ -165,8 +194,13 @@ class ScoreCurve:
             "se": self.se,
             "lower": self.lower,
             "upper": self.upper,
+            "reliable": self.reliable,
+            "n_counted": self.n_counted,
+            "n_events": self.n_events,
             "n_effective": self.n_effective,
         }
+        if self.n_groups is not None:
+            columns |= {"n_groups": self.n_groups, "largest_share": self.largest_share}
         if self.bounds is not None:
             columns |= {"bound_lower": self.bounds.lower, "bound_upper": self.bounds.upper}
         return pd.DataFrame(columns)
@@ -203,13 +237,20 @@ class ScoreCurve:
         weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         counted = weights > 0
         value = float(weights[counted] @ self.scores[counted])
-        se, bounds = math.nan, None
-        if self._moments is not None:
-            se = math.sqrt(self._moments.of_average(weights[: self._moments.n_times], 0, 0))
-        if self._bounds is not None:
-            bounds = self._bounds.of_average(weights[: self._bounds.n_times], 0, 0)
+        se, bounds, interval = math.nan, None, (math.nan, math.nan, False)
+        scored = self._scored
+        if scored is not None:
+            used = weights[: scored.scores.shape[1]]
+            if scored.moments is not None:
+                se = math.sqrt(scored.moments.of_average(used, 0, 0))
+            if scored.bounds is not None:
+                bounds = scored.bounds.of_average(used, 0, 0)
+            found = score_interval(
+                np.array([value]), np.array([se]), self.level, scored.scale, scored.support.mean(used)
+            )
+            interval = (float(found.lower[0]), float(found.upper[0]), bool(found.reliable[0]))
         return IntegratedScore(
-            value, se, (lower, upper), self.metric, self.weighting, self.direction, self.level, bounds,
+            value, se, *interval, (lower, upper), self.metric, self.weighting, self.direction, self.level, bounds,
             dict(self.settings),
         )  # fmt: skip
 
@@ -262,6 +303,10 @@ class IntegratedScore:
     ----------
     value, se : float
         The mean, and its standard error from each individual's mean influence.
+    lower, upper : float
+        The confidence interval.
+    reliable : bool
+        Whether there is enough for the interval to hold what it says.
     range : tuple of float
         From when to when.
     metric, weighting : str
@@ -276,6 +321,9 @@ class IntegratedScore:
 
     value: float
     se: float
+    lower: float
+    upper: float
+    reliable: bool
     range: tuple[float, float]
     metric: str
     weighting: str
@@ -283,16 +331,6 @@ class IntegratedScore:
     level: float = 0.95
     bounds: tuple[float, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    @property
-    def lower(self) -> float:
-        """Lower limit of the confidence interval."""
-        return limits(self.value, self.se, self.level)[0]
-
-    @property
-    def upper(self) -> float:
-        """Upper limit."""
-        return limits(self.value, self.se, self.level)[1]
 
     def __float__(self) -> float:
         return self.value

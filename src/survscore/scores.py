@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survscore._validation import InputError, UndefinedScoreWarning, plural
+from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored
@@ -290,7 +290,7 @@ def _score(
 ) -> list[ScoreCurve]:
     evaluation = Evaluation.of(y, {"curves": curves}, metric=metric, weighting=weighting, **others)
     found = evaluation.run()
-    warn_undefined(found, stacklevel)
+    warn_about(found, stacklevel)
     return [ScoreCurve.of(evaluation, scored, default_times=others["times"] is None) for scored in found]
 
 
@@ -309,8 +309,12 @@ def undefined_times(found: Iterable[Scored]) -> str | None:
     return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
 
 
-def warn_undefined(found: Iterable[Scored], stacklevel: int) -> None:
-    """Warn once, at the user's line, about all times without score."""
-    told = undefined_times(found)
+def warn_about(found: Iterable[Scored], stacklevel: int) -> None:
+    """Warn once, at the user's line, about times without score, and about standard errors that rest on few groups."""
+    several = list(found)
+    told = undefined_times(several)
     if told:
         warnings.warn(told, UndefinedScoreWarning, stacklevel=stacklevel)
+    cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
+    for caution in dict.fromkeys(cautions):
+        warnings.warn(caution, FewGroupsWarning, stacklevel=stacklevel)

@@ -31,7 +31,9 @@ def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
     >>> student_p([2.0, 2.0, 2.0], [4, 40, float("inf")]).round(4)
     array([0.1161, 0.0523, 0.0455])
     """
-    return np.asarray(_two_sided(np.abs(np.asarray(statistic, dtype=np.float64)), np.asarray(df, dtype=np.float64)))
+    statistics, dfs = np.broadcast_arrays(np.abs(np.asarray(statistic, dtype=np.float64)), df)
+    found = [_two_sided(float(one), float(of)) for one, of in zip(statistics.flat, dfs.flat, strict=True)]
+    return np.array(found).reshape(statistics.shape)
 
 
 def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
@@ -76,14 +78,14 @@ def _quantile(level: float, z: float, df: float) -> float:
     value = z
     for _ in range(200):
         density = math.exp(log_front - (df + 1) / 2 * math.log1p(value * value / df))
-        step = (_one_two_sided(value, df) - (1 - level)) / (2 * density)
+        step = (_two_sided(value, df) - (1 - level)) / (2 * density)
         value += step
         if abs(step) <= 1e-14 * value:
             break
     return value
 
 
-def _one_two_sided(statistic: float, df: float) -> float:
+def _two_sided(statistic: float, df: float) -> float:
     if math.isnan(statistic) or not df > 0:
         return math.nan
     if math.isinf(statistic):
@@ -91,9 +93,6 @@ def _one_two_sided(statistic: float, df: float) -> float:
     if df >= MANY:
         return math.erfc(statistic / math.sqrt(2))
     return _incomplete_beta(df / (df + statistic * statistic), df / 2, 0.5)
-
-
-_two_sided = np.vectorize(_one_two_sided, otypes=[float])
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:

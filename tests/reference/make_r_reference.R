@@ -139,6 +139,24 @@ run_score <- function(d, conservative) {
         null.model = TRUE, contrasts = TRUE)$Brier
 }
 
+# Cases are those with the event by t, controls those event-free then.
+auc_results <- function(d) {
+  res <- Score(list(a = 1 - d$model_a, b = 1 - d$model_b),
+               formula = Hist(time, event) ~ 1,
+               data = data.table(time = d$time, event = d$event),
+               times = d$times, metrics = "auc", cens.model = "km",
+               se.fit = TRUE, conservative = FALSE, null.model = FALSE,
+               contrasts = TRUE)$AUC
+  auc <- function(name) {
+    x <- res$score[model == name]
+    list(estimate = x$AUC, se = x$se)
+  }
+  x <- res$contrasts[model == "b" & reference == "a"]
+  stopifnot(isTRUE(all.equal(x$times, d$times)))
+  list(auc_a = auc("a"), auc_b = auc("b"),
+       auc_b_minus_a = list(delta = x$delta.AUC, se = x$se, p = x$p))
+}
+
 score_results <- function(d) {
   full <- run_score(d, conservative = FALSE)
   naive <- run_score(d, conservative = TRUE)
@@ -220,7 +238,7 @@ null_survival <- function(d) {
 }
 
 references <- function(d) {
-  c(score_results(d),
+  c(score_results(d), auc_results(d),
     list(null_survival = null_survival(d), pec = pec_results(d),
          censoring_km = censoring_results(d)))
 }

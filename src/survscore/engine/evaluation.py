@@ -28,8 +28,9 @@ from survscore.engine.influence import by_influence
 from survscore.engine.moments import Moments, ScoredLoss, n_pairs
 from survscore.engine.pooled import evaluate_pooled
 from survscore.engine.sums import Sums
-from survscore.engine.units import Groups, units_counted
-from survscore.metrics import Direction, Loss, Metric, PooledMetric, as_metric
+from survscore.engine.support import Support
+from survscore.engine.units import Groups, Units, still_counted
+from survscore.metrics import Direction, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
 from survscore.product_limit import ProductLimit
 from survscore.stretches import Stretches, TimeIndex
@@ -37,13 +38,16 @@ from survscore.weighting import IPCW, Weighting, as_weighting
 
 DEFAULT_STEPS = 100
 DEFAULT_QUANTILE = 0.95
+DEFAULT_NUMBER = 20
 NULL_MODEL = "Kaplan-Meier"
+COUNTED_MODEL = "share of those counted"
 #: Multiplications that covariances over time may take unasked: some tenths of a second at most, on two cores.
 ANY_RANGE_PRODUCTS = 1 << 30
 
 Range = tuple[float | None, float | None]
 Ranges = Sequence[Range] | Literal["any"] | None
 OneOrMore = Any  # of what the name of the argument says
+Null = bool | Outcomes | Literal["counted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +65,12 @@ class Scored:
         Variances of the scores and their differences; None where errors were not asked for.
     bounds : AllBounds or None
         What the lost could change, where somebody is lost.
-    n_effective, weight_sums, n_counted, n_events : ndarray of shape (times,)
-        Kish's effective number; sum of weights; those for whom the score speaks; those counted with event.
+    scale : {"plain", "log", "logit"}
+        Where confidence intervals are made.
+    weight_sums : ndarray of shape (times,)
+        Sum of the weights.
+    support : Support
+        How many individuals, events and groups that rests on.
     undefined : dict
         Why scores are NaN, and for how many times.
     settings : dict
@@ -75,10 +83,9 @@ class Scored:
     scores: NDArray[np.float64]
     moments: Moments | None
     bounds: AllBounds | None
-    n_effective: NDArray[np.float64]
+    scale: Scale
     weight_sums: NDArray[np.float64]
-    n_counted: NDArray[np.float64]
-    n_events: NDArray[np.int64]
+    support: Support
     undefined: dict[str, int]
     settings: dict[str, Any]
 
@@ -97,8 +104,9 @@ class Evaluation:
         Outcomes, and where their times fall.
     metrics, weightings : list
         What to compute, and under which weightings; `labels` are their names in results.
-    null : SurvivalCurves or None
-        The prediction that is the same for everybody, scored after the models.
+    null : SurvivalCurves, "counted" or None
+        The prediction that is the same for everybody, scored after the models: curves, or the share of event-free among
+        those counted, under each weighting its own.
     groups : Groups or None
         Who belongs together.
     level : float
@@ -117,7 +125,7 @@ class Evaluation:
     metrics: list[Metric]
     weightings: list[Weighting]
     labels: list[str]
-    null: SurvivalCurves | None
+    null: SurvivalCurves | Literal["counted"] | None
     groups: Groups | None
     level: float
     ranges: Ranges
@@ -133,7 +141,7 @@ class Evaluation:
         metric: OneOrMore = "brier",
         weighting: OneOrMore = None,
         times: ArrayLike | None = None,
-        null: bool | Outcomes = False,
+        null: Null = False,
         groups: ArrayLike | None = None,
         level: float = 0.95,
         ranges: Ranges = None,
@@ -151,8 +159,10 @@ class Evaluation:
             raise InputError("metric must name different metrics")
         weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
         labels = _distinct([one.label(y) for one in weightings])
-        if null is not False and NULL_MODEL in named:
-            raise InputError(f"models must not be called {NULL_MODEL!r}, the name of the null model; or say null=False")
+        if null is not False and null_name(null) in named:
+            raise InputError(
+                f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
+            )
         grouping = None if groups is None else Groups.of(groups, len(y))
         if times is not None:
             wanted = as_times(times)
@@ -172,13 +182,18 @@ class Evaluation:
                 check_range(given)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            None if null is False else null_curve(y if null is True else null), grouping, level, ranges, errors, far,
+            _null_model(null, y), grouping, level, ranges, errors, far,
         )  # fmt: skip
 
     @property
     def names(self) -> tuple[str, ...]:
         """The models, the null model last."""
-        return (*self.models.curves, *(() if self.null is None else (NULL_MODEL,)))
+        return (*self.models.curves, *(() if self.null is None else (self.null_name,)))
+
+    @property
+    def null_name(self) -> str | None:
+        """What the null model is called in results."""
+        return None if self.null is None else null_name(self.null)
 
     @property
     def _losses(self) -> list[Loss]:
@@ -200,7 +215,9 @@ class Evaluation:
             total = self._sums([_Nothing()], every, compiled=False)
         undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
                      for metric in self.metrics}  # fmt: skip
-        counted = [units_counted(one, None, self.index.times.size) for one in stretches]
+        m = self.index.times.size
+        counted = [still_counted(one.population_stop, m) for one in stretches]
+        units = [Units.of(one, self.groups, m) for one in stretches]
         results = []
         for metric in self.metrics:
             for q, weights in enumerate(stretches):
@@ -209,13 +226,15 @@ class Evaluation:
                 averages = self._averages([where, anywhere])
                 if isinstance(metric, Loss):
                     found = self._of_loss(
-                        metric, q, weights, total, known.get(q), counted[q], where, averages, compiled=compiled
-                    )
+                        metric, q, weights, total, known.get(q), counted[q], units[q], where, averages,
+                        compiled=compiled,
+                    )  # fmt: skip
                 elif isinstance(metric, PooledMetric):
-                    found = self._of_pooled(metric, weights, where, averages)
+                    found = self._of_pooled(metric, weights, units[q], where, averages)
                 else:
                     raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric")
-                results.append(self._scored(metric, q, total, *found, counted[q], where, reasons))
+                support = self._support(total, q, weights, counted[q], units[q], where)
+                results.append(self._scored(metric, q, total, *found, support, where, reasons))
         return results
 
     def _stretches(self) -> list[Stretches]:
@@ -261,12 +280,13 @@ class Evaluation:
         total: Sums,
         known: int | None,
         counted: NDArray[np.float64],
+        units: Units,
         undefined: NDArray[np.bool_],
         averages: NDArray[np.float64],
         *,
         compiled: bool,
     ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
-        constants = [] if self.null is None else [self.null]
+        constants = self._constants(np.where(undefined, np.nan, total.weights[:, q]))
         times, k = self.index.times, self._losses.index(loss)
         sums = with_constants(loss, total.losses[:, :, k, q], total.weights[:, q], constants, times)
         scored = ScoredLoss.of(
@@ -274,7 +294,7 @@ class Evaluation:
             np.where(undefined, np.nan, total.weights[:, q]), counted,
             by_n=self.weightings[q].normalize == "n",
         )  # fmt: skip
-        moments = self._moments(scored, averages, compiled=compiled) if self.errors else None
+        moments = self._moments(scored, units, averages, compiled=compiled) if self.errors else None
         if known is None:
             return scored.scores, moments, None
         of_known = with_constants(loss, total.losses[:, :, k, known], total.weights[:, known], constants, times)
@@ -284,24 +304,39 @@ class Evaluation:
         )  # fmt: skip
         return scored.scores, moments, bounds
 
-    def _moments(self, scored: ScoredLoss, averages: NDArray[np.float64], *, compiled: bool) -> Moments:
+    def _constants(self, weights: NDArray[np.float64]) -> list[SurvivalCurves]:
+        """Return the prediction of the null model, from the sums of weights by stretch and status."""
+        if self.null is None or isinstance(self.null, SurvivalCurves):
+            return [] if self.null is None else [self.null]
+        with np.errstate(invalid="ignore"):
+            share = weights[:2].sum(axis=0) / weights.sum(axis=0)
+        # it may rise, where other people are counted later; where there is no score it does not matter
+        return [SurvivalCurves(np.where(np.isnan(share), 1.0, share)[None], self.index.times, "step", monotone="keep")]
+
+    def _moments(self, scored: ScoredLoss, units: Units, averages: NDArray[np.float64], *, compiled: bool) -> Moments:
         any_range = self._any_range(len(scored.scores))
         if compiled and not any_range:
             from survscore.engine import identity
 
             if identity.fits(scored, self.models, self.groups):
-                return identity.by_identity(scored, self.models, averages)
-        return by_influence(scored, self.models, self.groups, averages, any_range=any_range, compiled=compiled)
+                return identity.by_identity(scored, self.models, units, averages)
+        return by_influence(scored, self.models, self.groups, units, averages, any_range=any_range, compiled=compiled)
 
     def _of_pooled(
-        self, metric: PooledMetric, weights: Stretches, undefined: NDArray[np.bool_], averages: NDArray[np.float64]
+        self,
+        metric: PooledMetric,
+        weights: Stretches,
+        units: Units,
+        undefined: NDArray[np.bool_],
+        averages: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
         matrices = self.models.in_memory
         if matrices is None:
             raise InputError(f"{metric.name} needs all predictions at once, not batches")
-        curves = [*matrices, *([] if self.null is None else [self.null])]
+        nothing = SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
+        curves = [*matrices, *([] if self.null is None else [nothing])]
         scores, moments = evaluate_pooled(
-            metric, self.index, weights, curves, self.groups, averages,
+            metric, self.index, weights, curves, self.groups, units, averages,
             any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
         )  # fmt: skip
         return scores, moments, None
@@ -314,13 +349,10 @@ class Evaluation:
         scores: NDArray[np.float64],
         moments: Moments | None,
         bounds: AllBounds | None,
-        counted: NDArray[np.float64],
+        support: Support,
         undefined: NDArray[np.bool_],
         reasons: dict[str, int],
     ) -> Scored:
-        weight_sums = np.where(undefined, np.nan, total.weights[:, q].sum(axis=0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            n_effective = weight_sums**2 / total.squares[q]
         return Scored(
             metric=metric.name,
             weighting=self.labels[q],
@@ -328,13 +360,28 @@ class Evaluation:
             scores=scores,
             moments=moments,
             bounds=bounds,
-            n_effective=n_effective,
-            weight_sums=weight_sums,
-            n_counted=counted,
-            n_events=total.events[q].astype(np.int64),
+            scale=metric.scale,
+            weight_sums=np.where(undefined, np.nan, total.weights[:, q].sum(axis=0)),
+            support=support,
             undefined={**reasons, **self.far},
             settings=self._settings(metric, q),
         )
+
+    def _support(
+        self,
+        total: Sums,
+        q: int,
+        weights: Stretches,
+        counted: NDArray[np.float64],
+        units: Units,
+        undefined: NDArray[np.bool_],
+    ) -> Support:
+        weight_sums = np.where(undefined, np.nan, total.weights[:, q].sum(axis=0))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            n_effective = weight_sums**2 / total.squares[q]
+        events = total.events[q]
+        event_free = still_counted(weights.last_stop, undefined.size) - events
+        return Support(counted, n_effective, events, event_free, units, self.groups is not None)
 
     def _settings(self, metric: Metric, q: int) -> dict[str, Any]:
         from survscore._version import __version__
@@ -426,9 +473,10 @@ class Evaluation:
         empty = Moments(np.zeros((n_pairs(k), 0)), np.zeros((0, 0)), np.zeros((n_pairs(k), 0)))
         nobody = Sums.zero(k, 1, len(self.weightings), 0)
         nowhere = np.zeros(0, dtype=np.bool_)
+        nobody_there = Support(none, none, none, none, Units(none, none, none), self.groups is not None)
         moments = empty if self.errors else None
         return [
-            self._scored(metric, q, nobody, np.zeros((k, 0)), moments, None, none, nowhere, {})
+            self._scored(metric, q, nobody, np.zeros((k, 0)), moments, None, nobody_there, nowhere, {})
             for metric in self.metrics
             for q in range(len(self.weightings))
         ]
@@ -510,21 +558,38 @@ def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
 
 
 def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
-    """Return equidistant times from 0 to where 5 % of the individuals are still followed, within the curves' reach.
+    """Return equidistant times from 0 to where enough individuals are still followed, within the curves' reach.
 
-    A score further out rests on few individuals; whoever wants it names the times.
+    Those are 5 %, and 20 or, of few, a quarter. A score further out rests on too few for an interval; whoever wants it
+    names the times.
     """
     follow_up = y.time if y.censoring_time is None else y.censoring_time
     last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
+    place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
+    last = min(last, float(np.partition(follow_up, place)[place]))
     last = last if np.isfinite(last) else float(y.time.max())
     last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
 
 
+def null_name(null: Any) -> str:
+    """Return what a null model is called."""
+    return COUNTED_MODEL if isinstance(null, str) else NULL_MODEL
+
+
+def _null_model(null: Any, y: Outcomes) -> SurvivalCurves | Literal["counted"] | None:
+    if null is False:
+        return None
+    if isinstance(null, str):
+        check_choice("null", null, ("counted",))
+        return "counted"
+    return null_curve(y if null is True else null)
+
+
 def null_curve(outcomes: Any) -> SurvivalCurves:
     """Return the Kaplan-Meier curve of the event times, to stand for everybody: one row."""
     if not isinstance(outcomes, Outcomes):
-        raise InputError(f"null must be True, False or Outcomes, not {type(outcomes).__name__}")
+        raise InputError(f"null must be True, False, 'counted' or Outcomes, not {type(outcomes).__name__}")
     curve = ProductLimit.of_events(outcomes)
     if curve.times.size == 0:
         return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")

@@ -34,7 +34,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine import _kernels, compiled
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
-from survscore.engine.units import Groups, small_sample, units_counted
+from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here, Nuisance
 from survscore.stretches import TimeIndex
 
@@ -133,13 +133,13 @@ class _Order:
         )
 
 
-def by_identity(scored: ScoredLoss, models: Models, averages: NDArray[np.float64]) -> Moments:
+def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]) -> Moments:
     """Return the moments; see the description of the module."""
     curves = models.in_memory
     if curves is None:
         raise TypeError("batches are not in memory")
     m, k = scored.index.times.size, len(scored.scores)
-    inflation = small_sample(units_counted(scored.stretches, None, m))
+    inflation = units.inflation
     scaled = np.where(averages != 0, averages * np.sqrt(inflation), 0.0)  # NaN where a time rests on one individual
     pointwise, of_averages = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), len(averages)))
     added, added_to_averages = np.zeros_like(pointwise), np.zeros_like(of_averages)

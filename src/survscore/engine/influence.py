@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
-from survscore.engine.units import Groups, small_sample, units_counted
+from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here, Nuisance
 
 NUMBERS_PER_CHUNK = 1 << 23  # of tables by exit or by group, in memory at once
@@ -57,6 +57,7 @@ def by_influence(
     scored: ScoredLoss,
     models: Models,
     groups: Groups | None,
+    units: Units,
     averages: NDArray[np.float64],
     *,
     any_range: bool,
@@ -69,7 +70,7 @@ def by_influence(
     n_rows = n_exits + (0 if groups is None else groups.n_groups)
     width = m if any_range else max(1, min(m, NUMBERS_PER_CHUNK // max(k * n_rows, 1)))
     n_units = scored.stretches.first_stop.size if groups is None else groups.n_groups
-    inflation = small_sample(units_counted(scored.stretches, groups, m))
+    inflation = units.inflation
     totals = Totals(k, n_units, averages, inflation, any_range=any_range, whole=width == m and groups is None)
     for first in range(0, m, width):
         columns = slice(first, min(first + width, m))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Exits, Totals, add_by_label
 from survscore.engine.moments import Moments, contrast
-from survscore.engine.units import Groups, small_sample, units_counted
+from survscore.engine.units import Groups, Units
 from survscore.metrics import PooledMetric
-from survscore.nuisance import Elsewhere, Here
+from survscore.nuisance import Elsewhere, Here, HereMartingale
 from survscore.stretches import Stretches, TimeIndex
 
 
@@ -22,6 +22,7 @@ def evaluate_pooled(
     stretches: Stretches,
     curves: Sequence[SurvivalCurves],
     groups: Groups | None,
+    units: Units,
     averages: NDArray[np.float64],
     *,
     any_range: bool,
@@ -31,7 +32,6 @@ def evaluate_pooled(
     """Return the values, (models, times), and their moments; time by time, so that no matrix is made of large data."""
     m, n, k = index.times.size, len(index.outcomes), len(curves)
     n_units = n if groups is None else groups.n_groups
-    few_groups = small_sample(units_counted(stretches, groups, m))
     totals = Totals(k, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
     n_exits = 0 if stretches.nuisance is None else stretches.nuisance.curve.times.size
     # covariances over time need all times at once
@@ -56,8 +56,8 @@ def evaluate_pooled(
             influences[:, :, place] = 0.0
             add_by_label(influence, groups.codes, influences[:, :, place], compiled=False)
         for p, (a, b) in enumerate(totals.pairs):
-            if groups is not None:
-                totals.inflation[p, j] = few_groups[j]
+            if groups is not None or isinstance(stretches.nuisance, HereMartingale):
+                totals.inflation[p, j] = units.inflation[j]
                 continue
             squares = float(np.sum(np.square(contrast(influence, a, b))))
             added = metric.small_sample(contrast(deviations, a, b)[:, 0], event, weight > 0)

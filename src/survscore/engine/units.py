@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, as_array, check_length
 from survscore.stretches import Stretches
 
+CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
+
 
 @dataclass(frozen=True, eq=False)
 class Groups:
@@ -44,20 +46,96 @@ class Groups:
         return cls(codes, found.size)
 
 
-def units_counted(stretches: Stretches, groups: Groups | None, n_times: int) -> NDArray[np.float64]:
-    """Return how many individuals, or groups, belong to those for whom the score speaks at each time."""
-    stop = stretches.population_stop
-    n = stop.size
-    if stop.strides == (0,):  # everybody, always
-        return np.full(n_times, float(n if groups is None else groups.n_groups))
-    if groups is not None:
-        latest = np.zeros(groups.n_groups, dtype=np.int32)
-        np.maximum.at(latest, groups.codes, stop)
-        stop, n = latest, groups.n_groups
+@dataclass(frozen=True, eq=False)
+class Units:
+    """On how many independent units, individuals or groups, a score rests at each time.
+
+    Attributes
+    ----------
+    counted : ndarray of shape (times,)
+        How many belong to those for whom the score speaks.
+    largest_share : ndarray of shape (times,)
+        The share of the individuals counted that the largest unit holds.
+    degrees : ndarray of shape (times,)
+        Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where
+        some hold most of the individuals.
+    """
+
+    counted: NDArray[np.float64]
+    largest_share: NDArray[np.float64]
+    degrees: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, stretches: Stretches, groups: Groups | None, n_times: int) -> Units:
+        """Count those for whom the score speaks."""
+        stop = stretches.population_stop
+        if groups is None:
+            counted = still_counted(stop, n_times)
+            with np.errstate(divide="ignore"):
+                return cls(counted, np.where(counted > 0, 1.0 / counted, np.nan), counted - 1.0)
+        if stop.strides == (0,):  # everybody, always
+            sizes = PowerSums.of(np.bincount(groups.codes, minlength=groups.n_groups)[:, None])
+            return cls(*(np.repeat(values, n_times) for values in sizes.units()))
+        return cls(*PowerSums.of_groups(stop, groups, n_times).units())
+
+    @property
+    def inflation(self) -> NDArray[np.float64]:
+        """n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
+        n = self.counted
+        return np.where(n > 1, n / np.where(n > 1, n - 1, 1), np.nan)
+
+
+def still_counted(stop: NDArray[np.int32], n_times: int) -> NDArray[np.float64]:
+    """Return how many individuals have a `stop` after each time."""
+    if stop.strides == (0,):
+        return np.full(n_times, float(stop.size))
     ends = np.bincount(stop, minlength=n_times + 1)[: n_times + 1]
-    return np.asarray(n - np.cumsum(ends)[:n_times], dtype=np.float64)
+    return np.asarray(stop.size - np.cumsum(ends)[:n_times], dtype=np.float64)
 
 
-def small_sample(n_units: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
-    return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
+@dataclass(frozen=True, eq=False)
+class PowerSums:
+    r"""Sums over groups of powers of their sizes, :math:`\sum_g n_g^k` (k up to 5), and the largest size, by time."""
+
+    powers: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sizes: NDArray[Any]) -> PowerSums:
+        """Take the sizes of groups, (groups, times)."""
+        size = np.asarray(sizes, dtype=np.float64)
+        powers = [np.count_nonzero(size, axis=0).astype(np.float64), *(np.sum(size**k, axis=0) for k in range(1, 6))]
+        return cls(np.array(powers), size.max(axis=0, initial=0.0))
+
+    @classmethod
+    def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
+        """Count the members of every group at every time; some groups at a time, since there may be millions."""
+        order = np.argsort(groups.codes, kind="stable")
+        codes, stops = groups.codes[order], stop[order].astype(np.intp)
+        width = max(1, CELLS_PER_CHUNK // (n_times + 1))
+        total = cls(np.zeros((6, n_times)), np.zeros(n_times))
+        for first in range(0, groups.n_groups, width):
+            last = min(first + width, groups.n_groups)
+            rows = slice(*np.searchsorted(codes, [first, last]))
+            cells = (codes[rows] - first) * (n_times + 1) + stops[rows]
+            ends = np.bincount(cells, minlength=(last - first) * (n_times + 1)).reshape(last - first, n_times + 1)
+            sizes = ends.sum(axis=1, keepdims=True) - np.cumsum(ends, axis=1)[:, :n_times]
+            part = cls.of(sizes)
+            total = cls(total.powers + part.powers, np.maximum(total.largest, part.largest))
+        return total
+
+    def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        r"""Return how many groups are counted, the largest share, and the degrees of freedom.
+
+        If the means of groups vary alike whatever their size, the sum of squares
+        :math:`\sum_g p_g^2 (\bar y_g - \bar y)^2`, with shares p, is a quadratic form of independent numbers with
+        matrix A; Satterthwaite's approximation gives it :math:`(\mathrm{tr} A)^2 / \mathrm{tr} A^2` degrees of freedom,
+        and both traces are sums of powers of p. Groups of equal size give their number - 1.
+        """
+        counted, n = self.powers[0], self.powers[1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            _, _, c, cubes, fourths, fifths = (self.powers[k] / n**k for k in range(6))
+            trace = c - 2 * cubes + c**2
+            of_square = c**4 + 2 * fourths * c - 4 * c**2 * cubes + 2 * cubes**2 + fourths * (1 + 2 * c) - 4 * fifths
+            degrees = np.where(counted > 1, trace**2 / of_square, 0.0)
+            return counted, np.where(n > 0, self.largest / n, np.nan), np.minimum(degrees, np.maximum(counted - 1, 0))

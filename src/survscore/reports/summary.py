@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._progress import Progress, silent
-from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, check_whole, plural
+from survscore._validation import (
+    FewGroupsWarning,
+    InputError,
+    UndefinedScoreWarning,
+    as_times,
+    check_length,
+    check_whole,
+    plural,
+)
 from survscore._version import __version__
 from survscore.comparison import Comparison, compare
 from survscore.curves import SurvivalCurves
@@ -115,7 +123,8 @@ def summarise(
     metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
     progress(0, 3, "comparing")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedScoreWarning)  # the notes say so, from the numbers
+        for told_elsewhere in (UndefinedScoreWarning, FewGroupsWarning):  # the notes say so, from the numbers
+            warnings.simplefilter("ignore", told_elsewhere)
         comparison = compare(
             y, named, metric=metrics, weighting=weightings, times=times, reference=reference, null=null, groups=groups,
             level=level, ranges=[time_range],
