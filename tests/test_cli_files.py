@@ -78,7 +78,7 @@ def test_score_prints_a_table(capsys, files):
     y, models, _ = mangling.study()
     mean = ss.brier_score(y, models["net"], weighting="administrative", times=np.arange(3, 16, 3.0)).integrated()
     assert code == 0
-    assert f"{mean.value:.4f} ±{mean.upper - mean.value:.4f}" in out
+    assert f"{mean.value:.4f} ({mean.lower:.4f} to {mean.upper:.4f})" in out
     assert "cox" not in out
     code, out, _ = run(capsys, "score", *files, "-w", "administrative", "-t", "8")  # a single time has no mean
     assert code == 0

@@ -147,7 +147,8 @@ def test_auc_table_and_plot():
     result = ss.auc(y, curves, weighting="administrative")
     assert result.times.size == 100
     frame = result.to_frame()
-    assert frame.columns.tolist() == ["metric", "weighting", "time", "score", "se", "lower", "upper", "n_effective"]
+    columns = ["metric", "weighting", "time", "score", "se", "lower", "upper", "reliable"]
+    assert frame.columns.tolist() == [*columns, "n_counted", "n_events", "n_effective"]
     assert "higher is better" in repr(result)
     assert result.plot(label="x").ax_.get_ylabel() == "AUC (higher is better)"
     plt.close("all")

@@ -113,7 +113,7 @@ def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str,
                 cells = [model]
                 mean = mean_of.get((metric, weighting, model))
                 if mean is not None:
-                    cells.append(_with_half("{:.4f}", mean["score"], mean["lower"], mean["upper"]))
+                    cells.append(_with_limits(mean["score"], mean["lower"], mean["upper"]))
                     cells += [_bounds("{:.4f}", mean)] if bounded else []
                     cells.append(f"{_plain(mean['from'])} to {_plain(mean['to'])}")
                 scores = rows.set_index("time")["score"]
@@ -242,6 +242,11 @@ def _some(times: Any, most: int) -> list[float]:
 def _with_half(form: str, value: float, lower: float, upper: float) -> str:
     """Return a value with half the length of its interval, if it has one."""
     return form.format(value) + ("" if _missing(lower) else f" ±{(upper - lower) / 2:.4f}")
+
+
+def _with_limits(value: float, lower: float, upper: float) -> str:
+    """Return a value with its interval, which need not lie evenly around it."""
+    return f"{value:.4f}" + ("" if _missing(lower) else f" ({lower:.4f} to {upper:.4f})")
 
 
 def _missing(value: float | None) -> bool:

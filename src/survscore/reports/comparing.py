@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._validation import plural
 from survscore.comparison import Comparison, IntegratedComparison
 from survscore.engine.evaluation import Range
+from survscore.engine.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
 from survscore.scores import undefined_times
@@ -138,7 +140,20 @@ class Findings:
                 f"means stop at {verdicts.short(stop)} instead of {verdicts.short(upper)}: then some score is missing"
             )
             notes.append(_about(metrics if len(metrics) < len(self.comparison.metrics) else [], told))
-        return notes
+        cautions = dict.fromkeys(caution for one in self.comparison.scored for caution in one.support.cautions())
+        return notes + [_about([], caution) for caution in cautions] + self._few()
+
+    def _few(self) -> list[str]:
+        """Return a sentence about the times at which too few have the rarer status for differences to be sure."""
+        contrasts = self.comparison.contrasts
+        few = contrasts.loc[~contrasts["reliable"] & contrasts["difference"].notna(), "time"].unique()
+        if not few.size:
+            return []
+        times = self.comparison.times
+        return [
+            f"At {few.size} of {plural(times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} individuals with event, or "
+            "without, are counted, or groups are too few: intervals of differences are rough there."
+        ]
 
 
 def _about(metrics: Sequence[str], sentence: str) -> str:

@@ -71,7 +71,10 @@ def verdict_sentence(row: Row, level: float) -> str:
     lower, upper = number(row["lower"], digits), number(row["upper"], digits)
     interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
     relation = _relation(row["model"], row["verdict"], row["reference"])
-    return f"{relation}: its {score} differs by {number(row['difference'], digits)} ({interval})."
+    sentence = f"{relation}: its {score} differs by {number(row['difference'], digits)} ({interval})."
+    if row.get("reliable", True):
+        return sentence
+    return f"{sentence} That rests on too few individuals with, or without, event, or on too few groups, to be sure."
 
 
 def has_bounds(row: Row) -> bool:

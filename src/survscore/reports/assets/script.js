@@ -34,7 +34,8 @@
     if (typeof value !== "number") return String(value);
     const large = Math.abs(value) >= 1000;
     const text = Number.isInteger(value) ? value : Number(large ? value.toFixed(1) : value.toPrecision(4));
-    return String(text).replaceAll("-", "−");
+    const tiny = text !== 0 && Math.abs(text) < 1e-4; // as Python writes them
+    return (tiny ? text.toExponential() : String(text)).replaceAll("-", "−");
   };
   const nice = (low, high, wanted) => {
     const power = 10 ** Math.floor(Math.log10((high - low) / wanted || 1));
