@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from survscore.calibrating import Calibration
 from survscore.diagnostics import Diagnosis
-from survscore.horizon import Calibration
 from survscore.metrics import AUC, Direction, metric_label
 from survscore.results import ScoreCurve
 

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, UndefinedScoreWarning, as_times, check_length, check_whole, plural
 from survscore._version import __version__
+from survscore.calibrating import calibration
 from survscore.comparison import Comparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import diagnose
 from survscore.engine.evaluation import Range, as_models, check_outcomes, check_predictions, one_or_more
-from survscore.horizon import calibration
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
