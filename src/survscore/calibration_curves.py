@@ -20,9 +20,9 @@ FEW_KNOTS, MANY_KNOTS = (0.1, 0.5, 0.9), (0.05, 0.275, 0.5, 0.725, 0.95)
 MANY_EVENTS = 100
 CURVE_POINTS = 100
 CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
-MEAN_POINTS = 512  # so many predictions stand for all where coefficients are drawn
+MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
 BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
-COEFFICIENT_DRAWS = 2000
+COEFFICIENT_DRAWS = 1000
 
 Vector = NDArray[np.float64]
 
