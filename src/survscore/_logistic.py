@@ -25,7 +25,8 @@ class LogisticFit:
 
 def expit(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return probabilities from log odds, exact also for very small ones."""
-    return np.asarray(np.exp(-np.logaddexp(0.0, -eta)))
+    with np.errstate(invalid="ignore"):  # NaN stays NaN
+        return np.asarray(np.exp(-np.logaddexp(0.0, -eta)))
 
 
 def logistic_fit(

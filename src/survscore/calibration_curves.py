@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
 from survscore._logistic import expit, restricted_cubic_spline
-from survscore.calibration_measures import NOTHING, CountedSample, Estimate, too_few_units
+from survscore.calibration_measures import NO_VARIANCE, NOTHING, CountedSample, Estimate, too_few_units
 from survscore.metrics import DEFAULT_EPSILON
 from survscore.student import fisher_quantile, student_quantile
 
@@ -129,7 +129,9 @@ def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
     return [*found, distinct[[0, -1]]]
 
 
-def smooth_curve(sample: CountedSample, spline: Spline | None, level: float) -> SmoothCurve:
+def smooth_curve(
+    sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]
+) -> SmoothCurve:
     """Return the curve with limits from its log odds, where most predictions are."""
     risk = sample.risk[sample.rows]
     grid = np.unique(risk)
@@ -139,7 +141,11 @@ def smooth_curve(sample: CountedSample, spline: Spline | None, level: float) -> 
         nothing = np.full(grid.size, np.nan)
         return SmoothCurve(grid, nothing, nothing, nothing, 0)
     middle = spline.log_odds(grid, spline.gamma)
-    half = student_quantile(level, sample.n_units - 1) * np.sqrt(spline.variance(grid))
+    variance = spline.variance(grid)
+    variance = np.where(variance > NO_VARIANCE, variance, np.nan)  # a band without width would claim certainty
+    if np.isnan(variance).any():
+        reasons["curve"] = too_few_units(sample) or "it does not vary between groups"
+    half = student_quantile(level, sample.n_units - 1) * np.sqrt(variance)
     n_knots = spline.knots.size if spline.knots.size > 2 else 0
     return SmoothCurve(grid, expit(middle), expit(middle - half), expit(middle + half), n_knots)
 
@@ -178,7 +184,10 @@ def distances(
     wald = _wald(spline)
     radius = n_coefficients * (sample.n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
     kept = max(0.0, 1.0 - math.sqrt(radius / wald)) if wald > 0 else 0.0
-    nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
+    if kept > 0:
+        nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
+    else:  # the diagonal itself, without rounding
+        nearest = dict.fromkeys(names, np.zeros(()))
     found = {}
     for name in names:
         if_right = 0.0 if name == "mean_square" else float(by_chance[name].mean())

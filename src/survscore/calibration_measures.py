@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from survscore._logistic import LogisticFit, logistic_fit
 from survscore.engine.influence import influence_with_nuisance
-from survscore.engine.units import Groups, units_counted
+from survscore.engine.units import Groups, small_sample, units_counted
 from survscore.metrics import DEFAULT_EPSILON
 from survscore.nuisance import Elsewhere
 from survscore.stretches import Stretches
@@ -92,27 +92,29 @@ class CountedSample:
         """How many individuals, or groups, some individuals are."""
         return float(rows.size if self.groups is None else np.unique(self.groups.codes[rows]).size)
 
-    def effective(self, rows: NDArray[np.intp]) -> float:
+    def effective(self, rows: NDArray[np.intp], *, by_group: bool = True) -> float:
         """Kish's effective number of some individuals, or of their groups: as if all of a group were the same."""
-        weight = self.weight[rows]
-        by_unit = weight if self.groups is None else np.bincount(self.groups.codes[rows], weight)
-        return float((weight.sum() / weight.max()) ** 2 / np.sum((by_unit / weight.max()) ** 2))
+        weight = self.weight[rows] / self.weight[rows].max()
+        if by_group and self.groups is not None:
+            return float(weight.sum() ** 2 / np.square(np.bincount(self.groups.codes[rows], weight)).sum())
+        return float(weight.sum() ** 2 / np.square(weight).sum())
 
-    def covariance(self, influence: NDArray[np.float64], *, few_units: bool = True) -> NDArray[np.float64]:
+    def covariance(
+        self, influence: NDArray[np.float64], n_units: NDArray[np.float64] | float | None = None
+    ) -> NDArray[np.float64]:
         """Return the covariance of numbers, from the influences of those who are counted, (numbers, rows).
 
-        With the factor n / (n - 1) for a sample variance, unless `few_units` is false.
+        With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
-        k = len(influence)
-        if self.n_units < 2:
-            return np.full((k, k), np.nan)
-        everybody = np.zeros((k, self.weight.size, 1))
+        everybody = np.zeros((len(influence), self.weight.size, 1))
         everybody[:, self.rows, 0] = influence
         everybody, moved = influence_with_nuisance(everybody, self.stretches, self.time, slice(0, 1))
         by_unit = everybody[:, :, 0]
         if self.groups is not None:
             by_unit = np.array([np.bincount(self.groups.codes, one) for one in by_unit])
-        found = by_unit @ by_unit.T * (self.n_units / (self.n_units - 1) if few_units else 1.0)
+        factor = np.sqrt(small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64)))
+        by_unit = by_unit * np.broadcast_to(factor, len(influence))[:, None]
+        found = by_unit @ by_unit.T
         nuisance = self.stretches.nuisance
         if isinstance(nuisance, Elsewhere):
             found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
@@ -242,12 +244,10 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
     inside = label == np.arange(counts.size)[:, None]
     influence = np.where(inside, weight * (event - observed[label]) / totals[label], 0.0)
     events = np.bincount(label, event).astype(np.int64)
-    variances = np.diag(sample.covariance(influence, few_units=False))  # each group has a factor of its own
-    limits = []
-    for g in range(counts.size):
-        rows = sample.rows[inside[g]]
-        units = sample.units_of(rows)
-        limits.append(_wilson(observed[g], variances[g], units, sample.effective(rows), level))
+    units = np.array([sample.units_of(sample.rows[one]) for one in inside])
+    variances = np.diag(sample.covariance(influence, units))
+    effective = [sample.effective(sample.rows[one]) for one in inside]
+    limits = [_wilson(*one, level) for one in zip(observed, variances, units, effective, strict=True)]
     se, lower, upper = np.array(limits).T
     return RiskGroups(predicted, np.clip(observed, 0.0, 1.0), se, lower, upper, counts, events)
 
@@ -256,7 +256,6 @@ def _wilson(share: float, variance: float, n_units: float, effective: float, lev
     """Return standard error and limits; where all have the same status, for the effective number of individuals."""
     if n_units < 2 or math.isnan(variance):
         return (math.nan,) * 3
-    variance = variance * n_units / (n_units - 1)
     varies = variance > NO_VARIANCE
     if not varies and 0 < share < 1:
         return (math.nan,) * 3

@@ -319,7 +319,7 @@ class Evaluation:
         reasons: dict[str, int],
     ) -> Scored:
         weight_sums = np.where(undefined, np.nan, total.weights[:, q].sum(axis=0))
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             n_effective = weight_sums**2 / total.squares[q]
         return Scored(
             metric=metric.name,
