@@ -81,7 +81,9 @@ def test_numbers_are_the_literal_ones(weighting):
     shares = (0.05, 0.275, 0.5, 0.725, 0.95) if found.curve.n_knots == 5 else (0.1, 0.5, 0.9)
     knots = np.quantile(x, shares)
     beta = by_optimizer(harrell(x, knots), event, weight)
-    np.testing.assert_allclose(found.curve.observed, expit(harrell(logit(found.curve.predicted), knots) @ beta), atol=1e-5)
+    np.testing.assert_allclose(
+        found.curve.observed, expit(harrell(logit(found.curve.predicted), knots) @ beta), atol=1e-5
+    )
     distance = np.abs(expit(harrell(x, knots) @ beta) - risk)
     assert found.ici.estimate.value == pytest.approx(np.average(distance, weights=weight), abs=1e-6)
     order = np.argsort(distance)

@@ -12,6 +12,7 @@ LEAST_INFORMATION = 1e-4
 MOST_STEPS = 100
 MOST_HALVINGS = 60
 SMALL_DECREMENT = 1e-18  # of the mean log-likelihood: the step after it is exact to rounding
+NEAR = 1e-10
 RANK = 1e-9  # relative size of what a column adds to those before it
 
 
@@ -47,8 +48,27 @@ def logistic_fit(
     offset : ndarray or float
         Part of the log odds that is given.
     """
-    n = event.size
-    # in columns that are orthonormal under the weights, no unit of measurement and no large weight spoils the steps
+    to_design = _orthonormal(design, weight)
+    if to_design is None:
+        return None
+    columns, share = design @ to_design, weight / event.size
+    position = _maximum(columns, event, share, offset)
+    if position is None:
+        return None
+    eta = offset + columns @ position
+    information = _information(columns, share, eta)
+    if not event.size * np.linalg.eigvalsh(information)[0] > LEAST_INFORMATION:
+        return None
+    influence = np.linalg.solve(information, (columns * (share * (event - expit(eta)))[:, None]).T)
+    return LogisticFit(to_design @ position, to_design @ influence)
+
+
+def _orthonormal(design: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return what makes the columns orthonormal under the weights; None where one adds nothing to the others.
+
+    So no unit of measurement, and no large weight, spoils Newton's steps.
+    """
+    n = weight.size
     lengths = np.sqrt(np.mean(design**2, axis=0))
     if n < design.shape[1] or not (lengths > 0).all():
         return None
@@ -56,44 +76,47 @@ def logistic_fit(
     diagonal = np.abs(np.diag(triangle))
     if not diagonal.min() > RANK * diagonal.max():
         return None
-    to_design = np.linalg.inv(triangle) / lengths[:, None]
-    columns = design @ to_design
-    share = weight / n
+    return np.asarray(np.linalg.inv(triangle) / lengths[:, None])
+
+
+def _maximum(
+    columns: NDArray[np.float64],
+    event: NDArray[np.float64],
+    share: NDArray[np.float64],
+    offset: NDArray[np.float64] | float,
+) -> NDArray[np.float64] | None:
+    """Return where the likelihood is largest, or so far out that it hardly grows any more; None if there is no way."""
 
     def likelihood(eta: NDArray[np.float64]) -> float:
         return float(share @ (event * eta - np.logaddexp(0.0, eta)))
 
-    position = np.zeros(design.shape[1])
-    eta = offset + columns @ position
-    information = np.eye(position.size)
+    position = np.zeros(columns.shape[1])
     for _ in range(MOST_STEPS):
-        mean = expit(eta)
-        gradient = columns.T @ (share * (event - mean))
-        information = (columns * (share * mean * expit(-eta))[:, None]).T @ columns
+        eta = np.asarray(offset + columns @ position)
+        gradient = columns.T @ (share * (event - expit(eta)))
         try:
-            step = np.linalg.solve(information, gradient)
+            step = np.linalg.solve(_information(columns, share, eta), gradient)
         except np.linalg.LinAlgError:
             return None
         decrement = float(gradient @ step)
-        if not np.isfinite(decrement) or not np.isfinite(step).all():
+        if not np.isfinite(decrement):
             return None
-        before = likelihood(eta)
-        for _ in range(MOST_HALVINGS):
-            candidate = offset + columns @ (position + step)
-            if decrement < 1e-10 or likelihood(candidate) >= before:  # the nearest steps are below rounding
-                break
-            step = step / 2
-        position, eta = position + step, candidate
+        if decrement > NEAR:  # the nearest steps change the likelihood by less than rounding
+            before = likelihood(eta)
+            for _ in range(MOST_HALVINGS):
+                if likelihood(offset + columns @ (position + step)) >= before:
+                    break
+                step = step / 2
+        position = position + step
         if decrement <= SMALL_DECREMENT:
-            break
-    else:
-        return None
-    mean = expit(eta)
-    information = (columns * (share * mean * expit(-eta))[:, None]).T @ columns
-    if not n * np.linalg.eigvalsh(information)[0] > LEAST_INFORMATION:
-        return None
-    influence = np.linalg.solve(information, (columns * (share * (event - mean))[:, None]).T)
-    return LogisticFit(to_design @ position, to_design @ influence)
+            return position
+    return None
+
+
+def _information(
+    columns: NDArray[np.float64], share: NDArray[np.float64], eta: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.asarray((columns * (share * expit(eta) * expit(-eta))[:, None]).T @ columns)
 
 
 def restricted_cubic_spline(x: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float64]:

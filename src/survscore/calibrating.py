@@ -43,8 +43,8 @@ HISTOGRAM_BINS = 50
 class Calibration:
     r"""Whether predicted probabilities are right at one horizon. Everything speaks of the risk of the event by then.
 
-    Numbers with a standard error and an interval have ``value``, ``se``, ``lower`` and ``upper``; `summary` has them all
-    in a table. Where there is none it is NaN, and `reasons` says why.
+    Numbers with a standard error and an interval have ``value``, ``se``, ``lower`` and ``upper``; `summary` has all of
+    them in a table. Where there is none it is NaN, and `reasons` says why.
 
     Attributes
     ----------
@@ -262,8 +262,15 @@ def calibration(
     >>> y = ss.Outcomes(np.minimum(star, end), star <= end, end)
     >>> curves = ss.SurvivalCurves(np.exp(-rate[:, None] * [2.0, 5.0]), times=[2, 5])
     >>> found = ss.calibration(y, curves, 5)
-    >>> found.summary().round(3).head(3)
+    >>> found.summary().round(3).iloc[[0, 1, 4]]
+                 measure  estimate     se  lower  upper  if_right
+    0  observed/expected     1.050  0.050  0.957  1.152     1.000
+    1              slope     0.986  0.113  0.765  1.207     1.000
+    4                ICI     0.022  0.012  0.000  0.061     0.028
     >>> found.groups_frame().round(3).head(2)
+       predicted  observed     se  lower  upper  count  events
+    0      0.087     0.111  0.040  0.054  0.215     63       7
+    1      0.155     0.159  0.046  0.087  0.272     63      10
     """
     check_whole("n_groups", n_groups, 1)
     check_whole("n_draws", n_draws, 1)
@@ -291,9 +298,7 @@ def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
     weight /= weight.max()  # before they are added up, since weights may be as large as numbers go
     event = (stretches.event_from(index.before_time, 1) <= 0).astype(np.float64)
     risk = 1.0 - np.asarray(curves.at(index.times)[:, 0], dtype=np.float64)
-    return CountedSample(
-        index.times, risk, event, weight / weight[weight > 0].mean(), stretches, evaluation.groups
-    )
+    return CountedSample(index.times, risk, event, weight / weight[weight > 0].mean(), stretches, evaluation.groups)
 
 
 def _calibration(

@@ -91,7 +91,7 @@ class Spline:
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
         columns = restricted_cubic_spline(_logit(risk), self.knots)
-        return np.einsum("ij,jk,ik->i", columns, self.covariance, columns)
+        return np.asarray(np.einsum("ij,jk,ik->i", columns, self.covariance, columns))
 
 
 def fit_spline(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
@@ -129,14 +129,13 @@ def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
     return [*found, distinct[[0, -1]]]
 
 
-def smooth_curve(
-    sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]
-) -> SmoothCurve:
+def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
     """Return the curve with limits from its log odds, where most predictions are."""
     risk = sample.risk[sample.rows]
     grid = np.unique(risk)
     if grid.size > CURVE_POINTS:
-        grid = np.linspace(*np.quantile(risk, CURVE_QUANTILES), CURVE_POINTS)
+        first, last = np.quantile(risk, CURVE_QUANTILES)
+        grid = np.linspace(first, last, CURVE_POINTS)
     if spline is None:
         nothing = np.full(grid.size, np.nan)
         return SmoothCurve(grid, nothing, nothing, nothing, 0)
@@ -207,7 +206,7 @@ def isotonic_curve(
     """
     weight, event, risk = sample.weight[sample.rows], sample.event[sample.rows], sample.risk[sample.rows]
     predicted, place, counts = np.unique(risk, return_inverse=True, return_counts=True)
-    total = np.bincount(place, weight)
+    total: Vector = np.bincount(place, weight).astype(np.float64, copy=False)
     share = total / total.sum()
     means = np.bincount(place, weight * event) / total
     observed = isotonic_fit(means, total)
@@ -285,7 +284,7 @@ def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
     if risk.size <= MEAN_POINTS:
         return risk, mass
     cell = np.minimum((MEAN_POINTS * (np.cumsum(mass) - mass / 2)).astype(np.intp), MEAN_POINTS - 1)
-    totals = np.bincount(cell, mass, minlength=MEAN_POINTS)
+    totals: Vector = np.bincount(cell, mass, minlength=MEAN_POINTS).astype(np.float64, copy=False)
     some = totals > 0
     return np.bincount(cell, mass * risk, minlength=MEAN_POINTS)[some] / totals[some], totals[some]
 

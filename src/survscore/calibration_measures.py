@@ -184,9 +184,7 @@ def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) ->
         if offset is None:
             reasons["in_the_large"] = "the weights leave one status only"
         else:
-            in_the_large = interval(
-                float(offset.coefficients[0]), sample.covariance(offset.influence)[0, 0], df, level
-            )
+            in_the_large = interval(float(offset.coefficients[0]), sample.covariance(offset.influence)[0, 0], df, level)
     else:
         reasons["in_the_large"] = why
     if why is None and np.ptp(sample.log_odds) == 0:

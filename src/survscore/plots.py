@@ -142,8 +142,8 @@ class CalibrationDisplay:
         ax = axes_or_new(ax)
         shown = self.calibration
         ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle="--")
-        marker = {"marker": "_", "markersize": 12} if shown.curve.predicted.size == 1 else {}
-        (self.line_,) = ax.plot(shown.curve.predicted, shown.curve.observed, **marker, **line)
+        marker: dict[str, Any] = {"marker": "_", "markersize": 12} if shown.curve.predicted.size == 1 else {}
+        (self.line_,) = ax.plot(shown.curve.predicted, shown.curve.observed, **(marker | line))
         shade(ax, self.line_, shown.curve.predicted, shown.curve.lower, shown.curve.upper)
         groups = shown.groups
         ax.vlines(groups.predicted, groups.lower, groups.upper, color=self.line_.get_color(), linewidth=1)

@@ -31,7 +31,8 @@ def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
     >>> student_p([2.0, 2.0, 2.0], [4, 40, float("inf")]).round(4)
     array([0.1161, 0.0523, 0.0455])
     """
-    return np.asarray(_two_sided(np.abs(np.asarray(statistic, dtype=np.float64)), np.asarray(df, dtype=np.float64)))
+    with np.errstate(invalid="ignore"):  # NaN stays NaN
+        return np.asarray(_two_sided(np.abs(np.asarray(statistic, dtype=np.float64)), np.asarray(df, dtype=np.float64)))
 
 
 def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
