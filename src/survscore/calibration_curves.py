@@ -247,8 +247,11 @@ def _drawing(
     weight, event = sample.weight[sample.rows], sample.event[sample.rows]
     if sample.groups is not None:
         curve = predicted if spline is None else expit(spline.log_odds(predicted, spline.gamma))
-        residual = weight * (event - curve[place])
         codes, n_groups = sample.groups.codes[sample.rows], sample.groups.n_groups
+        fitted = 0 if spline is None else spline.gamma.size
+        # residuals of a curve that was fitted to few groups are too small
+        few = math.sqrt(sample.n_units / max(sample.n_units - fitted, 1.0))
+        residual = few * weight * (event - curve[place])
 
         def by_group() -> Vector:
             signs = rng.choice([-1.0, 1.0], n_groups)

@@ -58,6 +58,30 @@ def test_calibration_and_curves_are_the_library_s(case, report):
         assert np.allclose(shown.survival, models["leaking"][k].at(shown.time)[0], rtol=0, atol=1e-15)
 
 
+def test_calibration_speaks_for_the_headline_s_population(case):
+    y, models = case
+    fixed = summarise(
+        y, models, weighting=ss.Administrative(population="fixed"), times=TIMES, horizons=[30], metric="brier",
+        groups=np.arange(1500) // 3, n_curves=0,
+    )["calibration"]  # fmt: skip
+    assert set(fixed["numbers"]["n"]) == {np.sum(y.censoring_time >= 90)}
+    found = ss.calibration(
+        y, models["truth"], 30, weighting=ss.Administrative(population=90), groups=np.arange(1500) // 3
+    )
+    assert fixed["numbers"]["observed_expected_upper"][0] == found.observed_expected.upper
+
+
+def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
+    y, models = case
+    unknown = ss.Outcomes(np.minimum(y.time, 30), y.event & (y.time <= 30))
+    found = summarise(unknown, models, times=[10, 20, 90], n_curves=0)["calibration"]
+    assert set(found["numbers"]["horizon"]) == {22.5}
+    early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
+    summary = summarise(early, models, times=[1, 4, 90], n_curves=0)
+    assert "there is no calibration at 67.5: nobody is left but those with event" in summary["calibration"]["missing"]
+    assert "Not shown: there is no calibration" in render(summary)
+
+
 def test_the_data_are_described(case, report):
     y, _ = case
     data = report.summary["data"]
