@@ -85,11 +85,11 @@ def test_numbers_are_the_literal_ones(weighting):
         found.curve.observed, expit(harrell(logit(found.curve.predicted), knots) @ beta), atol=1e-5
     )
     distance = np.abs(expit(harrell(x, knots) @ beta) - risk)
-    assert found.ici.estimate.value == pytest.approx(np.average(distance, weights=weight), abs=1e-6)
+    assert found.ici.value == pytest.approx(np.average(distance, weights=weight), abs=1e-6)
     order = np.argsort(distance)
     reached = np.cumsum(weight[order]) / weight.sum()
     for share, distances in ((0.5, found.e50), (0.9, found.e90)):
-        assert distances.estimate.value == pytest.approx(distance[order][np.argmax(reached >= share)], abs=1e-6)
+        assert distances.value == pytest.approx(distance[order][np.argmax(reached >= share)], abs=1e-6)
     # groups
     label = np.searchsorted(np.quantile(risk, np.arange(1, 10) / 10, method="inverted_cdf"), risk, side="left")
     for g in range(10):
@@ -336,7 +336,9 @@ def test_separated_predictions_have_no_slope():
     assert "tell those with event from those without" in found.reasons["slope"]
     assert "curve" in found.reasons
     assert np.isnan(found.curve.observed).all()
-    assert math.isnan(found.ici.estimate.value)
+    assert math.isnan(found.ici.value)
+    assert "slope undefined" in repr(found)
+    assert "ICI" not in repr(found)
     assert found.observed_expected.lower < 1 < found.observed_expected.upper
     assert math.isfinite(found.in_the_large.value)
     # the same where one prediction is shared by both statuses
@@ -377,8 +379,8 @@ def test_one_prediction_for_all():
     assert found.curve.predicted.size == found.groups.counts.size == found.isotonic.counts.size == 1
     assert found.curve.observed == pytest.approx([0.25])
     assert 0 < found.curve.lower[0] < 0.25 < found.curve.upper[0] < 1
-    assert found.ici.estimate.value == pytest.approx(0.05)
-    assert found.ici.estimate.lower == 0
+    assert found.ici.value == pytest.approx(0.05)
+    assert found.ici.lower == 0
     assert found.in_the_large.value == pytest.approx(logit(0.25) - logit(0.3))
     assert found.discrimination == pytest.approx(0, abs=1e-15)
     assert found.miscalibration == pytest.approx(0.0025)
@@ -393,13 +395,13 @@ def test_certain_predictions(survival):
     if survival == 1:
         assert found.reasons["observed_expected"] == "all predicted risks are 0"
         assert math.isnan(found.observed_expected.value)
-    assert math.isfinite(found.ici.estimate.upper)
+    assert math.isfinite(found.ici.upper)
     perfect = small(np.tile([0.0, 1.0], 10), np.tile([1, 0], 10))
     assert perfect.observed_expected.value == 1
     assert math.isnan(perfect.observed_expected.lower)  # no width would claim certainty
     assert perfect.reasons["observed_expected"] == "the predictions are the statuses themselves"
     assert perfect.miscalibration == perfect.brier == 0
-    assert "not defined" in perfect.plot().ax_.texts[0].get_text()
+    assert "slope undefined" in perfect.plot().ax_.texts[0].get_text()
     mpl.pyplot.close("all")
 
 
@@ -410,7 +412,7 @@ def test_one_individual_and_one_group():
     survival, event = np.linspace(0.1, 0.9, 40), np.random.default_rng(0).random(40) < 0.5
     found = small(survival, event, groups=np.zeros(40))
     assert math.isfinite(found.slope.value)
-    for estimate in (found.observed_expected, found.slope, found.in_the_large, found.ici.estimate):
+    for estimate in (found.observed_expected, found.slope, found.in_the_large, found.ici):
         assert math.isnan(estimate.lower)
     assert set(found.reasons.values()) == {"only one group is counted, which has no variance"}
     assert np.isnan(found.groups.lower).all()
@@ -506,8 +508,8 @@ def test_band_holds_right_predictions_and_not_wrong_ones(lost):
     inside = (wrong.observed >= wrong.lower) & (wrong.observed <= wrong.upper)
     assert np.average(inside, weights=wrong.counts) < 0.3
     assert other.miscalibration_corrected > 10 * abs(found.miscalibration_corrected)
-    assert other.ici.estimate.lower > other.ici.if_right
-    assert found.ici.estimate.lower == 0
+    assert other.ici.lower > other.ici.if_right
+    assert found.ici.lower == 0
     # both ways to measure squared miscalibration agree
     assert other.miscalibration_corrected == pytest.approx(other.mean_square.value, rel=0.25)
 

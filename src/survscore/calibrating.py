@@ -64,9 +64,9 @@ class Calibration:
         The same for groups between quantiles of the predictions: ``predicted``, ``observed``, ``se``, ``lower``,
         ``upper``, ``counts``, ``events``.
     ici, e50, e90 : Distance
-        Mean, median and 90th percentile of the distance of the curve to the predictions: ``estimate``, and
-        ``if_right``, the value expected by chance alone if the predictions are right.
-    mean_square : Estimate
+        Mean, median and 90th percentile of the distance of the curve to the predictions, with ``if_right``, the value
+        expected by chance alone if the predictions are right.
+    mean_square : Distance
         The mean squared distance, with its bias taken off: about zero, or less, if the predictions are right.
     isotonic : IsotonicCurve
         The best increasing function of the predicted risk: ``predicted``, ``observed``, ``counts``, and in ``lower``
@@ -99,7 +99,7 @@ class Calibration:
     ici: Distance
     e50: Distance
     e90: Distance
-    mean_square: Estimate
+    mean_square: Distance
     isotonic: IsotonicCurve
     brier: float
     miscalibration: float
@@ -131,10 +131,10 @@ class Calibration:
             ("slope", self.slope, 1.0),
             ("intercept", self.intercept, 0.0),
             ("intercept at slope 1", self.in_the_large, 0.0),
-            ("ICI", self.ici.estimate, self.ici.if_right),
-            ("E50", self.e50.estimate, self.e50.if_right),
-            ("E90", self.e90.estimate, self.e90.if_right),
-            ("mean square miscalibration", self.mean_square, 0.0),
+            ("ICI", self.ici, self.ici.if_right),
+            ("E50", self.e50, self.e50.if_right),
+            ("E90", self.e90, self.e90.if_right),
+            ("mean square miscalibration", self.mean_square, self.mean_square.if_right),
             ("Brier score", Estimate(self.brier), nan),
             ("miscalibration", Estimate(self.miscalibration), self.miscalibration_if_right),
             ("miscalibration, corrected", Estimate(self.miscalibration_corrected), 0.0),
@@ -178,8 +178,9 @@ class Calibration:
             f"observed/expected {self.observed_expected}",
             f"slope {self.slope}",
             f"miscalibration {self.miscalibration_corrected:.2g} (corrected) of Brier score {self.brier:.4g}",
-            f"ICI {self.ici.estimate.value:.2g} ({self.ici.if_right:.2g} if right)",
         ]
+        if not np.isnan(self.ici.value):
+            parts.append(f"ICI {self.ici.value:.2g} ({self.ici.if_right:.2g} if right)")
         return f"Calibration({', '.join(parts)})"
 
 
@@ -320,7 +321,7 @@ def _calibration(
         ici=found["ici"],
         e50=found["e50"],
         e90=found["e90"],
-        mean_square=found["mean_square"].estimate,
+        mean_square=found["mean_square"],
         isotonic=isotonic,
         **parts,
         n=sample.weight.size,

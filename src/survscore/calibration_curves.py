@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
 from survscore._logistic import expit, restricted_cubic_spline
-from survscore.calibration_measures import NO_VARIANCE, NOTHING, CountedSample, Estimate, too_few_units
+from survscore.calibration_measures import NO_VARIANCE, CountedSample, Estimate, too_few_units
 from survscore.metrics import DEFAULT_EPSILON
 from survscore.student import fisher_quantile, student_quantile
 
@@ -68,11 +68,10 @@ class IsotonicCurve:
 
 
 @dataclass(frozen=True)
-class Distance:
+class Distance(Estimate):
     """How far the smooth curve is from the diagonal; `if_right` is what is expected where predictions are right."""
 
-    estimate: Estimate
-    if_right: float
+    if_right: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +161,7 @@ def distances(
     names = ("ici", "e50", "e90", "mean_square")
     if spline is None:
         reasons["ici"] = reasons["curve"]
-        return dict.fromkeys(names, Distance(NOTHING, math.nan))
+        return dict.fromkeys(names, Distance(math.nan))
     risk, mass = _distinct(sample.risk[sample.rows], sample.weight[sample.rows])
     values = _measures(expit(spline.log_odds(risk, spline.gamma)) - risk, mass)
     observed = expit(spline.log_odds(risk, spline.gamma))
@@ -172,7 +171,7 @@ def distances(
     df = sample.n_units - n_coefficients
     if not (df > 0 and np.isfinite(spline.covariance).all()):
         reasons["ici"] = too_few_units(sample) or f"only {sample.n_units:g} groups for {n_coefficients} coefficients"
-        return {name: Distance(Estimate(float(values[name])), math.nan) for name in names}
+        return {name: Distance(float(values[name])) for name in names}
     points, mass = _thinned(risk, mass)
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
@@ -191,7 +190,7 @@ def distances(
     for name in names:
         if_right = 0.0 if name == "mean_square" else float(by_chance[name].mean())
         se, upper = float(around[name].std()), float(np.quantile(around[name], 0.5 + level / 2))
-        found[name] = Distance(Estimate(float(values[name]), se, float(nearest[name]), upper), if_right)
+        found[name] = Distance(float(values[name]), se, float(nearest[name]), upper, if_right)
     return found
 
 

@@ -35,7 +35,9 @@ class Estimate:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} ({self.lower:.3g} to {self.upper:.3g})"
+        if math.isnan(self.value):
+            return "undefined"
+        return f"{self.value:.3g}" + ("" if math.isnan(self.lower) else f" ({self.lower:.3g} to {self.upper:.3g})")
 
 
 NOTHING = Estimate(math.nan)

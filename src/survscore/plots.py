@@ -170,7 +170,7 @@ class CalibrationDisplay:
 def _with_limits(estimate: Estimate) -> str:
     """Return a number with its interval, or that there is none."""
     if math.isnan(estimate.value):
-        return "not defined"
+        return "undefined"
     if math.isnan(estimate.lower):
         return f"{estimate.value:.2f}"
     return f"{estimate.value:.2f} ({estimate.lower:.2f} to {estimate.upper:.2f})"

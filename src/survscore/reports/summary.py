@@ -314,7 +314,7 @@ def _calibration_numbers(found: Calibration) -> dict[str, float]:
     ratio, slope = found.observed_expected, found.slope
     values = (
         ratio.value, ratio.lower, ratio.upper, slope.value, slope.lower, slope.upper,
-        found.miscalibration_corrected, found.ici.estimate.value, found.ici.if_right,
+        found.miscalibration_corrected, found.ici.value, found.ici.if_right,
     )  # fmt: skip
     return dict(zip(CALIBRATION_NUMBERS, values, strict=True))
 
