@@ -166,8 +166,8 @@ whole.contrasts.round(4)
 # One horizon
 # -----------
 #
-# If a decision hangs on one horizon, look at the probabilities there. At 350 days the curve of
-# a well calibrated model stays in its band.
+# If a decision hangs on one horizon, look at the probabilities there. At 350 days the band of
+# a well calibrated model holds the diagonal.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 for ax, (name, curves) in zip(
@@ -175,4 +175,4 @@ for ax, (name, curves) in zip(
 ):
     found = ss.calibration(y[test], curves, 350)
     found.plot(ax=ax)
-    ax.set_title(f"{name}: miscalibration {found.miscalibration:.3f}")
+    ax.set_title(name)

@@ -15,7 +15,7 @@ import survscore
 PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
-    ["_version", "_validation", "_files", "_progress", "_isotonic"],
+    ["_version", "_validation", "_files", "_progress", "_isotonic", "_logistic"],
     ["student"],
     ["_config"],
     ["_parallel"],
@@ -31,9 +31,11 @@ LAYERS = [
     ["weighting"],
     ["engine"],
     ["inference"],
+    ["calibration_measures"],
+    ["calibration_curves"],
     ["results"],
     ["scores"],
-    ["comparison", "horizon", "scorers"],
+    ["calibrating", "comparison", "horizon", "scorers"],
     ["diagnostics"],
     ["simulate", "models"],
     ["io"],
@@ -61,7 +63,7 @@ ENGINE_LEVEL = {module: level for level, modules in enumerate(ENGINE) for module
 ALLOWED_LAZILY = {
     ("results", "plots"),
     ("comparison", "plots"),
-    ("horizon", "plots"),
+    ("calibrating", "plots"),
     ("diagnostics", "plots"),
     ("_isotonic", "_kernels"),
     ("models", "plots"),

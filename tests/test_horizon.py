@@ -1,13 +1,9 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 import survscore as ss
-from survscore import _isotonic
 
 mpl.use("agg")
 
@@ -152,80 +148,3 @@ def test_auc_table_and_plot():
     assert "higher is better" in repr(result)
     assert result.plot(label="x").ax_.get_ylabel() == "AUC (higher is better)"
     plt.close("all")
-
-
-# Calibration
-
-
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(
-    values=st.lists(st.floats(0, 1), min_size=1, max_size=30),
-    seed=st.integers(0, 99),
-)
-def test_isotonic_fit_agrees_with_scikit_learn(values, seed):
-    weights = np.random.default_rng(seed).integers(1, 5, len(values)).astype(float)
-    expected = IsotonicRegression().fit_transform(np.arange(len(values)), values, sample_weight=weights)
-    got = _isotonic.isotonic_fit(np.array(values), weights)
-    np.testing.assert_allclose(got, expected, atol=1e-12)
-    assert (np.diff(got) >= 0).all()
-
-
-def test_compiled_isotonic_fit_agrees(monkeypatch):
-    values = np.random.default_rng(0).random(200)
-    weights = np.arange(1.0, 201.0)
-    plain = _isotonic.isotonic_fit(values, weights)
-    monkeypatch.setattr(_isotonic, "LARGE", 1)
-    np.testing.assert_array_equal(_isotonic.isotonic_fit(values, weights), plain)
-
-
-def test_decomposition_adds_up():
-    y, curves = problem(2, n=1000)
-    for t in TIMES:
-        result = ss.calibration(y, curves, t)
-        score = ss.brier_score(y, curves, weighting="administrative", times=[t]).scores[0]
-        assert result.score == pytest.approx(score, rel=1e-12)
-        parts = result.miscalibration - result.discrimination + result.uncertainty
-        assert parts == pytest.approx(score, rel=1e-12)
-        assert result.miscalibration >= 0
-        assert result.discrimination >= 0
-        rows, event, _ = ss.at_horizon(y, t)
-        assert result.uncertainty == pytest.approx(event.mean() * (1 - event.mean()), rel=1e-12)
-        assert result.n == rows.size == result.counts.sum()
-
-
-def test_band_holds_right_predictions_and_not_wrong_ones():
-    y, curves = problem(3, n=3000)
-    right = ss.calibration(y, curves, 5.0, level=0.9)
-    inside = (right.observed >= right.lower - 1e-12) & (right.observed <= right.upper + 1e-12)
-    assert np.average(inside, weights=right.counts) > 0.8
-    wrong = ss.calibration(y, ss.SurvivalCurves(curves.probabilities**2, TIMES), 5.0, level=0.9)
-    inside = (wrong.observed >= wrong.lower) & (wrong.observed <= wrong.upper)
-    assert np.average(inside, weights=wrong.counts) < 0.3
-    assert wrong.miscalibration > 3 * right.miscalibration
-
-
-def test_calibration_is_reproducible_and_drawn():
-    from matplotlib import pyplot as plt
-
-    y, curves = problem()
-    a, b = (ss.calibration(y, curves, 5, seed=4).to_frame() for _ in range(2))
-    assert a.equals(b)
-    assert a.columns.tolist() == ["predicted", "observed", "lower", "upper", "count"]
-    assert "miscalibration" in ss.calibration(y, curves, 5).plot().ax_.get_title()
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"t": 9}, "the predictions end at 8, before the horizon 9"),
-        ({"t": 50}, "nobody's status is known at 50"),
-        ({"level": 0}, "level must be"),
-        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
-        ({"n_draws": 10.5}, "n_draws must be a whole number"),
-    ],
-)
-def test_bad_calibration_input_is_named(change, message):
-    y, curves = problem()
-    with pytest.raises(ss.InputError, match=message):
-        ss.calibration(y, curves, **({"t": 5} | change))

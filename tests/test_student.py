@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from survscore import InputError
-from survscore.student import student_p, student_quantile
+from survscore.student import fisher_quantile, student_p, student_quantile
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -18,6 +18,15 @@ def test_p_values_and_quantiles_are_scipys(statistic, df, level):
     expected = 2 * stats.t.sf(abs(statistic), df)
     assert student_p(statistic, df) == pytest.approx(expected, rel=1e-7, abs=1e-13)
     assert student_quantile(level, df) == pytest.approx(stats.t.ppf(0.5 + level / 2, df), rel=1e-9)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(numerator=st.integers(1, 8), denominator=st.floats(1, 1e6), level=st.floats(0.01, 0.999))
+def test_fishers_quantiles_are_scipys(numerator, denominator, level):
+    expected = stats.f.ppf(level, numerator, denominator)
+    assert fisher_quantile(level, numerator, denominator) == pytest.approx(expected, rel=1e-7)
+    many = numerator * fisher_quantile(level, numerator, math.inf)
+    assert many == pytest.approx(stats.chi2.ppf(level, numerator), rel=1e-5)
 
 
 def test_the_normal_distribution_is_the_limit():
@@ -29,5 +38,6 @@ def test_nothing_is_known_without_degrees_of_freedom():
     assert np.isnan(student_quantile(0.95, [0, -1, np.nan])).all()
     assert np.isnan(student_p([1, 1, np.nan], [0, np.nan, 5])).all()
     assert student_p(np.inf, 3) == 0
+    assert np.isnan(fisher_quantile(0.95, 3, 0))
     with pytest.raises(InputError, match="level"):
         student_quantile(1.5, 3)

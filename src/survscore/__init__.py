@@ -13,6 +13,7 @@ from typing import Any as _Any
 from survscore._config import config
 from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__
+from survscore.calibrating import Calibration, calibration
 from survscore.censoring import (
     CensoringCurves,
     CensoringDistribution,
@@ -24,7 +25,7 @@ from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
 from survscore.engine.blocks import CurveBatches
-from survscore.horizon import Calibration, at_horizon, calibration
+from survscore.horizon import at_horizon
 from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
 from survscore.outcomes import Outcomes
 from survscore.reports import Report, report

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from survscore.calibrating import Calibration
+from survscore.calibration_measures import Estimate
 from survscore.diagnostics import Diagnosis
-from survscore.horizon import Calibration
 from survscore.metrics import AUC, Direction, metric_label
 from survscore.results import ScoreCurve
 
@@ -115,29 +117,63 @@ class DifferenceDisplay:
 
 @dataclass(eq=False, repr=False)
 class CalibrationDisplay:
-    """A drawn reliability curve; `calibration` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
+    """Drawn calibration at one horizon.
+
+    Attributes
+    ----------
+    calibration : Calibration
+        The numbers.
+    ax_, histogram_ax_, figure_, line_
+        The matplotlib objects, once drawn; the histogram of the predictions has axes of its own.
+    """
 
     calibration: Calibration
     ax_: Axes | None = None
+    histogram_ax_: Axes | None = None
     figure_: Figure | None = None
+    line_: Any = None
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Self:
-        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`."""
+        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`.
+
+        The smooth curve with its band, groups of like predictions with intervals, the diagonal, where the predictions
+        are, and the two numbers that say the most.
+        """
         ax = axes_or_new(ax)
         shown = self.calibration
         ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle="--")
-        (drawn,) = ax.plot(shown.predicted, shown.observed, **line)
-        shade(ax, drawn, shown.predicted, shown.lower, shown.upper)
-        ax.set(
-            xlabel="predicted probability of being event-free",
-            ylabel="share that is event-free",
-            title=f"at {shown.time:g}: Brier {shown.score:.3f} = miscalibration {shown.miscalibration:.3f}"
-            f" - discrimination {shown.discrimination:.3f} + uncertainty {shown.uncertainty:.3f}",
-        )
-        ax.title.set_fontsize("small")
+        marker: dict[str, Any] = {"marker": "_", "markersize": 12} if shown.curve.predicted.size == 1 else {}
+        (self.line_,) = ax.plot(shown.curve.predicted, shown.curve.observed, **(marker | line))
+        shade(ax, self.line_, shown.curve.predicted, shown.curve.lower, shown.curve.upper)
+        groups = shown.groups
+        ax.vlines(groups.predicted, groups.lower, groups.upper, color=self.line_.get_color(), linewidth=1)
+        ax.plot(groups.predicted, groups.observed, "o", color=self.line_.get_color(), markersize=4)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted risk", ylabel="share with event")
+        ax.set_title(f"at {shown.time:g}, {shown.weighting}", fontsize="medium")
+        numbers = [
+            f"observed/expected {_with_limits(shown.observed_expected)}",
+            f"slope {_with_limits(shown.slope)}",
+            f"miscalibration {shown.miscalibration_corrected:.4f} (corrected)",
+        ]
+        ax.text(0.03, 0.97, "\n".join(numbers), transform=ax.transAxes, va="top", fontsize="small")
+        counts, edges = shown.histogram
+        self.histogram_ax_ = ax.twinx()
+        self.histogram_ax_.stairs(counts, edges, fill=True, color="0.6", alpha=0.6)
+        self.histogram_ax_.set(ylim=(0, 8 * max(counts.max(), 1)), yticks=[])
+        if "label" in line:
+            ax.legend(loc="lower right")
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self
+
+
+def _with_limits(estimate: Estimate) -> str:
+    """Return a number with its interval, or that there is none."""
+    if math.isnan(estimate.value):
+        return "undefined"
+    if math.isnan(estimate.lower):
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} ({estimate.lower:.2f} to {estimate.upper:.2f})"
 
 
 @dataclass(eq=False, repr=False)

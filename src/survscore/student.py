@@ -59,6 +59,30 @@ def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
     return result
 
 
+def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
+    r"""Return the quantile of Fisher's F: :math:`P(F \le f) = I_x(a/2, b/2)` = `level`, :math:`x = a f / (a f + b)`.
+
+    For many degrees of freedom in the denominator, `numerator` times it is the quantile of chi-square.
+
+    Examples
+    --------
+    >>> from survscore.student import fisher_quantile
+    >>> [round(k * fisher_quantile(0.95, k, 1e6), 2) for k in (1, 3, 5)]
+    [3.84, 7.81, 11.07]
+    """
+    check_level(level)
+    if not (numerator > 0 and denominator > 0):
+        return math.nan
+    a, b = numerator / 2, min(denominator, MANY) / 2
+    low, high = 0.0, 1.0  # of x, which has a distribution between 0 and 1
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if _incomplete_beta(middle, a, b) < level else (low, middle)
+    return b * high / (a * (1.0 - high)) if high < 1 else math.inf
+
+
 def _expansion(z: float, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return quantiles by Cornish and Fisher's expansion in the inverse of the degrees of freedom."""
     terms = (

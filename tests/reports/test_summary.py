@@ -34,16 +34,19 @@ def test_scores_and_verdicts_are_the_library_s(case, report):
 
 def test_calibration_and_curves_are_the_library_s(case, report):
     y, models = case
-    parts = pd.DataFrame(report.summary["calibration"]["parts"]).set_index(["model", "horizon"])
-    curves = pd.DataFrame(report.summary["calibration"]["curves"])
+    calibrated = report.summary["calibration"]
+    assert calibrated["weighting"] == report.summary["headline"]
+    parts = pd.DataFrame(calibrated["parts"]).set_index(["model", "horizon"])
+    numbers = pd.DataFrame(calibrated["numbers"]).set_index(["model", "horizon"])
+    curves = pd.DataFrame(calibrated["curves"])
     for name, predicted in models.items():
         for horizon in (30, 60):
-            found = ss.calibration(y, predicted, horizon, level=0.95)
+            found = ss.calibration(y, predicted, horizon)
             assert parts.loc[(name, horizon), "miscalibration"] == found.miscalibration
+            assert numbers.loc[(name, horizon), "observed_expected_upper"] == found.observed_expected.upper
             shown = curves[(curves.model == name) & (curves.horizon == horizon)]
-            rows = np.searchsorted(found.predicted, shown.predicted)
-            assert np.array_equal(found.observed[rows], shown.observed)
-            assert np.array_equal(found.upper[rows], shown.upper)
+            for column in ("predicted", "observed", "lower", "upper"):
+                assert np.array_equal(getattr(found.curve, column), shown[column])
     single = pd.DataFrame(report.summary["curves"]["curves"])
     people = pd.DataFrame(report.summary["curves"]["people"])
     assert len(people) == 6
@@ -53,6 +56,30 @@ def test_calibration_and_curves_are_the_library_s(case, report):
         assert (row["time"], row["event"], row["censoring_time"]) == (y.time[k], y.event[k], y.censoring_time[k])
         shown = single[(single.individual == row["individual"]) & (single.model == "leaking")]
         assert np.allclose(shown.survival, models["leaking"][k].at(shown.time)[0], rtol=0, atol=1e-15)
+
+
+def test_calibration_speaks_for_the_headline_s_population(case):
+    y, models = case
+    fixed = summarise(
+        y, models, weighting=ss.Administrative(population="fixed"), times=TIMES, horizons=[30], metric="brier",
+        groups=np.arange(1500) // 3, n_curves=0,
+    )["calibration"]  # fmt: skip
+    assert set(fixed["numbers"]["n"]) == {np.sum(y.censoring_time >= 90)}
+    found = ss.calibration(
+        y, models["truth"], 30, weighting=ss.Administrative(population=90), groups=np.arange(1500) // 3
+    )
+    assert fixed["numbers"]["observed_expected_upper"][0] == found.observed_expected.upper
+
+
+def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
+    y, models = case
+    unknown = ss.Outcomes(np.minimum(y.time, 30), y.event & (y.time <= 30))
+    found = summarise(unknown, models, times=[10, 20, 90], n_curves=0)["calibration"]
+    assert set(found["numbers"]["horizon"]) == {22.5}
+    early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
+    summary = summarise(early, models, times=[1, 4, 90], n_curves=0)
+    assert "there is no calibration at 67.5: nobody is left but those with event" in summary["calibration"]["missing"]
+    assert "Not shown: there is no calibration" in render(summary)
 
 
 def test_the_data_are_described(case, report):
@@ -105,7 +132,8 @@ def test_weightings_that_fit_are_chosen():
         assert found["models"] == ["model", "Kaplan-Meier"]
         assert render(found)
     without = summarise(names["ipcw (Kaplan-Meier of the scored outcomes)"], curves)
-    assert without["calibration"]["missing"]
+    assert without["calibration"]["weighting"] == "ipcw (Kaplan-Meier of the scored outcomes)"
+    assert without["calibration"]["missing"] is None
     assert without["around_censoring"]["missing"]
     lost = np.where(event, end, np.maximum(end, seen + 1))
     dropped = summarise(ss.Outcomes(seen, event, lost), curves, times=[1, 2, 4])
@@ -113,7 +141,8 @@ def test_weightings_that_fit_are_chosen():
         "administrative (drop-out by Kaplan-Meier)", "ipcw (Kaplan-Meier of the scored outcomes)"
     ]  # fmt: skip
     assert dropped["data"]["dropped_out"] == (~event).sum()
-    assert f"here {(~event).sum()} of 200 dropped out" in dropped["calibration"]["missing"]
+    assert dropped["calibration"]["weighting"] == dropped["weightings"][0]
+    assert len(dropped["calibration"]["numbers"]["slope"]) == 3
 
 
 def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report):
@@ -153,7 +182,7 @@ def test_what_the_lost_could_change_is_told(lost_case, lost_report):
     assert not of_ipcw.sentence.str.contains("dropped out").any()
     assert "9 of 1,500 dropped out" in lost_report.html
     assert "lower bound" in lost_report.html
-    assert "here 9 of 1,500 dropped out" in lost_report.html  # why there is no calibration
+    assert f"Under the weighting {summary['headline']}." in lost_report.html  # calibration too
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
@@ -217,7 +246,7 @@ def test_bad_requests_are_refused(case):
         ({"metric": []}, "metric is empty"),
         ({"metric": "hinge"}, "metric must be one of"),
         ({"weighting": []}, "weighting is empty"),
-        ({"horizons": [200]}, "nobody's status is known at 200"),
+        ({"horizons": [200]}, "there is no calibration at 200: the predictions end at 100"),
         ({"ids": [1, 2]}, "ids has length 2"),
         ({"n_curves": -1}, "n_curves must be a whole number"),
         ({"reference": "nobody"}, "reference must be one of"),
@@ -225,8 +254,6 @@ def test_bad_requests_are_refused(case):
     ):
         with pytest.raises(ss.InputError, match=message):
             ss.report(y, models, **options)
-    with pytest.raises(ss.InputError, match="horizons: calibration needs everybody's censoring time"):
-        ss.report(ss.Outcomes(y.time, y.event), models, horizons=[3])
     with pytest.raises(ss.InputError, match="y must be Outcomes"):
         ss.report(models, y)
     with pytest.raises(ss.InputError, match="curves must be SurvivalCurves"):

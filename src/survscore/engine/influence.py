@@ -16,6 +16,7 @@ from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here, Nuisance
+from survscore.stretches import Stretches
 
 NUMBERS_PER_CHUNK = 1 << 23  # of tables by exit or by group, in memory at once
 
@@ -107,6 +108,23 @@ def _exits(scored: ScoredLoss, models: Models, columns: slice, *, compiled: bool
             moving *= scored.stretches.rows(block.rows).columns(columns).moves(times)
         add_by_label(moving, nuisance.exits_before[block.rows], table, compiled=compiled)
     return Exits.of(nuisance, table, times)
+
+
+def influence_with_nuisance(
+    deviations: NDArray[np.float64], stretches: Stretches, times: NDArray[np.float64], columns: slice
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return everybody's influences, (models, individuals, times), and M(s; t), (models, exits, times).
+
+    `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric.
+    """
+    nuisance = stretches.nuisance
+    if nuisance is None:
+        return deviations, np.zeros((len(deviations), 0, times.size))
+    moving = deviations * stretches.columns(columns).moves(times) if stretches.capped else deviations
+    table = np.zeros((len(deviations), nuisance.curve.times.size + 1, times.size))
+    add_by_label(moving, nuisance.exits_before, table, compiled=False)
+    exits = Exits.of(nuisance, table, times)
+    return deviations + exits.spread(slice(None)) if isinstance(nuisance, Here) else deviations, exits.moved
 
 
 def add_by_label(

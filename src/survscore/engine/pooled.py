@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
-from survscore.engine.influence import Exits, Totals, add_by_label
+from survscore.engine.influence import Totals, add_by_label, influence_with_nuisance
 from survscore.engine.moments import Moments, contrast
 from survscore.engine.units import Groups, Units
 from survscore.metrics import PooledMetric
-from survscore.nuisance import Elsewhere, Here, HereMartingale
+from survscore.nuisance import Elsewhere, HereMartingale
 from survscore.stretches import Stretches, TimeIndex
 
 
@@ -49,7 +49,7 @@ def evaluate_pooled(
         if not errors:
             continue
         deviations = np.array([deviation for _, deviation in found])[:, :, None]
-        influence, moved[:, :, place] = _with_nuisance(deviations, stretches, index.times[column], column)
+        influence, moved[:, :, place] = influence_with_nuisance(deviations, stretches, index.times[column], column)
         if groups is None:
             influences[:, :, place] = influence
         else:
@@ -73,20 +73,6 @@ def evaluate_pooled(
         if isinstance(stretches.nuisance, Elsewhere):
             totals.add_greenwood(stretches.nuisance.steps, moved, slice(0, m))
     return values, totals.finish()
-
-
-def _with_nuisance(
-    deviations: NDArray[np.float64], stretches: Stretches, times: NDArray[np.float64], columns: slice
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return everybody's influences, (models, individuals, times), and M(s; t), (models, exits, times)."""
-    nuisance = stretches.nuisance
-    if nuisance is None:
-        return deviations, np.zeros((len(deviations), 0, times.size))
-    moving = deviations * stretches.columns(columns).moves(times) if stretches.capped else deviations
-    table = np.zeros((len(deviations), nuisance.curve.times.size + 1, times.size))
-    add_by_label(moving, nuisance.exits_before, table, compiled=False)
-    exits = Exits.of(nuisance, table, times)
-    return deviations + exits.spread(slice(None)) if isinstance(nuisance, Here) else deviations, exits.moved
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:

@@ -80,9 +80,13 @@ class Units:
 
     @property
     def inflation(self) -> NDArray[np.float64]:
-        """n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
-        n = self.counted
-        return np.where(n > 1, n / np.where(n > 1, n - 1, 1), np.nan)
+        """The factor of a sample variance."""
+        return small_sample(self.counted)
+
+
+def small_sample(n_units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
+    return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
 
 
 def still_counted(stop: NDArray[np.int32], n_times: int) -> NDArray[np.float64]:

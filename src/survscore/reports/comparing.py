@@ -151,8 +151,8 @@ class Findings:
             return []
         times = self.comparison.times
         return [
-            f"At {few.size} of {plural(times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} individuals with event, or "
-            "without, are counted, or groups are too few: intervals of differences are rough there."
+            f"At {few.size} of {plural(times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} individuals with event, "
+            "or without, are counted, or groups are too few: intervals of differences are rough there."
         ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,22 @@ from survscore._validation import (
     plural,
 )
 from survscore._version import __version__
+from survscore.calibrating import Calibration, calibration
 from survscore.comparison import Comparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import diagnose
 from survscore.engine.evaluation import Range, as_models, check_outcomes, check_predictions, one_or_more
-from survscore.horizon import calibration
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, Findings, Table, as_table, plain
 from survscore.weighting import IPCW, Administrative, Weighting, as_weighting, weightings_that_fit
 
-MOST_CALIBRATION_POINTS = 200
+CALIBRATION_NUMBERS = (
+    "observed_expected", "observed_expected_lower", "observed_expected_upper", "slope", "slope_lower", "slope_upper",
+    "miscalibration_corrected", "ici", "ici_if_right",
+)  # fmt: skip
+BRIER_PARTS = ("brier", "miscalibration", "miscalibration_if_right", "discrimination", "uncertainty")
 MOST_CURVE_POINTS = 200
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 TITLE = "How good are the predictions?"
@@ -77,8 +82,7 @@ def summarise(
     reference, null, groups, level
         As for `compare`.
     horizons : array_like, optional
-        At which times to show calibration; by default at three within the range. Calibration needs censoring times,
-        and nobody who dropped out.
+        At which times to show calibration, under the weighting of the headline; by default at three within the range.
     ids : sequence, optional
         What to call the individuals whose curves are shown; by default their positions.
     n_curves : int
@@ -133,7 +137,10 @@ def summarise(
     headline = next((k for k, one in enumerate(weightings) if one.name == choices.names[0]), 0)
     progress(1, 3, "checking calibration")
     calibrated_at = _horizons(y, named, comparison.times, horizons)
-    calibrated = _calibration(y, named, calibrated_at, level, asked=horizons is not None)
+    calibrated = _calibration(
+        y, named, _for_the_same(weightings[headline], comparison.times), calibrated_at, groups, level,
+        asked=horizons is not None,
+    )  # fmt: skip
     progress(2, 3, "looking at single curves")
     summary = {
         "survscore": __version__,
@@ -257,34 +264,68 @@ def _horizons(
 
 
 def _calibration(
-    y: Outcomes, models: Mapping[str, SurvivalCurves], horizons: Sequence[float], level: float, *, asked: bool
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    weighting: Weighting,
+    horizons: Sequence[float],
+    groups: ArrayLike | None,
+    level: float,
+    *,
+    asked: bool,
 ) -> dict[str, Any]:
-    """Return reliability curves, thinned to what can be drawn, and the parts of the Brier score."""
-    if y.censoring_time is None or y.n_dropped_out:
-        why = "calibration needs everybody's censoring time, and nobody lost before it"
-        if y.n_dropped_out:
-            why += f"; here {verdicts.share(y.n_dropped_out, len(y))} dropped out"
-        if asked:
-            raise InputError(f"horizons: {why}")
-        return {"missing": why, "curves": {}, "parts": {}}
+    """Return smooth calibration curves, their numbers, and the parts of the Brier score, under one weighting."""
     curves: Table = {name: [] for name in ("model", "horizon", "predicted", "observed", "lower", "upper")}
-    parts: Table = {
-        name: [] for name in ("model", "horizon", "n", "score", "miscalibration", "discrimination", "uncertainty")
-    }
+    numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
+    parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
+    missing = None
     for horizon in horizons:
         for model, predicted in models.items():
-            reliability = calibration(y, predicted, horizon, level=level)
-            size = reliability.predicted.size
-            drawn = np.unique(np.linspace(0, size - 1, min(size, MOST_CALIBRATION_POINTS)).round().astype(np.intp))
-            curves["model"] += [model] * drawn.size
-            curves["horizon"] += [horizon] * drawn.size
-            for name in ("predicted", "observed", "lower", "upper"):
-                curves[name] += getattr(reliability, name)[drawn].tolist()
-            parts["model"].append(model)
-            parts["horizon"].append(horizon)
-            for name in ("n", "score", "miscalibration", "discrimination", "uncertainty"):
-                parts[name].append(plain(getattr(reliability, name)))
-    return {"missing": None, "curves": curves, "parts": parts}
+            try:
+                found = calibration(y, predicted, horizon, weighting=weighting, groups=groups, level=level)
+            except InputError as error:
+                if asked:
+                    raise
+                missing = str(error)  # a horizon that nobody asked for may be out of reach
+                continue
+            if not np.isnan(found.curve.observed).all():
+                for name in ("predicted", "observed", "lower", "upper"):
+                    curves[name] += [plain(value) for value in getattr(found.curve, name).tolist()]
+                curves["model"] += [model] * found.curve.predicted.size
+                curves["horizon"] += [horizon] * found.curve.predicted.size
+            for table in (numbers, parts):
+                table["model"].append(model)
+                table["horizon"].append(horizon)
+                table["n"].append(found.n_counted)
+            numbers["events"].append(found.n_events)
+            for name, value in _calibration_numbers(found).items():
+                numbers[name].append(plain(value))
+            for name in BRIER_PARTS:
+                parts[name].append(plain(getattr(found, name)))
+    nothing = not numbers["model"]
+    return {
+        "missing": missing if nothing else None,
+        "weighting": weighting.label(y),
+        "curves": {} if nothing else curves,
+        "numbers": {} if nothing else numbers,
+        "parts": {} if nothing else parts,
+    }
+
+
+def _for_the_same(weighting: Weighting, times: NDArray[np.float64]) -> Weighting:
+    """Return a weighting that counts at one time those whom it counts at all times together."""
+    if isinstance(weighting, Administrative) and isinstance(weighting.population, str):  # "fixed", by the last time
+        return replace(weighting, population=float(times[-1]))
+    return weighting
+
+
+def _calibration_numbers(found: Calibration) -> dict[str, float]:
+    """Return the numbers that a report shows first."""
+    ratio, slope = found.observed_expected, found.slope
+    values = (
+        ratio.value, ratio.lower, ratio.upper, slope.value, slope.lower, slope.upper,
+        found.miscalibration_corrected, found.ici.value, found.ici.if_right,
+    )  # fmt: skip
+    return dict(zip(CALIBRATION_NUMBERS, values, strict=True))
 
 
 def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]:

@@ -1,0 +1,326 @@
+"""Calibration at one time as curves: smooth, by a logistic spline, and increasing, by isotonic regression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._isotonic import isotonic_fit
+from survscore._logistic import expit, restricted_cubic_spline
+from survscore.calibration_measures import NO_VARIANCE, CountedSample, Estimate, too_few_units
+from survscore.metrics import DEFAULT_EPSILON
+from survscore.student import fisher_quantile, student_quantile
+
+#: Where the knots are, as shares of the predictions: Harrell's, for few and for many with the rarer status.
+FEW_KNOTS, MANY_KNOTS = (0.1, 0.5, 0.9), (0.05, 0.275, 0.5, 0.725, 0.95)
+MANY_EVENTS = 100
+CURVE_POINTS = 100
+CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
+MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
+BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
+COEFFICIENT_DRAWS = 1000
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCurve:
+    """The share with event as a smooth function of the predicted risk, with pointwise confidence limits.
+
+    Attributes
+    ----------
+    predicted, observed, lower, upper : ndarray
+        Predicted risks, the curve, and its limits; NaN where there is no curve.
+    n_knots : int
+        Of the spline; 0 for a straight line in log odds, or a constant.
+    """
+
+    predicted: Vector
+    observed: Vector
+    lower: Vector
+    upper: Vector
+    n_knots: int
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicCurve:
+    """The share with event as the best increasing function of the predicted risk.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray
+        The distinct predicted risks, and the curve there.
+    lower, upper : ndarray
+        Where the curve would lie, at the level of the result, if the predictions were right (consistency band).
+    counts : ndarray
+        Individuals per distinct prediction.
+    """
+
+    predicted: Vector
+    observed: Vector
+    lower: Vector
+    upper: Vector
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Distance(Estimate):
+    """How far the smooth curve is from the diagonal; `if_right` is what is expected where predictions are right."""
+
+    if_right: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Spline:
+    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`."""
+
+    knots: Vector
+    gamma: Vector
+    covariance: Vector
+
+    def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
+        """Return the curve's log odds for one or several vectors of coefficients."""
+        x = _logit(risk)
+        return np.asarray(x + gamma @ restricted_cubic_spline(x, self.knots).T)
+
+    def variance(self, risk: Vector) -> Vector:
+        """Return the variance of its log odds."""
+        columns = restricted_cubic_spline(_logit(risk), self.knots)
+        return np.asarray(np.einsum("ij,jk,ik->i", columns, self.covariance, columns))
+
+
+def fit_spline(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
+    """Fit the richest spline that the data allow."""
+    why = sample.why_no_regression()
+    if why is not None:
+        reasons["curve"] = why
+        return None
+    x = sample.log_odds
+    for knots in _possible_knots(x, min(sample.statuses)):
+        columns = restricted_cubic_spline(x, knots)
+        fit = sample.fit(columns)
+        if fit is not None:
+            right = np.zeros(fit.coefficients.size)
+            right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
+            return Spline(knots, fit.coefficients - right, sample.covariance(fit.influence))
+    reasons["curve"] = "the predictions tell those with event from those without, so that the curve has no bound"
+    return None
+
+
+def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
+    """Return sets of knots, the richest first: none for a constant, two for a straight line."""
+    distinct = np.unique(x)
+    if distinct.size == 1:
+        return [np.zeros(0)]
+    found = []
+    for shares in (MANY_KNOTS, FEW_KNOTS) if rarer >= MANY_EVENTS else (FEW_KNOTS,):
+        if distinct.size < len(shares):
+            continue
+        for values in (x, distinct):  # where predictions are tied heavily, knots fall together
+            knots = np.quantile(values, shares)
+            if np.diff(knots).min() > 1e-6 * np.ptp(distinct):
+                found.append(knots)
+                break
+    return [*found, distinct[[0, -1]]]
+
+
+def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
+    """Return the curve with limits from its log odds, where most predictions are."""
+    risk = sample.risk[sample.rows]
+    grid = np.unique(risk)
+    if grid.size > CURVE_POINTS:
+        first, last = np.quantile(risk, CURVE_QUANTILES)
+        grid = np.linspace(first, last, CURVE_POINTS)
+    if spline is None:
+        nothing = np.full(grid.size, np.nan)
+        return SmoothCurve(grid, nothing, nothing, nothing, 0)
+    middle = spline.log_odds(grid, spline.gamma)
+    variance = spline.variance(grid)
+    variance = np.where(variance > NO_VARIANCE, variance, np.nan)  # a band without width would claim certainty
+    if np.isnan(variance).any():
+        reasons["curve"] = too_few_units(sample) or "it does not vary between groups"
+    half = student_quantile(level, sample.degrees) * np.sqrt(variance)
+    n_knots = spline.knots.size if spline.knots.size > 2 else 0
+    return SmoothCurve(grid, expit(middle), expit(middle - half), expit(middle + half), n_knots)
+
+
+def distances(
+    sample: CountedSample, spline: Spline | None, level: float, seed: int, reasons: dict[str, str]
+) -> dict[str, Distance]:
+    r"""Return the mean, median and 90th percentile of :math:`|c(p) - p|`, and the mean of :math:`(c(p) - p)^2`.
+
+    All grow with chance, so none has an interval around the estimate. The lower limit is that of the curve nearest to
+    the diagonal, on the way from the fitted one, within the confidence ellipsoid of the coefficients; the upper one is
+    a percentile over coefficients drawn around the fitted ones. From the mean square its bias, the mean variance of the
+    curve, is taken off.
+    """
+    names = ("ici", "e50", "e90", "mean_square")
+    if spline is None:
+        reasons["ici"] = reasons["curve"]
+        return dict.fromkeys(names, Distance(math.nan))
+    risk, mass = _distinct(sample.risk[sample.rows], sample.weight[sample.rows])
+    values = _measures(expit(spline.log_odds(risk, spline.gamma)) - risk, mass)
+    observed = expit(spline.log_odds(risk, spline.gamma))
+    bias = float(mass @ ((observed * (1 - observed)) ** 2 * spline.variance(risk)))
+    values["mean_square"] = values["mean_square"] - bias
+    n_coefficients = spline.gamma.size
+    df = sample.n_units - n_coefficients
+    if not (df > 0 and np.isfinite(spline.covariance).all()):
+        reasons["ici"] = too_few_units(sample) or f"only {sample.n_units:g} groups for {n_coefficients} coefficients"
+        return {name: Distance(float(values[name])) for name in names}
+    points, mass = _thinned(risk, mass)
+    rng = np.random.default_rng(seed)
+    draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
+    by_chance = _measures(expit(spline.log_odds(points, draws)) - points, mass)
+    stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
+    around = _measures(expit(spline.log_odds(points, spline.gamma + stretched)) - points, mass)
+    # Hotelling's ellipsoid, chi-square's for many individuals
+    wald = _wald(spline)
+    radius = n_coefficients * (sample.n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
+    kept = max(0.0, 1.0 - math.sqrt(radius / wald)) if wald > 0 else 0.0
+    if kept > 0:
+        nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
+    else:  # the diagonal itself, without rounding
+        nearest = dict.fromkeys(names, np.zeros(()))
+    found = {}
+    for name in names:
+        if_right = 0.0 if name == "mean_square" else float(by_chance[name].mean())
+        se, upper = float(around[name].std()), float(np.quantile(around[name], 0.5 + level / 2))
+        found[name] = Distance(float(values[name]), se, float(nearest[name]), upper, if_right)
+    return found
+
+
+def isotonic_curve(
+    sample: CountedSample, spline: Spline | None, level: float, n_draws: int, seed: int
+) -> tuple[IsotonicCurve, dict[str, float]]:
+    r"""Return the isotonic curve with its consistency band, and the parts of the Brier score.
+
+    The band, and what miscalibration is expected to be if the predictions are right, come from statuses drawn from the
+    predictions, with the weights as they are. Where individuals belong to groups, statuses of a group are drawn
+    together: residuals keep their size, and change their sign with the whole group.
+    """
+    weight, event, risk = sample.weight[sample.rows], sample.event[sample.rows], sample.risk[sample.rows]
+    predicted, place, counts = np.unique(risk, return_inverse=True, return_counts=True)
+    total: Vector = np.bincount(place, weight).astype(np.float64, copy=False)
+    share = total / total.sum()
+    means = np.bincount(place, weight * event) / total
+    observed = isotonic_fit(means, total)
+    shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
+    draw = _drawing(sample, spline, predicted, place, total, np.random.default_rng(seed))
+    fits, by_chance = [], []
+    for _ in range(n_draws):
+        drawn = draw()
+        fit = isotonic_fit(drawn, total)
+        fits.append(fit[shown])
+        by_chance.append(share @ ((drawn - predicted) ** 2 - (drawn - fit) ** 2))
+    band = np.clip(np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0.0, 1.0)
+    lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in band)
+    overall = float(share @ means)
+    within = float(share @ (means * (1 - means)))  # statuses of those with the same prediction differ anyway
+    uncertainty = overall * (1 - overall)
+    recalibrated = within + float(share @ (means - observed) ** 2)
+    score = within + float(share @ (means - predicted) ** 2)
+    parts = {
+        "brier": score,
+        "miscalibration": score - recalibrated,
+        "miscalibration_if_right": float(np.mean(by_chance)),
+        "discrimination": uncertainty - recalibrated,
+        "uncertainty": uncertainty,
+    }
+    return IsotonicCurve(predicted, observed, lower, upper, counts), parts
+
+
+def _drawing(
+    sample: CountedSample,
+    spline: Spline | None,
+    predicted: Vector,
+    place: NDArray[np.intp],
+    total: Vector,
+    rng: np.random.Generator,
+) -> Callable[[], Vector]:
+    """Return a function that draws the weighted share with event for each distinct prediction, were these right."""
+    weight, event = sample.weight[sample.rows], sample.event[sample.rows]
+    if sample.groups is not None:
+        curve = predicted if spline is None else expit(spline.log_odds(predicted, spline.gamma))
+        codes, n_groups = sample.groups.codes[sample.rows], sample.groups.n_groups
+        fitted = 0 if spline is None else spline.gamma.size
+        # residuals of a curve that was fitted to few groups are too small
+        few = math.sqrt(sample.n_units / max(sample.n_units - fitted, 1.0))
+        residual = few * weight * (event - curve[place])
+
+        def by_group() -> Vector:
+            signs = rng.choice([-1.0, 1.0], n_groups)
+            return np.asarray(predicted + np.bincount(place, signs[codes] * residual) / total)
+
+        return by_group
+    # those with the same prediction and weight are drawn at once
+    weights, kind = np.unique(weight, return_inverse=True)
+    cells, counts = np.unique(place * weights.size + kind, return_counts=True)
+    place_of, weight_of = cells // weights.size, weights[cells % weights.size]
+    risk_of = predicted[place_of]
+
+    def one_by_one() -> Vector:
+        return np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)
+
+    return one_by_one
+
+
+def _logit(risk: Vector) -> Vector:
+    clipped = np.clip(risk, DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def _distinct(risk: Vector, weight: Vector) -> tuple[Vector, Vector]:
+    """Return the distinct risks, and which share of the weights each has."""
+    distinct, place = np.unique(risk, return_inverse=True)
+    mass = np.bincount(place, weight)
+    return distinct, mass / mass.sum()
+
+
+def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
+    """Return some risks that stand for many, with their shares."""
+    if risk.size <= MEAN_POINTS:
+        return risk, mass
+    cell = np.minimum((MEAN_POINTS * (np.cumsum(mass) - mass / 2)).astype(np.intp), MEAN_POINTS - 1)
+    totals: Vector = np.bincount(cell, mass, minlength=MEAN_POINTS).astype(np.float64, copy=False)
+    some = totals > 0
+    return np.bincount(cell, mass * risk, minlength=MEAN_POINTS)[some] / totals[some], totals[some]
+
+
+def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
+    """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
+    distance = np.abs(difference)
+    order = np.argsort(distance, axis=-1)
+    ordered = np.take_along_axis(distance, order, axis=-1)
+    reached = np.cumsum(mass[order], axis=-1)
+
+    def quantile(share: float) -> Vector:
+        first = np.argmax(reached >= share * (1 - 1e-12), axis=-1)
+        return np.take_along_axis(ordered, first[..., None], axis=-1)[..., 0]
+
+    return {
+        "ici": np.asarray(distance @ mass),
+        "e50": quantile(0.5),
+        "e90": quantile(0.9),
+        "mean_square": np.asarray(distance**2 @ mass),
+    }
+
+
+def _wald(spline: Spline) -> float:
+    """Return how far the coefficients are from those of right predictions, in standard errors squared."""
+    se = np.sqrt(np.diag(spline.covariance))
+    if not (se > 0).all():
+        return math.inf if spline.gamma.any() else 0.0
+    standardised = spline.gamma / se
+    correlation = spline.covariance / np.outer(se, se)
+    return float(standardised @ np.linalg.pinv(correlation, rcond=1e-10, hermitian=True) @ standardised)
+
+
+def _root(covariance: Vector) -> Vector:
+    """Return a matrix whose product with its transpose is the covariance, also where that has no full rank."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -1,0 +1,614 @@
+"""Calibration at one horizon: against literal versions, complex derivatives, scikit-learn, and simulation."""
+
+import math
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+import survscore as ss
+from registry import CASES, Problem
+from survscore import _isotonic
+from survscore._logistic import expit, logistic_fit, restricted_cubic_spline
+
+mpl.use("agg")
+
+TIMES = np.array([2.0, 5.0, 8.0])
+STEP = 1e-30
+T = 5.0
+
+
+def problem(seed=0, n=300, *, lost=False, ties=False):
+    """Individuals with right predictions at `TIMES`; C* does not tell the risk."""
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(2, 0.06, n)
+    star, end = rng.exponential(1 / rate), rng.uniform(1, 12, n)
+    dropping = rng.exponential(15, n) if lost else np.full(n, np.inf)
+    survival = np.exp(-rate[:, None] * TIMES)
+    if ties:
+        survival = survival.round(1)
+    y = ss.Outcomes(np.minimum(np.minimum(star, end), dropping), (star <= end) & (star <= dropping), end)
+    return y, ss.SurvivalCurves(survival, TIMES)
+
+
+def logit(p):
+    p = np.clip(p, 1e-7, 1 - 1e-7)
+    return np.log(p / (1 - p))
+
+
+# The numbers themselves
+
+
+def by_optimizer(design, event, weight, offset=0.0):
+    """The coefficients of a weighted logistic regression, by a general optimizer."""
+
+    def cost(beta):
+        eta = offset + design @ beta
+        return weight @ (np.logaddexp(0, eta) - event * eta)
+
+    def slope(beta):
+        return design.T @ (weight * (expit(offset + design @ beta) - event))
+
+    found = optimize.minimize(cost, np.zeros(design.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-9})
+    return found.x
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+def test_numbers_are_the_literal_ones(weighting):
+    y, curves = problem(1, lost=True)
+    found = ss.calibration(y, curves, T, weighting=weighting)
+    terms = ss.score_terms(y, curves, weighting=weighting, times=[T])
+    weight = terms.weights[:, 0]
+    event = (y.event & (y.time <= T)).astype(float)
+    risk = 1 - curves.at([T])[:, 0]
+    assert found.observed_expected.value == pytest.approx((weight @ event) / (weight @ risk), rel=1e-12)
+    keep = weight > 0
+    x, event, weight, risk = logit(risk)[keep], event[keep], weight[keep], risk[keep]
+    np.testing.assert_allclose(
+        [found.intercept.value, found.slope.value],
+        by_optimizer(np.column_stack((np.ones_like(x), x)), event, weight), atol=1e-6,
+    )  # fmt: skip
+    assert found.in_the_large.value == pytest.approx(by_optimizer(np.ones((x.size, 1)), event, weight, x)[0], abs=1e-6)
+    sklearn = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(x[:, None], event, sample_weight=weight)
+    assert found.slope.value == pytest.approx(sklearn.coef_[0, 0], rel=1e-4)
+    # the curve, and its distances to the diagonal
+    shares = (0.05, 0.275, 0.5, 0.725, 0.95) if found.curve.n_knots == 5 else (0.1, 0.5, 0.9)
+    knots = np.quantile(x, shares)
+    beta = by_optimizer(harrell(x, knots), event, weight)
+    np.testing.assert_allclose(
+        found.curve.observed, expit(harrell(logit(found.curve.predicted), knots) @ beta), atol=1e-5
+    )
+    distance = np.abs(expit(harrell(x, knots) @ beta) - risk)
+    assert found.ici.value == pytest.approx(np.average(distance, weights=weight), abs=1e-6)
+    order = np.argsort(distance)
+    reached = np.cumsum(weight[order]) / weight.sum()
+    for share, distances in ((0.5, found.e50), (0.9, found.e90)):
+        assert distances.value == pytest.approx(distance[order][np.argmax(reached >= share)], abs=1e-6)
+    # groups
+    label = np.searchsorted(np.quantile(risk, np.arange(1, 10) / 10, method="inverted_cdf"), risk, side="left")
+    for g in range(10):
+        rows = label == g
+        assert found.groups.predicted[g] == pytest.approx(np.average(risk[rows], weights=weight[rows]), rel=1e-12)
+        assert found.groups.observed[g] == pytest.approx(np.average(event[rows], weights=weight[rows]), abs=1e-12)
+        assert (found.groups.counts[g], found.groups.events[g]) == (rows.sum(), event[rows].sum())
+    # parts
+    isotonic = IsotonicRegression().fit_transform(risk, event, sample_weight=weight)
+    brier = {
+        name: np.average((event - p) ** 2, weights=weight)
+        for name, p in (("given", risk), ("best", isotonic), ("same", np.average(event, weights=weight)))
+    }
+    assert found.brier == pytest.approx(brier["given"], rel=1e-12)
+    assert found.brier == pytest.approx(terms.losses[keep, 0] @ weight / weight.sum(), rel=1e-12)
+    assert found.miscalibration == pytest.approx(brier["given"] - brier["best"], rel=1e-9)
+    assert found.discrimination == pytest.approx(brier["same"] - brier["best"], rel=1e-9)
+    assert found.uncertainty == pytest.approx(brier["same"], rel=1e-12)
+    parts = found.miscalibration - found.discrimination + found.uncertainty
+    assert parts == pytest.approx(found.brier, rel=1e-12)
+    score = ss.brier_score(y, curves, weighting=weighting, times=[T])
+    assert found.n_effective == pytest.approx(score.n_effective[0], rel=1e-12)
+    assert found.weighting == score.weighting
+
+
+def harrell(x, knots):
+    """Restricted cubic splines, as Harrell writes them."""
+    columns = [np.ones_like(x), x]
+    k, cube = len(knots), lambda v: np.where(v > 0, v, 0.0) ** 3
+    for j in range(k - 2):
+        top, under = knots[-1], knots[-2]
+        term = cube(x - knots[j])
+        term = term - cube(x - under) * (top - knots[j]) / (top - under)
+        term = term + cube(x - top) * (under - knots[j]) / (top - under)
+        columns.append(term / (top - knots[0]) ** 2)
+    return np.column_stack(columns)
+
+
+def test_splines_are_straight_outside_the_knots():
+    x = np.linspace(-9, 9, 1000)
+    knots = np.array([-2.0, -1.0, 0.5, 1.0, 3.0])
+    columns = restricted_cubic_spline(x, knots)
+    np.testing.assert_allclose(columns, harrell(x, knots), atol=1e-12)
+    outside = (x < -2) | (x > 3.1)
+    bends = np.abs(np.diff(columns, 2, axis=0)).max(axis=1)[outside[1:-1] & outside[:-2] & outside[2:]]
+    assert bends.max() < 1e-9
+
+
+def test_where_nobody_is_lost_the_formulas_are_the_plain_ones():
+    y, curves = problem(2, n=1000)
+    for t in TIMES:
+        found = ss.calibration(y, curves, t)
+        rows, event, _ = ss.at_horizon(y, t)
+        risk = 1 - curves.at([t])[rows, 0]
+        n = rows.size
+        assert (found.n_counted, found.n_units, found.n_events) == (n, n, event.sum())
+        ratio = event.mean() / risk.mean()
+        se = np.std(event / event.mean() - risk / risk.mean(), ddof=1) / math.sqrt(n)
+        half = stats.t.ppf(0.975, n - 1) * se
+        got = found.observed_expected
+        np.testing.assert_allclose(
+            [got.value, got.se, got.lower, got.upper],
+            [ratio, ratio * se, ratio * math.exp(-half), ratio * math.exp(half)], rtol=1e-9,
+        )  # fmt: skip
+        # Wilson's interval, for as many as are in the group, less one as in any sample variance
+        counts, share = found.groups.counts, found.groups.observed
+        q = stats.t.ppf(0.975, counts - 1)
+        z = q**2 / (counts - 1)
+        np.testing.assert_allclose(
+            found.groups.upper,
+            (share + z / 2 + np.sqrt(z * share * (1 - share) + z**2 / 4)) / (1 + z), rtol=1e-9,
+        )  # fmt: skip
+        assert found.uncertainty == pytest.approx(event.mean() * (1 - event.mean()), rel=1e-12)
+        assert found.brier == pytest.approx(np.mean((event - risk) ** 2), rel=1e-12)
+        # nobody was lost: Kaplan-Meier of dropping out changes nothing, and uncensored weights agree where they fit
+        again = ss.calibration(y, curves, t, weighting=ss.Administrative(dropout="refuse"))
+        assert again.summary().equals(found.summary())
+    full = ss.Outcomes(y.time, np.ones(1000), np.full(1000, 99.0))
+    a, b = (ss.calibration(full, curves, T, weighting=w).summary() for w in ("administrative", "uncensored"))
+    assert a.equals(b)
+
+
+# Standard errors
+
+
+def complex_problem(seed, n=70, data="any"):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(3, 0.05, n)
+    star, end = np.ceil(rng.exponential(1 / rate)), np.ceil(rng.uniform(2, 12, n))
+    if data == "uncensored":
+        end = np.full(n, 99.0)
+    dropping = np.full(n, np.inf) if data in ("administrative", "uncensored") else np.ceil(rng.exponential(14, n))
+    time = np.minimum(np.minimum(star, end), dropping)
+    y = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
+    times = np.array([1.0, T, 12.0])
+    curves = ss.SurvivalCurves(np.exp(-rate[:, None] * times), times)
+    censoring = ss.SurvivalCurves(np.exp(-rng.uniform(0.02, 0.08, (n, 1)) * times), times)
+    dropping, k = np.ceil(rng.exponential(14, 40)), slice(0, 40)
+    training = ss.Outcomes(np.minimum(y.time[k], dropping), y.event[k] & (y.time[k] <= dropping), end[k])
+    return Problem(y, curves, censoring, training, np.array([T]))
+
+
+def literal_numbers(weighted, risk, knots, edges, start, mass):
+    """Log O/E, intercept, slope, intercept at slope one, log odds of the curve at three risks, shares of the groups.
+
+    In complex numbers: Newton's steps from the real solution carry the derivative along.
+    """
+    pairs, _ = weighted
+    w = np.array([m * weight if free is not None else 0.0 for (weight, free), m in zip(pairs, mass, strict=True)])
+    y = np.array([0.0 if free else 1.0 for _, free in pairs])
+    x = logit(risk)
+    found = [np.log(np.sum(w * y) / np.sum(w * risk))]
+    designs = [(np.ones((x.size, 1)), x), (harrell(x, knots[:0]), 0.0), (harrell(x, knots), 0.0)]
+    for k, (design, offset) in enumerate(designs):
+        beta = np.array(start[k], dtype=complex)
+        for _ in range(4):
+            mu = 1 / (1 + np.exp(-(offset + design @ beta)))
+            hessian = (design * (w * mu * (1 - mu))[:, None]).T @ design
+            beta = beta + np.linalg.solve(hessian, design.T @ (w * (y - mu)))
+        found += list(beta) if k < 2 else list(harrell(logit(np.array([0.2, 0.3, 0.5])), knots) @ beta)
+    label = np.searchsorted(edges, risk, side="left")
+    found += [np.sum((w * y)[label == g]) / np.sum(w[label == g]) for g in range(edges.size + 1)]
+    return np.array(found)
+
+
+FITTING = [case for case in CASES if case.name != "ipcw known"]
+
+
+@pytest.mark.parametrize("case", FITTING, ids=lambda case: case.name)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_standard_errors_are_those_of_the_derivative(case, grouped):
+    """Under every weighting, with heavy ties and T = t = C*: to 1e-8."""
+    p = complex_problem(3, data=case.data)
+    n, n_training = len(p.y), len(p.training)
+    groups = np.arange(n) // 4 if grouped else None
+    weighting = case.weighting(p)
+    found = ss.calibration(p.y, p.curves, T, weighting=weighting, groups=groups, n_groups=3, n_draws=1)
+    assert found.curve.n_knots == 3
+    risk = 1 - p.curves.at([T])[:, 0]
+    weighted = case.weights(p, T)
+    counted = np.array([free is not None for _, free in weighted[0]])
+    knots = np.quantile(logit(risk[counted]), (0.1, 0.5, 0.9))
+    edges = np.quantile(risk[counted], [1 / 3, 2 / 3], method="inverted_cdf")
+    w = np.array([weight for weight, _ in weighted[0]])[counted]
+    event = np.array([not free for _, free in weighted[0]])[counted].astype(float)
+    x, one = logit(risk[counted]), np.ones(counted.sum())
+    start = [
+        by_optimizer(one[:, None], event, w, x), by_optimizer(np.column_stack((one, x)), event, w),
+        by_optimizer(harrell(x, knots), event, w),
+    ]  # fmt: skip
+
+    def numbers(mass, training_mass):
+        return literal_numbers(case.weights(p, T, mass, training_mass), risk, knots, edges, start, mass)
+
+    def derivatives(size, place):
+        result = []
+        for i in range(size):
+            masses = [[1.0] * n, [1.0] * n_training]
+            masses[place][i] += STEP * 1j
+            result.append(numbers(*masses).imag / STEP)
+        return np.array(result)
+
+    phi = derivatives(n, 0)
+    belongs = np.array(weighted[1])
+    if grouped:
+        phi = np.array([phi[groups == g].sum(axis=0) for g in np.unique(groups)])
+        n_units = np.unique(groups[belongs]).size
+    else:
+        n_units = belongs.sum()
+    label = np.searchsorted(edges, risk, side="left")
+    of_groups = [
+        np.unique(groups[counted & (label == g)]).size if grouped else (counted & (label == g)).sum() for g in range(3)
+    ]
+    units = np.array([n_units] * 7 + of_groups)
+    variance = np.sum(phi**2, axis=0) * units / (units - 1)
+    variance += np.sum(derivatives(n_training, 1) ** 2, axis=0)  # zero where G does not come from them
+    value = numbers([1.0] * n, [1.0] * n_training).real
+    assert math.log(found.observed_expected.value) == pytest.approx(value[0], abs=1e-10)
+    estimates = [found.in_the_large, found.intercept, found.slope]
+    np.testing.assert_allclose([one.value for one in estimates], value[1:4], atol=1e-8)
+    got = [found.observed_expected.se / found.observed_expected.value, *(one.se for one in estimates)]
+    np.testing.assert_allclose(np.square(got), variance[:4], rtol=1e-8)
+    assert found.n_units == n_units
+    # the curve's limits, read back at three risks
+    q = stats.t.ppf(0.975, n_units - 1)
+    near = np.array([0.2, 0.3, 0.5])
+    halves = (logit(found.curve.upper) - logit(found.curve.lower)) / 2
+    np.testing.assert_allclose(np.interp(near, found.curve.predicted, halves), q * np.sqrt(variance[4:7]), rtol=0.03)
+    np.testing.assert_allclose(found.groups.se**2, variance[7:], rtol=1e-8)
+
+
+def test_standard_errors_are_those_of_the_jackknife():
+    y, curves = problem(4, n=250, lost=True)
+    groups = np.arange(250) // 2
+    for labels in (None, groups):
+        units = np.arange(250) if labels is None else labels
+        left_out = []
+        for unit in np.unique(units):
+            keep = units != unit
+            one = ss.calibration(y[keep], curves[keep], T, n_draws=1)
+            left_out.append([math.log(one.observed_expected.value), one.slope.value])
+        k = len(left_out)
+        expected = np.sqrt((k - 1) / k * ((left_out - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
+        found = ss.calibration(y, curves, T, groups=labels, n_draws=1)
+        got = [found.observed_expected.se / found.observed_expected.value, found.slope.se]
+        np.testing.assert_allclose(got, expected, rtol=0.06)
+
+
+def test_groups_widen_what_depends():
+    """Individuals that are there ten times tell no more than once."""
+    y, curves = problem(5, n=300)
+    once = ss.calibration(y, curves, T)
+    rows = np.repeat(np.arange(300), 10)
+    many = ss.calibration(y[rows], curves[rows], T, groups=rows)
+    alone = ss.calibration(y[rows], curves[rows], T)
+    for name in ("observed_expected", "slope", "in_the_large"):
+        assert getattr(many, name).value == pytest.approx(getattr(once, name).value, rel=1e-9)
+        assert getattr(many, name).se == pytest.approx(getattr(once, name).se, rel=1e-9)
+        assert getattr(many, name).upper == pytest.approx(getattr(once, name).upper, rel=1e-9)
+        assert getattr(alone, name).se == pytest.approx(getattr(once, name).se / math.sqrt(10), rel=0.01)
+    # so for the band of the isotonic curve, and for what chance alone makes
+    assert many.miscalibration_if_right == pytest.approx(once.miscalibration_if_right, rel=0.25)
+    assert alone.miscalibration_if_right < 0.4 * once.miscalibration_if_right
+    width = [np.mean(one.isotonic.upper - one.isotonic.lower) for one in (once, many, alone)]
+    assert width[1] == pytest.approx(width[0], rel=0.2)
+    assert width[2] < 0.7 * width[0]
+
+
+# Data with little in them
+
+
+def small(survival, event, *, groups=None, **options):
+    """Everybody is followed to the horizon, 1."""
+    event = np.asarray(event, dtype=bool)
+    y = ss.Outcomes(np.where(event, 0.5, 2.0), event, np.full(event.size, 2.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return ss.calibration(y, ss.SurvivalCurves(np.asarray(survival)[:, None], [1.0]), 1, groups=groups, **options)
+
+
+def test_separated_predictions_have_no_slope():
+    found = small([0.9, 0.8, 0.7, 0.3, 0.2, 0.1], [0, 0, 0, 1, 1, 1])
+    assert math.isnan(found.slope.value)
+    assert "tell those with event from those without" in found.reasons["slope"]
+    assert "curve" in found.reasons
+    assert np.isnan(found.curve.observed).all()
+    assert math.isnan(found.ici.value)
+    assert "slope undefined" in repr(found)
+    assert "ICI" not in repr(found)
+    assert found.observed_expected.lower < 1 < found.observed_expected.upper
+    assert math.isfinite(found.in_the_large.value)
+    # the same where one prediction is shared by both statuses
+    quasi = small([0.9, 0.8, 0.5, 0.5, 0.2, 0.1], [0, 0, 0, 1, 1, 1])
+    assert math.isnan(quasi.slope.value)
+    # two who overlap, and all is there, with a straight line
+    fine = small([0.9, 0.2, 0.8, 0.3, 0.7, 0.1], [0, 0, 0, 1, 1, 1])
+    assert math.isfinite(fine.slope.upper)
+    assert "slope" not in fine.reasons
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_one_status_only(status):
+    n = 30
+    survival = np.linspace(0.2, 0.9, n)
+    found = small(survival, np.full(n, status))
+    assert found.reasons["slope"] == f"{'everybody' if status else 'nobody'} who is counted had the event"
+    assert set(found.reasons) == {"slope", "intercept", "in_the_large", "curve", "ici"}
+    ratio = found.observed_expected
+    expected = np.mean(1 - survival)
+    assert ratio.value == pytest.approx(status / expected)
+    bound = 0.025 ** (1 / n)  # exact, by Clopper and Pearson
+    assert (ratio.lower, ratio.upper) == pytest.approx(
+        (bound / expected, 1 / expected) if status else (0, (1 - bound) / expected)
+    )
+    assert (found.groups.lower < found.groups.upper).all()
+    assert (found.groups.observed == status).all()
+    assert found.brier == pytest.approx(np.mean((status - (1 - survival)) ** 2))
+    # five groups of six tell less than thirty
+    grouped = small(survival, np.full(n, status), groups=np.arange(n) % 5).observed_expected
+    assert grouped.upper - grouped.lower > 2 * (ratio.upper - ratio.lower)
+
+
+def test_one_prediction_for_all():
+    event = np.arange(40) % 4 == 0
+    found = small(np.full(40, 0.7), event)
+    assert found.reasons["slope"] == "all predictions are the same"
+    assert found.curve.predicted.size == found.groups.counts.size == found.isotonic.counts.size == 1
+    assert found.curve.observed == pytest.approx([0.25])
+    assert 0 < found.curve.lower[0] < 0.25 < found.curve.upper[0] < 1
+    assert found.ici.value == pytest.approx(0.05)
+    assert found.ici.lower == 0
+    assert found.in_the_large.value == pytest.approx(logit(0.25) - logit(0.3))
+    assert found.discrimination == pytest.approx(0, abs=1e-15)
+    assert found.miscalibration == pytest.approx(0.0025)
+    two = small(np.tile([0.7, 0.5], 20), event)
+    assert two.curve.n_knots == 0
+    assert two.groups.counts.tolist() == [20, 20]
+
+
+@pytest.mark.parametrize("survival", [0.0, 1.0])
+def test_certain_predictions(survival):
+    found = small(np.full(20, survival), np.arange(20) % 2)
+    if survival == 1:
+        assert found.reasons["observed_expected"] == "all predicted risks are 0"
+        assert math.isnan(found.observed_expected.value)
+    assert math.isfinite(found.ici.upper)
+    perfect = small(np.tile([0.0, 1.0], 10), np.tile([1, 0], 10))
+    assert perfect.observed_expected.value == 1
+    assert math.isnan(perfect.observed_expected.lower)  # no width would claim certainty
+    assert perfect.reasons["observed_expected"] == "the predictions are the statuses themselves"
+    assert perfect.miscalibration == perfect.brier == 0
+    assert "slope undefined" in perfect.plot().ax_.texts[0].get_text()
+    mpl.pyplot.close("all")
+
+
+def test_one_individual_and_one_group():
+    alone = small([0.4], [1])
+    assert alone.observed_expected.value == pytest.approx(1 / 0.6)
+    assert "everybody" in alone.reasons["slope"]
+    survival, event = np.linspace(0.1, 0.9, 40), np.random.default_rng(0).random(40) < 0.5
+    found = small(survival, event, groups=np.zeros(40))
+    assert math.isfinite(found.slope.value)
+    for estimate in (found.observed_expected, found.slope, found.in_the_large, found.ici):
+        assert math.isnan(estimate.lower)
+    assert set(found.reasons.values()) == {"only one group is counted, which has no variance"}
+    assert np.isnan(found.groups.lower).all()
+    assert np.isnan(found.curve.lower).all()
+    three = small(survival, event, groups=np.arange(40) % 3)  # as many as coefficients of the curve
+    assert three.reasons["ici"] == "only 3 groups for 3 coefficients"
+    assert math.isfinite(three.slope.lower)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_enormous_weights(size):
+    n = 60
+    rng = np.random.default_rng(0)
+    end = np.full(n, 9.0)
+    event = rng.random(n) < 0.4
+    time = np.where(event, rng.uniform(1, 5, n), 9.0)
+    time[0], event[0] = 2.0, False  # dropped out
+    curves = ss.SurvivalCurves(rng.uniform(0.2, 0.9, (n, 1)), [T])
+    y = ss.Outcomes(time, event, end)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        even = ss.calibration(y, curves, T, weighting=ss.Administrative(dropout=lambda t: 0 * t + 1 / size))
+        plain = ss.calibration(y, curves, T, weighting=ss.Administrative(dropout=lambda t: 0 * t + 1.0))
+        np.testing.assert_allclose(
+            even.summary().drop(columns="measure"), plain.summary().drop(columns="measure"), rtol=1e-6, atol=1e-12
+        )
+        steep = ss.calibration(
+            y, curves, T, weighting=ss.Administrative(dropout=lambda t: np.where(np.asarray(t) >= 4, 1 / size, 1.0))
+        )
+    assert np.isfinite(steep.brier)
+    assert "slope" in steep.reasons or math.isfinite(steep.slope.value)
+
+
+def test_ties_and_few_predictions():
+    y, curves = problem(6, n=2000, ties=True)
+    found = ss.calibration(y, curves, T)
+    assert found.curve.predicted.size == np.unique(1 - curves.at([T])[ss.at_horizon(y, T).rows, 0]).size
+    assert found.groups.counts.sum() == found.n_counted
+    assert np.isfinite(found.summary().query("measure in ['slope', 'ICI']")[["estimate", "lower", "upper"]]).all().all()
+    heavy = ss.SurvivalCurves(np.where(curves.probabilities > 0.4, 1.0, curves.probabilities), TIMES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(ss.calibration(y, heavy, T).slope.upper)
+
+
+def test_regression_without_maximum():
+    x = np.linspace(-1, 1, 20)
+    design = np.column_stack((np.ones(20), x))
+    weight = np.ones(20)
+    assert logistic_fit(design, (x > 0).astype(float), weight) is None
+    assert logistic_fit(np.column_stack((design, 2 * x)), (x > 0).astype(float), weight) is None  # columns that repeat
+    assert logistic_fit(design[:1], weight[:1], weight[:1]) is None
+    # log odds far from those of the data are found back from
+    rng = np.random.default_rng(0)
+    event = (rng.random(20) < 0.5).astype(float)
+    far = logistic_fit(design[:, :1], event, weight, np.full(20, -16.0))
+    assert far.coefficients[0] == pytest.approx(16 + logit(event.mean()), rel=1e-10)
+
+
+# Isotonic regression
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    values=st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    seed=st.integers(0, 99),
+)
+def test_isotonic_fit_agrees_with_scikit_learn(values, seed):
+    weights = np.random.default_rng(seed).integers(1, 5, len(values)).astype(float)
+    expected = IsotonicRegression().fit_transform(np.arange(len(values)), values, sample_weight=weights)
+    got = _isotonic.isotonic_fit(np.array(values), weights)
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+    assert (np.diff(got) >= 0).all()
+
+
+def test_compiled_isotonic_fit_agrees(monkeypatch):
+    values = np.random.default_rng(0).random(200)
+    weights = np.arange(1.0, 201.0)
+    plain = _isotonic.isotonic_fit(values, weights)
+    monkeypatch.setattr(_isotonic, "LARGE", 1)
+    np.testing.assert_array_equal(_isotonic.isotonic_fit(values, weights), plain)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_band_holds_right_predictions_and_not_wrong_ones(lost):
+    y, curves = problem(3, n=3000, lost=lost)
+    found = ss.calibration(y, curves, T, level=0.9)
+    right = found.isotonic
+    inside = (right.observed >= right.lower - 1e-12) & (right.observed <= right.upper + 1e-12)
+    assert np.average(inside, weights=right.counts) > 0.8
+    other = ss.calibration(y, ss.SurvivalCurves(curves.probabilities**2, TIMES), T, level=0.9)
+    wrong = other.isotonic
+    inside = (wrong.observed >= wrong.lower) & (wrong.observed <= wrong.upper)
+    assert np.average(inside, weights=wrong.counts) < 0.3
+    assert other.miscalibration_corrected > 10 * abs(found.miscalibration_corrected)
+    assert other.ici.lower > other.ici.if_right
+    assert found.ici.lower == 0
+    # both ways to measure squared miscalibration agree
+    assert other.miscalibration_corrected == pytest.approx(other.mean_square.value, rel=0.25)
+
+
+# What people see
+
+
+def test_results_are_tables_and_pictures():
+    from matplotlib import pyplot as plt
+
+    y, curves = problem(n=400, lost=True)
+    found = ss.calibration(y, curves, 5, seed=4)
+    assert found.to_frame().columns.tolist() == ["predicted", "observed", "lower", "upper"]
+    assert found.to_frame().equals(ss.calibration(y, curves, 5, seed=4).to_frame())
+    assert found.summary().equals(ss.calibration(y, curves, 5, seed=4).summary())
+    assert found.summary().columns.tolist() == ["measure", "estimate", "se", "lower", "upper", "if_right"]
+    groups = found.groups_frame()
+    assert groups.columns.tolist() == ["predicted", "observed", "se", "lower", "upper", "count", "events"]
+    assert groups["count"].sum() == found.n_counted
+    assert groups["events"].sum() == found.n_events
+    for shown in ("administrative (drop-out by Kaplan-Meier)", "observed/expected", "slope", "corrected", "if right"):
+        assert shown in repr(found)
+    display = found.plot(label="model", color="C1")
+    assert display.ax_.get_xlabel() == "predicted risk"
+    assert f"slope {found.slope.value:.2f}" in display.ax_.texts[0].get_text()
+    assert display.line_.get_color() == "C1"
+    assert np.array_equal(display.line_.get_ydata(), found.curve.observed)
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"t": 9}, "there is no calibration at 9: the predictions end at 8"),
+        ({"t": -1}, "t must be zero or larger"),
+        ({"t": np.nan}, "t must be finite"),
+        ({"level": 0}, "level must be"),
+        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
+        ({"n_draws": 10.5}, "n_draws must be a whole number"),
+        ({"n_groups": 0}, "n_groups must be a whole number of at least 1"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"weighting": "ipwc"}, "weighting must be one of"),
+        ({"weighting": ["ipcw", "administrative"]}, "weighting must be one, not several"),
+        ({"weighting": "uncensored"}, "'uncensored' weighting needs everybody's status"),
+        ({"groups": [1, 2]}, "groups has length 2"),
+        ({"curves": [[0.5]]}, "curves must be SurvivalCurves"),
+        ({"y": [1]}, "y must be Outcomes"),
+        ({"y": ss.Outcomes([1] * 300, [0] * 300)}, "needs outcomes with censoring_time"),
+        ({"y": ss.Outcomes([1] * 300, [0] * 300, [1] * 300)}, "there is no calibration at 5: nobody has a weight"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    y, curves = problem()
+    with pytest.raises(ss.InputError, match=message):
+        ss.calibration(**({"y": y, "curves": curves, "t": 5} | change))
+
+
+# Whether intervals hold what they promise
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("a", "b", "weighting"), [(0.0, 1.0, "ipcw"), (0.3, 1.4, "administrative")])
+def test_intervals_cover(a, b, weighting):
+    """Right and wrong predictions, with drop-outs: nominal 95 %, over 200 samples of 400."""
+    rng = np.random.default_rng(0)
+
+    def sample(n):
+        rate = rng.gamma(2, 0.05, n)
+        return rate, 1 - np.exp(-rate * T)
+
+    def wrong(risk):
+        return expit(a + b * logit(risk))
+
+    _, risk = sample(100_000)
+    truth = {
+        "observed/expected": risk.mean() / wrong(risk).mean(),
+        "slope": 1 / b,
+        "intercept": -a / b,
+        "ICI": np.abs(wrong(risk) - risk).mean(),
+        "E90": np.quantile(np.abs(wrong(risk) - risk), 0.9),
+        "mean square miscalibration": np.mean((wrong(risk) - risk) ** 2),
+    }
+    hits, curve, of_groups, corrected = [], [], [], []
+    for _ in range(200):
+        rate, risk = sample(400)
+        star, end, dropping = rng.exponential(1 / rate), rng.uniform(3, 10, 400), rng.exponential(15, 400)
+        y = ss.Outcomes(np.minimum(np.minimum(star, end), dropping), (star <= end) & (star <= dropping), end)
+        found = ss.calibration(y, ss.SurvivalCurves(1 - wrong(risk)[:, None], [T]), T, weighting=weighting, n_draws=5)
+        table = found.summary().set_index("measure").loc[list(truth)]
+        hits.append((table.lower.to_numpy() <= list(truth.values())) & (list(truth.values()) <= table.upper.to_numpy()))
+        for part, results in ((found.curve, curve), (found.groups, of_groups)):
+            right = expit((logit(part.predicted) - a) / b)
+            results.append(np.mean((part.lower <= right) & (right <= part.upper)))
+        corrected.append([found.mean_square.value, found.miscalibration_corrected])
+    covered = dict(zip(truth, np.mean(hits, axis=0), strict=True))
+    for name in ("observed/expected", "slope", "intercept"):
+        assert 0.905 <= covered[name] <= 0.985, (name, covered[name])  # three standard errors of 200 samples
+    for name in ("ICI", "E90", "mean square miscalibration"):
+        assert covered[name] >= 0.89, (name, covered[name])
+    assert 0.92 <= np.mean(curve) <= 0.98
+    assert 0.92 <= np.mean(of_groups) <= 0.985
+    np.testing.assert_allclose(np.mean(corrected, axis=0), truth["mean square miscalibration"], atol=0.0015)
