@@ -35,7 +35,7 @@ LAYERS = [
     ["calibration_curves"],
     ["results"],
     ["scores"],
-    ["calibrating", "comparison", "horizon", "scorers"],
+    ["calibrating", "comparison", "horizon", "populations", "scorers"],
     ["diagnostics"],
     ["simulate", "models"],
     ["io"],

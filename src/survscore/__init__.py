@@ -28,6 +28,7 @@ from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
 from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
 from survscore.outcomes import Outcomes
+from survscore.populations import counted_population
 from survscore.reports import Report, report
 from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
 from survscore.scorers import make_scorer
@@ -71,6 +72,7 @@ __all__ = [
     "calibration",
     "compare",
     "config",
+    "counted_population",
     "diagnose",
     "log_loss",
     "make_scorer",
