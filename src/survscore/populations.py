@@ -95,7 +95,7 @@ def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float6
     known = np.isfinite(values)
     number = np.count_nonzero(counted & known[:, None], axis=0)
     total = np.where(known, values, 0.0) @ counted
-    return np.divide(total, number, out=np.full(number.size, np.nan), where=number > 0)
+    return np.asarray(np.divide(total, number, out=np.full(number.size, np.nan), where=number > 0))
 
 
 def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
@@ -113,8 +113,8 @@ def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
         levels = column.value_counts().index
         if len(levels) > MOST_LEVELS:
             raise InputError(
-                f"X: column {str(name)!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, or "
-                "put values together"
+                f"X: column {str(name)!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, "
+                "or put values together"
             )
         for level in levels:
             found[f"{name} = {level}"] = (column == level).to_numpy(dtype=np.float64)
