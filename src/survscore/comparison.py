@@ -98,7 +98,7 @@ def compare(
     ...     "gloomy": ss.SurvivalCurves(np.exp(-2 * rate[:, None] * times), times),
     ... }
     >>> result = ss.compare(y, models, weighting="administrative", times=times, reference="truth")
-    >>> result.integrated(1, 20).contrasts.drop(columns=["metric", "weighting", "from", "to"]).round(4)
+    >>> result.integrated(1, 20).contrasts.drop(columns=["metric", "weighting", "from", "to", "reliable"]).round(4)
               model reference  difference      se   lower   upper  p_value verdict
     0        gloomy     truth      0.0447  0.0072  0.0305  0.0588      0.0   worse
     1  Kaplan-Meier     truth      0.0444  0.0069  0.0310  0.0579      0.0   worse
