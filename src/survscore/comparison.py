@@ -100,8 +100,8 @@ def compare(
     >>> result = ss.compare(y, models, weighting="administrative", times=times, reference="truth")
     >>> result.integrated(1, 20).contrasts.drop(columns=["metric", "weighting", "from", "to", "reliable"]).round(4)
               model reference  difference      se   lower   upper  p_value verdict
-    0        gloomy     truth      0.0447  0.0072  0.0305  0.0588      0.0   worse
-    1  Kaplan-Meier     truth      0.0444  0.0069  0.0310  0.0579      0.0   worse
+    0        gloomy     truth      0.0447  0.0072  0.0304  0.0589      0.0   worse
+    1  Kaplan-Meier     truth      0.0444  0.0069  0.0309  0.0580      0.0   worse
     """
     evaluation = Evaluation.of(
         y, models, metric=metric, weighting=weighting, times=times, null=null, groups=groups, level=level, ranges=ranges
