@@ -20,9 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from calendar_study import CalendarStudy  # noqa: E402
-
-import survscore as ss  # noqa: E402
+import survscore as ss
+from calendar_study import CalendarStudy
 
 SIZES = (1000, 1500, 2000)
 TRENDS, JUMPS, COHORTS, HAZARDS = (0.25, 1.0, 4.0), (0.5, 1.0, 2.0, 3.0), (0.3, 1.0, 3.0), (0.004, 0.008, 0.02)

@@ -1,4 +1,4 @@
-"""Simulated data that end on one date, with what honest predictions may know of the calendar, and predictions that leak."""
+"""Data that end on one date, with what honest predictions may know of the calendar, and predictions that leak."""
 
 import math
 from dataclasses import dataclass
@@ -93,7 +93,13 @@ class CalendarSample:
 
         def design(sample, ages):
             shape = (len(sample.y), ages.size)
-            columns = (1.0, ages / 50 - 1, (ages / 50 - 1) ** 2, sample.risk[:, None], sample.y.censoring_time[:, None] / 50 - 1)
+            columns = (
+                1.0,
+                ages / 50 - 1,
+                (ages / 50 - 1) ** 2,
+                sample.risk[:, None],
+                sample.y.censoring_time[:, None] / 50 - 1,
+            )
             return np.stack([np.broadcast_to(one, shape) for one in columns], axis=-1)
 
         X, used = design(train, starts + BIN / 2), exposure > 0

@@ -181,7 +181,11 @@ class DiagnosisDisplay:
         share = self.diagnosis.offsets[after] / self.diagnosis.width
         start = mean[after][0]
         # the limits of the excess, taken from the fall that is there, are limits of the fall to expect
-        falls = [row["fall_elsewhere"], row["fall_after"] - row["excess_upper"], row["fall_after"] - row["excess_lower"]]
+        falls = [
+            row["fall_elsewhere"],
+            row["fall_after"] - row["excess_upper"],
+            row["fall_after"] - row["excess_lower"],
+        ]
         middle, upper, lower = (start * (1.0 - min(max(fall, 0.0), 1.0)) ** share for fall in falls)
         (dotted,) = ax.plot(self.diagnosis.offsets[after], middle, color=line.get_color(), linestyle=":")
         shade(ax, dotted, self.diagnosis.offsets[after], lower, upper)

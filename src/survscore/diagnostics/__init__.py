@@ -1,4 +1,4 @@
-"""Can IPCW be trusted on these data, and does a model know everybody's C*?
+"""Whether IPCW can be trusted on some data, and whether models know everybody's C*.
 
 cliff, two_weightings, covariates, weights (evidence, each with its uncertainty) -> answer (the rule) -> diagnosis.
 """

@@ -69,7 +69,9 @@ class Answer:
             return f"Whether {name} knows C* can't be told: {why_not}."
         if not cliff.ratio.known:
             return f"Whether {name} knows C* can't be told: it predicts that nobody is left to fall."
-        falls = f"it falls by {_percent(cliff.after.value)} right after it, against {_percent(cliff.elsewhere)} elsewhere"
+        falls = (
+            f"it falls by {_percent(cliff.after.value)} right after it, against {_percent(cliff.elsewhere)} elsewhere"
+        )
         times = f"{_times(cliff.ratio.value)} times as steeply, {_interval(cliff.ratio, level, _times)}"
         match self.verdict:
             case "knows C*":
@@ -141,7 +143,7 @@ def sentences(
     found += [one.sentence(level, why_not) for one in answers]
     if told is not None:
         found.append(
-            f"Covariates tell {_percent(max(told.value, 0.0))} of the variance of C* ({_interval(told, level, _share)})."
+            f"Covariates tell {_share(max(told.value, 0.0))} of the variance of C* ({_interval(told, level, _share)})."
             if told.known
             else "Covariates have nothing to tell: all C* are equal."
         )
@@ -154,7 +156,9 @@ def sentences(
         )
     best = caps[caps["rank"] == 1].drop_duplicates("max_weight")
     if best["model"].nunique() > 1:
-        which = ", ".join(f"{row.model} with {_cap(row.max_weight)}" for row in best.itertuples())
+        which = ", ".join(
+            f"{name} with {_cap(cap)}" for cap, name in zip(best["max_weight"], best["model"], strict=True)
+        )
         found.append(f"Which model IPCW likes best depends on the cap of its weights: {which}.")
     return tuple(found)
 

@@ -1,4 +1,4 @@
-r"""Do predictions fall at everybody's own C*, as they fall at no other age and for nobody else?
+"""Whether predictions fall at everybody's own C*, as they fall at no other age and for nobody else.
 
 Everybody's C* is the same date, so what happens on that date, trends over calendar time, and differences between those
 who started early and late all depend on C*, and honest predictions may show them. Three comparisons, one within the
@@ -99,7 +99,7 @@ class Windows:
             compared = (end + width <= last) & (end.size - others_from >= LEAST_OTHERS)
             own = np.flatnonzero(compared & (end >= placebo[-1] * width))
             if own.size >= LEAST_INDIVIDUALS:
-                offsets = -width * np.array([0.0, *placebo])
+                offsets = 0.0 - width * np.array([0.0, *placebo])
                 starts = np.maximum(end[own] + offsets[:, None], 0.0)  # never below zero by rounding
                 ages = np.unique(starts)
                 if ages.size > MOST_AGES:
@@ -138,9 +138,7 @@ class Windows:
         given[self.order] = influence
         return given
 
-    def _date(
-        self, own: SurvivalCurves, date: int, start: NDArray[np.float64], fall: NDArray[np.float64]
-    ) -> _Date:
+    def _date(self, own: SurvivalCurves, date: int, start: NDArray[np.float64], fall: NDArray[np.float64]) -> _Date:
         """Return the falls over the windows at one date; `start` and `fall` are everybody's at the ages."""
         n, ages, begin = len(self.order), self.ages, self.starts[date]
         alive = own.before(begin)
@@ -152,9 +150,7 @@ class Windows:
 
         def of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
             sums = np.cumsum(values[::-1], axis=0)[::-1]
-            return np.asarray(
-                (1.0 - part) * sums[self.others_from, lower] + part * sums[self.others_from, upper]
-            )
+            return np.asarray((1.0 - part) * sums[self.others_from, lower] + part * sums[self.others_from, upper])
 
         others_alive, others_lost = of_others(start), of_others(fall)
         usable = others_alive > 0
@@ -182,7 +178,7 @@ class Windows:
 
 @dataclass(frozen=True, eq=False)
 class _Date:
-    """Falls over windows that start at one date: of those whose windows they are, and of the others at the same ages."""
+    """Falls over windows that start at one date: of those whose windows they are, and of others at the same ages."""
 
     fall: float
     fall_of_others: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +129,8 @@ def diagnose(
     covariates that nobody is seen event-free after :math:`C^*` predicts a cliff there, and an IPCW score rewards it for
     that; the administrative score does not. Honest predictions may depend on :math:`C^*` as well, since it is the same
     date for everybody: by trends over calendar time, and by differences between early and late starters. So a model is
-    said to know :math:`C^*` only if two witnesses agree: its fall at :math:`C^*` stands out against other ages, other
-    individuals and placebo dates, and IPCW rates it better than the administrative score does.
+    said to know :math:`C^*` only if two witnesses agree: its fall at :math:`C^*` stands out against other ages, others
+    and placebo dates, and IPCW rates it better than the administrative score does.
 
     Parameters
     ----------
@@ -160,8 +161,9 @@ def diagnose(
 
     Notes
     -----
-    **The fall at C\*.** Let :math:`I` be those with room around :math:`C^*_i`, and :math:`t_i = C^*_i + d` the start of a
-    window of width w. The share of the predicted survival that is lost over it, and that of others at the same ages,
+    **The fall at C\*.** Let :math:`I` be those with room around :math:`C^*_i`, and :math:`t_i = C^*_i + d` the start of
+    a window of width w. The shares of the predicted survival that are lost over it, by them and by others at the same
+    ages, are
 
     .. math::
 
@@ -169,24 +171,26 @@ def diagnose(
         B_d = \frac{\sum_I \pi_i(t_i-)\, q_i}{\sum_I \pi_i(t_i-)}, \qquad
         q_i = \frac{\sum_k [\pi_k(t_i-) - \pi_k((t_i + w)-)]}{\sum_k \pi_k(t_i-)},
 
-    where k runs over those with :math:`C^*_k \ge C^*_i + 5w`. With :math:`H(x) = -\log(1 - x)` (x at most 0.99, and 0.002
-    added) the ratio
+    where k runs over those with :math:`C^*_k \ge C^*_i + 5w`. With :math:`H(x) = -\log(1 - x)`, x at most 0.99 and
+    0.002 added, the ratio
 
     .. math:: R = \frac{H(A_0)}{H(B_0)} \Big/ \operatorname{mean}_d \frac{H(A_d)}{H(B_d)},
 
-    a geometric mean over placebo dates :math:`d = -3.5 w, -4 w`, is one for predictions whose hazards are a product of
-    any function of age, of a constant for each date of entry, and of a log-linear trend over calendar time. Where too few
-    have so much room, d and k are nearer. The fall elsewhere is what makes :math:`R = 1`. Placebo dates after :math:`C^*`
-    are of no use: predictions that know it have nothing left to lose there.
+    with a geometric mean over the placebo dates :math:`d = -3.5 w, -4 w`, is one if hazards are a product of any
+    function of age, a constant for each date of entry, and a log-linear trend over calendar time. Where too few have so
+    much room, d and k are nearer. The fall elsewhere is the one that makes :math:`R = 1`. Placebo dates after
+    :math:`C^*` are of no use: predictions that know it have nothing left to lose there. Limits are from influences, on
+    the scale of :math:`\log R`.
 
-    **The two weightings.** Differences of mean Brier scores to Kaplan-Meier under IPCW and the administrative weighting
-    are both sums of influences of the same individuals, so the interval of their difference allows for what they share.
+    **The two weightings.** Differences of mean Brier scores to Kaplan-Meier under IPCW and under the administrative
+    weighting are both sums of influences of the same individuals, so the interval of their difference allows for what
+    they share.
 
-    **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, and the upper limit of
-    the IPCW difference minus the administrative one below 0. A hazard that honestly changes threefold, on just the day on
-    which the data end, can't be told from a weak leak: from a lower limit of 1.25 on the verdict is "unclear". On
-    simulated data with trends, jumps up to threefold and cohort effects no honest model was accused in 200 data sets, and
-    leaks from covariates with :math:`R^2 = 0.8` were found in all of 100 at n = 5000 (``benchmarks/diagnosis.py``).
+    **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, and the upper
+    limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes threefold on just
+    the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the verdict is
+    "unclear". In 200 simulated data sets with trends, jumps up to threefold and cohort effects, none of four honest
+    models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
     Examples
     --------
@@ -234,10 +238,8 @@ def diagnose(
         windows = Windows.of(some.censoring_time, float(width), last)
     time_range: tuple[float, float] | None = None
     contrasts: list[Contrast] = []
-    try:
+    with suppress(InputError):  # where no time has a score under both, this witness is missing
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
-    except InputError:  # no time has a score under both: the answers say that they lack this witness
-        pass
     against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
     answers = [
         Answer(name, None if windows is None else windows.cliff(curves, groups_of, level), against_null.get(name))

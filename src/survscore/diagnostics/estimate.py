@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
     ) -> Self:
         """Take everybody's influence; those of a group are added up. Student's t, since groups may be few."""
         if groups is not None:
-            influence = np.bincount(groups.codes, influence, groups.n_groups)
+            influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)
         n = influence.size
         if n < 2 or not math.isfinite(value):
             return cls(value, math.nan, math.nan)

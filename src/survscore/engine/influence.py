@@ -99,7 +99,7 @@ class MeanInfluences:
     values : ndarray of shape (models, n)
         The influences.
     steps, moved : ndarray of shape (exits,) and (models, exits)
-        Where G was estimated from other individuals, the weights of Greenwood's sum and the means of M(s; t); else empty.
+        Where G was estimated from others, the weights of Greenwood's sum and the means of M(s; t); else empty.
     """
 
     scores: NDArray[np.float64]
