@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from survscore._validation import plural
 from survscore.diagnostics.cliff import Cliff
 from survscore.diagnostics.estimate import Estimate
 from survscore.diagnostics.two_weightings import Contrast
@@ -106,7 +107,7 @@ def trust(
         one = contradicted[0]
         order = "better" if one.ipcw.upper < 0 else "worse"
         opposite = {"better": "worse", "worse": "better"}[order]
-        more = f", and {len(contradicted) - 1} more such pairs" if len(contradicted) > 1 else ""
+        more = f", and {plural(len(contradicted) - 1, 'more such pair')}" if len(contradicted) > 1 else ""
         reasons.append(f"it is sure that {one.model} is {order} than {one.reference}, the administrative score that "
                        f"it is {opposite}{more}")  # fmt: skip
     if covariates and told is not None:
