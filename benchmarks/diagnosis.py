@@ -24,26 +24,36 @@ import survscore as ss
 from calendar_study import CalendarStudy
 
 SIZES = (1000, 1500, 2000)
-TRENDS, JUMPS, COHORTS, HAZARDS = (0.25, 1.0, 4.0), (0.5, 1.0, 2.0, 3.0), (0.3, 1.0, 3.0), (0.004, 0.008, 0.02)
-#: hazard, R2 and number of individuals where models leak
-LEAKS = ((0.008, 0.8, 5000), (0.004, 0.8, 5000), (0.02, 0.8, 5000), (0.008, 0.8, 2000), (0.008, 0.8, 1000),
-         (0.008, 0.95, 1000), (0.008, 0.6, 5000))  # fmt: skip
+TRENDS, COHORTS, HAZARDS = (0.25, 1.0, 4.0), (0.3, 1.0, 3.0), (0.004, 0.008, 0.02)
+#: of the hazard on the cut-off date, and 15 units before
+CHANGES = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (1.0, 4.0))
+#: hazard, R2, number of individuals, trend and cohort effect where models leak
+LEAKS = (
+    (0.008, 0.8, 5000, 1.0, 1.0),
+    (0.004, 0.8, 5000, 1.0, 1.0),
+    (0.02, 0.8, 5000, 1.0, 1.0),
+    (0.008, 0.8, 5000, 4.0, 3.0),
+    (0.008, 0.8, 2000, 1.0, 1.0),
+    (0.008, 0.8, 1000, 1.0, 1.0),
+    (0.008, 0.95, 1000, 1.0, 1.0),
+    (0.008, 0.6, 5000, 1.0, 1.0),
+)
 
 
 def honest(seed: int) -> dict[str, str]:
-    """Return the verdicts on honest models; every data set has its own trend, jump, cohort effect and size."""
-    worlds = list(product(TRENDS, JUMPS, COHORTS, HAZARDS, SIZES, (0.0, 0.005)))
-    worlds = [world for world in worlds if world[:3] != (1.0, 1.0, 1.0)]
-    trend, jump, cohort, hazard, n, drop_out = worlds[np.random.default_rng(seed).integers(len(worlds))]
-    study = CalendarStudy(hazard, trend, jump, cohort, drop_out=drop_out)
+    """Return the verdicts on honest models; every data set has its own calendar, cohort effect and size."""
+    worlds = list(product(TRENDS, CHANGES, COHORTS, HAZARDS, SIZES, (0.0, 0.005)))
+    worlds = [world for world in worlds if world[:3] != (1.0, (1.0, 1.0), 1.0)]
+    trend, (jump, wave), cohort, hazard, n, drop_out = worlds[np.random.default_rng(seed).integers(len(worlds))]
+    study = CalendarStudy(hazard, trend, jump, cohort, drop_out=drop_out, wave=wave)
     sample, train = study.sample(n, 10_000 + seed), study.sample(n, 20_000 + seed)
     models = ss.diagnose(sample.y, sample.honest(train)).models
-    return {**dict(zip(models["model"], models["verdict"], strict=True)), "jump": str(jump)}
+    return {**dict(zip(models["model"], models["verdict"], strict=True)), "jump": str(jump), "wave": str(wave)}
 
 
-def leaking(hazard: float, r2: float, n: int, seed: int) -> dict[str, str]:
+def leaking(hazard: float, r2: float, n: int, trend: float, cohort: float, seed: int) -> dict[str, str]:
     """Return the verdicts on a leak and on the truth beside it, and whether IPCW prefers the leak."""
-    sample = CalendarStudy(hazard, r2=r2).sample(n, 30_000 + seed)
+    sample = CalendarStudy(hazard, trend, cohort=cohort, r2=r2).sample(n, 30_000 + seed)
     leaks = {"classifiers": sample.leaking(), "product": sample.product()}
     found = ss.diagnose(sample.y, {"truth": sample.truth, **leaks})
     verdicts = dict(zip(found.models["model"], found.models["verdict"], strict=True))
@@ -73,21 +83,24 @@ def main() -> None:
                 share(count[v], n_honest) for v in ("knows C*", "unclear", "no sign", "too few")) + " |")  # fmt: skip
         alarms = [one for one in verdicts if any(one[name] == "knows C*" for name in names)]
         print(f"| any of the four | {share(len(alarms), n_honest)} | | | |\n")
-        unclear = Counter(one["jump"] for one in verdicts if any(one[name] == "unclear" for name in names))
-        total = Counter(one["jump"] for one in verdicts)
-        print("Unclear by jump of the hazard at the cut-off: " + ", ".join(
-            f"x{jump}: {unclear[jump]} of {total[jump]}" for jump in sorted(total)) + ".\n")  # fmt: skip
+        for change, when in (("jump", "at the cut-off"), ("wave", "15 units before it")):
+            total = Counter(one[change] for one in verdicts)
+            unclear = Counter(one[change] for one in verdicts if any(one[name] == "unclear" for name in names))
+            shares = ", ".join(f"x{factor}: {unclear[factor]} of {total[factor]}" for factor in sorted(total))
+            print(f"Unclear by change of the hazard {when}: {shares}.\n")
         print("### Models that know C*\n")
-        print("| hazard | R2 | n | leak | IPCW prefers it | knows C* (power) | of those IPCW prefers | truth accused |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-        for hazard, r2, n in LEAKS:
-            found = list(pool.map(partial(leaking, hazard, r2, n), range(n_leaking)))
+        print(
+            "| hazard | R2 | n | trend, cohort | leak | IPCW prefers it | found | of those preferred | truth accused |"
+        )
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        for hazard, r2, n, trend, cohort in LEAKS:
+            found = list(pool.map(partial(leaking, hazard, r2, n, trend, cohort), range(n_leaking)))
             accused = sum(one["truth"] == "knows C*" for one in found)
             for leak in ("classifiers", "product"):
                 preferred = [one for one in found if one[f"IPCW prefers {leak}"] == "True"]
                 power = sum(one[leak] == "knows C*" for one in found)
                 among = sum(one[leak] == "knows C*" for one in preferred)
-                print(f"| {hazard} | {r2} | {n} | {leak} | {share(len(preferred), n_leaking)} | "
+                print(f"| {hazard} | {r2} | {n} | {trend}, {cohort} | {leak} | {share(len(preferred), n_leaking)} | "
                       f"{share(power, n_leaking)} | {share(among, len(preferred))} | {share(accused, n_leaking)} |",
                       flush=True)  # fmt: skip
     print(f"\n{time.perf_counter() - start:.0f} s, survscore {ss.__version__}.")

@@ -62,9 +62,10 @@ for sentence in report.summary["verdicts"]["sentence"][:2]:
 # Can IPCW be trusted here?
 # -------------------------
 #
-# Nothing happens to a machine on the day on which the data end. ``ss.diagnose`` looks how steeply
-# predictions fall right after everybody's own C*, against other machines of the same age and
-# against earlier dates, and whether IPCW rates them better than the administrative score does.
+# Nothing happens to a machine on the day on which the data end. ``ss.diagnose`` looks how
+# steeply predictions fall right after everybody's own C*, against other machines of the same
+# age and against earlier dates, and whether IPCW rates them better than the administrative
+# score does.
 
 diagnosis = ss.diagnose(
     y,
@@ -75,10 +76,12 @@ diagnosis = ss.diagnose(
 diagnosis
 
 # %%
-# The same as numbers, and in a figure: the mean prediction around C*, and dotted how it would go
-# on if it did not know C*.
+# The same as numbers, and in a figure: the mean prediction around C*, and dotted how it would
+# go on if it did not know C*.
 
-diagnosis.models[["model", "verdict", "fall_after", "fall_elsewhere", "ratio", "ratio_lower", "ratio_upper"]].round(2)
+diagnosis.models[
+    ["model", "verdict", "fall_after", "fall_elsewhere", "ratio", "ratio_lower", "ratio_upper"]
+].round(2)
 
 # %%
 diagnosis.plot()

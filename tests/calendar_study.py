@@ -19,8 +19,8 @@ class CalendarStudy:
     """Hazards by age, risk, calendar date and date of entry.
 
     trend: by which factor the hazard changes over 100 units of calendar time; jump: by which it changes on the cut-off
-    date; cohort: by how much the latest starters are riskier than the earliest; r2: which share of the variance of C*
-    the covariate tells.
+    date, and wave: by which it changes 15 units before; cohort: by how much the latest starters are riskier than the
+    earliest; r2: which share of the variance of C* the covariate tells.
     """
 
     hazard: float = 0.008
@@ -29,6 +29,7 @@ class CalendarStudy:
     cohort: float = 1.0
     r2: float = 0.8
     drop_out: float = 0.0
+    wave: float = 1.0
 
     def sample(self, n, seed):
         rng = np.random.default_rng(seed)
@@ -49,7 +50,7 @@ class CalendarStudy:
         calendar = TIMES - 0.5 - end[:, None]
         log_hazard = np.log(self.hazard) + 0.5 * risk[:, None] + np.log(self.trend) * calendar / 100
         log_hazard += np.log(self.jump) * (calendar > 0) + np.log(self.cohort) * (0.5 - end[:, None] / 100)
-        return np.exp(log_hazard)
+        return np.exp(log_hazard + np.log(self.wave) * (calendar > -15))
 
     @staticmethod
     def event_times(hazards, exponential):

@@ -22,6 +22,8 @@ Trust = Literal["can be trusted", "suspect", "can't be trusted", "not needed", "
 STEEPER = 3.0
 #: ... if this share of the predicted survival more is lost, with its interval, and if IPCW favours it.
 MORE_LOST = 0.05
+#: The fall must begin at C*, or grow there: what began earlier in the calendar is as steep right before.
+ONSET = 1.2
 #: Below these it shows no sign at all; between, a change of the hazard on the cut-off date would explain it, too.
 SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST = 1.25, 0.02
 #: Covariates tell C* from here on, with the interval of R2.
@@ -52,11 +54,16 @@ class Answer:
         return self._stands_out(STEEPER, MORE_LOST)
 
     @property
+    def begins(self) -> bool:
+        """Whether it is steeper right after C* than right before."""
+        return self.cliff is not None and self.cliff.onset.lower > ONSET
+
+    @property
     def verdict(self) -> KnowsCensoring:
         """The rule."""
         if self.cliff is None or not self.cliff.ratio.known:
             return "too few"
-        if self.steep and self.favoured:
+        if self.steep and self.begins and self.favoured:
             return "knows C*"
         return "unclear" if self._stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
 
@@ -82,11 +89,11 @@ class Answer:
                     f"({_interval(better, level, _score)}) than the administrative score does."
                 )
             case "unclear":
-                but = (
-                    "but IPCW does not rate it better than the administrative score does"
-                    if self.steep
-                    else "which a change of the hazard on the day on which the data end would explain, too"
-                )
+                but = "which a change of the hazard on the day on which the data end would explain, too"
+                if self.steep and not self.begins:
+                    but = "but it is about as steep right before C*, as if hazards had changed some time before"
+                elif self.steep:
+                    but = "but IPCW does not rate it better than the administrative score does"
                 return f"Whether {name} knows C* can't be told: {falls} ({times}), {but}."
             case _:
                 return f"No sign that {name} knows C*: {falls}."

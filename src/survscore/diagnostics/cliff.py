@@ -5,7 +5,8 @@ who started early and late all depend on C*, and honest predictions may show the
 other, take them out: the same model's fall over a window that starts at C*, with that of others over the *same ages*
 whose own C* comes long after the window; and the ratio of these two with the ratio of the same individuals and the same
 others at *placebo dates*, some windows before C*. A constant ratio of hazards between early and late starters cancels,
-and so does a log-linear trend over calendar time: both are the same at every placebo date.
+and so does a log-linear trend over calendar time: both are the same at every placebo date. What began some time before
+the data end, such as an epidemic, shows in the window right before C* as well, which is looked at for that.
 """
 
 from __future__ import annotations
@@ -47,14 +48,17 @@ class Cliff:
         The difference of the two.
     ratio : Estimate
         The ratio of the two, as cumulative hazards.
+    onset : Estimate
+        The ratio of the fall to the same individuals' over the window right before C*, as cumulative hazards.
     falls, falls_of_others : ndarray
-        At C* and at each of the placebo dates, in the order of `Windows.offsets`.
+        At C*, right before it and at each of the placebo dates, in the order of `Windows.offsets`.
     """
 
     after: Estimate
     elsewhere: float
     excess: Estimate
     ratio: Estimate
+    onset: Estimate
     falls: NDArray[np.float64]
     falls_of_others: NDArray[np.float64]
 
@@ -74,7 +78,7 @@ class Windows:
     others_from : ndarray of shape (k,)
         From which place on others have a C* that is later by as much as the design says.
     starts : ndarray of shape (dates, k)
-        At which age each one's window starts: at C*, and at the placebo dates.
+        At which age each one's window starts: at C*, a width before, and at the placebo dates.
     offsets : ndarray of shape (dates,)
         The same in time since C*.
     ages : ndarray
@@ -99,7 +103,7 @@ class Windows:
             compared = (end + width <= last) & (end.size - others_from >= LEAST_OTHERS)
             own = np.flatnonzero(compared & (end >= placebo[-1] * width))
             if own.size >= LEAST_INDIVIDUALS:
-                offsets = 0.0 - width * np.array([0.0, *placebo])
+                offsets = 0.0 - width * np.array([0.0, 1.0, *placebo])
                 starts = np.maximum(end[own] + offsets[:, None], 0.0)  # never below zero by rounding
                 ages = np.unique(starts)
                 if ages.size > MOST_AGES:
@@ -113,7 +117,7 @@ class Windows:
         start = _before(everybody, self.ages)
         fall = start - _before(everybody, self.ages + self.width)
         dates = [self._date(everybody[self.own], k, start, fall) for k in range(len(self.offsets))]
-        at_end, placebo = dates[0], dates[1:]
+        at_end, right_before, *placebo = dates
         log_elsewhere = math.fsum(one.log_ratio for one in placebo) / len(placebo)
         placebo_influence = sum(one.influence for one in placebo) / len(placebo)
         expected = at_end.log_hazard_of_others + log_elsewhere
@@ -129,6 +133,9 @@ class Windows:
             elsewhere,
             estimate(at_end.fall - elsewhere, at_end.influence_of_fall - moved),
             estimate(at_end.log_ratio - log_elsewhere, at_end.influence - placebo_influence).exp(),
+            estimate(
+                at_end.log_hazard - right_before.log_hazard, at_end.influence_of_own - right_before.influence_of_own
+            ).exp(),
             np.array([one.fall for one in dates]),
             np.array([one.fall_of_others for one in dates]),
         )
@@ -186,12 +193,21 @@ class _Date:
     influence_of_fall_of_others: NDArray[np.float64]
 
     @property
+    def log_hazard(self) -> float:
+        return _log_hazard(self.fall)
+
+    @property
     def log_hazard_of_others(self) -> float:
         return _log_hazard(self.fall_of_others)
 
     @property
     def log_ratio(self) -> float:
-        return _log_hazard(self.fall) - _log_hazard(self.fall_of_others)
+        return self.log_hazard - self.log_hazard_of_others
+
+    @property
+    def influence_of_own(self) -> NDArray[np.float64]:
+        """On the logarithm of the cumulative hazard."""
+        return _slope(self.fall) * self.influence_of_fall
 
     @property
     def influence_of_others(self) -> NDArray[np.float64]:
@@ -201,7 +217,7 @@ class _Date:
     @property
     def influence(self) -> NDArray[np.float64]:
         """On the logarithm of the ratio."""
-        return _slope(self.fall) * self.influence_of_fall - self.influence_of_others
+        return self.influence_of_own - self.influence_of_others
 
 
 def _log_hazard(fall: float) -> float:

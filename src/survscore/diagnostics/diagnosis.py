@@ -54,14 +54,16 @@ class Diagnosis:
     models : pandas.DataFrame
         One row per model: its verdict ("knows C*", "no sign", "unclear", "too few"); which share of the predicted
         survival is lost right after C* (fall_after) and would be by other ages and other individuals (fall_elsewhere);
-        their difference (excess) and their ratio as cumulative hazards (ratio), with limits; and by how much the mean
-        Brier score under IPCW differs from the administrative one, both against Kaplan-Meier
-        (ipcw_minus_administrative, negative where IPCW favours the model), with limits.
+        their difference (excess) and their ratio as cumulative hazards (ratio), with limits; the ratio of the fall to
+        that right before C* (onset), with limits; and by how much the mean Brier score under IPCW differs from the
+        administrative one, both against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the
+        model), with limits.
     pairs : pandas.DataFrame
         Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under both
         weightings, how these differ, with limits, and whether both are sure and opposite (contradicts).
     placebo : pandas.DataFrame
-        The falls at C* (offset 0) and at the placebo dates, of those looked at and of the others at the same ages.
+        The falls at C* (offset 0), a width before and at the placebo dates, of those looked at and of others at the
+        same ages.
     weights : pandas.DataFrame
         By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share.
     caps : pandas.DataFrame
@@ -186,11 +188,12 @@ def diagnose(
     weighting are both sums of influences of the same individuals, so the interval of their difference allows for what
     they share.
 
-    **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, and the upper
-    limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes threefold on just
-    the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the verdict is
-    "unclear". In 200 simulated data sets with trends, jumps up to threefold and cohort effects, none of four honest
-    models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
+    **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
+    :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the data end is as steep right before C\*,
+    and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
+    threefold on just the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the
+    verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort effects, none of four
+    honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
     Examples
     --------
@@ -336,6 +339,7 @@ def _table_of_models(answers: Sequence[Answer]) -> pd.DataFrame:
                 "fall_elsewhere": np.nan if cliff is None else cliff.elsewhere,
                 **_limits("excess", unknown if cliff is None else cliff.excess),
                 **_limits("ratio", unknown if cliff is None else cliff.ratio),
+                **_limits("onset", unknown if cliff is None else cliff.onset),
                 **_limits("ipcw_minus_administrative", one.favour),
             }
         )
