@@ -192,8 +192,8 @@ def diagnose(
     :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the data end is as steep right before C\*,
     and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
     threefold on just the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the
-    verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort effects, none of four
-    honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
+    verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort effects, none
+    of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
     Examples
     --------
