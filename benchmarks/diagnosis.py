@@ -2,7 +2,7 @@
 
     python benchmarks/diagnosis.py
 
-Prints Markdown tables. Fixed seeds; about four minutes on two cores. --quick is a smoke test.
+Prints Markdown tables. Fixed seeds; five to ten minutes on two cores. --quick is a smoke test.
 """
 
 from __future__ import annotations
