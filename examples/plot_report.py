@@ -59,10 +59,29 @@ for sentence in report.summary["verdicts"]["sentence"][:2]:
     print(sentence)
 
 # %%
-# The cliff, in a figure of its own
-# ---------------------------------
+# Can IPCW be trusted here?
+# -------------------------
 #
-# Nothing happens to a machine on the day on which the data end. The mean prediction around
-# everybody's own C*:
+# Nothing happens to a machine on the day on which the data end. ``ss.diagnose`` looks how
+# steeply predictions fall right after everybody's own C*, against other machines of the same
+# age and against earlier dates, and whether IPCW rates them better than the administrative
+# score does.
 
-ss.diagnose(y, {"by load": by_load, "by serial number": by_serial_number}).plot()
+diagnosis = ss.diagnose(
+    y,
+    {"by load": by_load, "by serial number": by_serial_number},
+    X=np.column_stack([load, contract_days]),
+    times=times[1:-2],
+)
+diagnosis
+
+# %%
+# The same as numbers, and in a figure: the mean prediction around C*, and dotted how it would
+# go on if it did not know C*.
+
+diagnosis.models[
+    ["model", "verdict", "fall_after", "fall_elsewhere", "ratio", "ratio_lower", "ratio_upper"]
+].round(2)
+
+# %%
+diagnosis.plot()

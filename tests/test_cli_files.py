@@ -538,6 +538,7 @@ def test_the_report_goes_by_the_weighting_to_trust(capsys, tmp_path, lost):
     assert first == "9 of 1,000 dropped out."
     assert verdict.startswith("leaking is worse than truth: its mean Brier score")
     assert "Whatever" in verdict or "whatever" in verdict
+    assert "IPCW can't be trusted here: leaking knows C*" in out
     code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5", "-w", "ipcw")
     assert code == 0
     assert out.startswith("Careful. This answer goes by an IPCW score.")

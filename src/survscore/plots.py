@@ -178,23 +178,59 @@ def _with_limits(estimate: Estimate) -> str:
 
 @dataclass(eq=False, repr=False)
 class DiagnosisDisplay:
-    """Drawn mean predictions around C*; `diagnosis` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
+    """Drawn mean predictions around C*, and where they would go on; `diagnosis` holds the numbers.
+
+    Attributes
+    ----------
+    diagnosis : Diagnosis
+        The numbers.
+    ax_, figure_
+        The matplotlib objects, once drawn.
+    """
 
     diagnosis: Diagnosis
     ax_: Axes | None = None
     figure_: Figure | None = None
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw one line per model into `ax`, or a new figure."""
+    def plot(self, ax: Axes | None = None, *, band: bool = True) -> Self:
+        """Draw one line per model into `ax`, or a new figure, with or without what to expect after C*.
+
+        That is dotted, with its interval: how a model's mean goes on from C* if it falls as it does elsewhere, at other
+        ages and for others.
+        """
         ax = axes_or_new(ax)
+        expected = self.diagnosis.models.set_index("model")
         for name, mean in self.diagnosis.survival.items():
-            ax.plot(self.diagnosis.offsets, mean, label=name)
+            (line,) = ax.plot(self.diagnosis.offsets, mean, label=name)
+            if band and name in expected.index and expected.loc[name].notna()["ratio"]:
+                self._expected(ax, line, mean, expected.loc[name])
         ax.axvline(0.0, color="0.5", linewidth=1, linestyle="--")
-        ax.set(xlabel="time since everybody's own C*", ylabel="mean predicted survival")
+        ax.set(xlabel="time since everybody's own C*", ylabel="mean predicted survival", title=self._title())
+        ax.title.set_fontsize("small")
         ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self
+
+    def _expected(self, ax: Axes, line: Any, mean: Any, row: Any) -> None:
+        after = self.diagnosis.offsets >= 0
+        share = self.diagnosis.offsets[after] / self.diagnosis.width
+        start = mean[after][0]
+        # the limits of the excess, taken from the fall that is there, are limits of the fall to expect
+        falls = [
+            row["fall_elsewhere"],
+            row["fall_after"] - row["excess_upper"],
+            row["fall_after"] - row["excess_lower"],
+        ]
+        middle, upper, lower = (start * (1.0 - min(max(fall, 0.0), 1.0)) ** share for fall in falls)
+        (dotted,) = ax.plot(self.diagnosis.offsets[after], middle, color=line.get_color(), linestyle=":")
+        shade(ax, dotted, self.diagnosis.offsets[after], lower, upper)
+
+    def _title(self) -> str:
+        knowing = self.diagnosis.models.query("verdict == 'knows C*'")["model"]
+        told = f"; {', '.join(knowing)} know{'s' if len(knowing) == 1 else ''} C*" if len(knowing) else ""
+        ipcw = {"suspect": "is suspect", "not needed": "is not needed"}.get(self.diagnosis.ipcw, self.diagnosis.ipcw)
+        return f"IPCW {ipcw}{told}. Dotted: what to expect after C*"
 
 
 @dataclass(eq=False, repr=False)

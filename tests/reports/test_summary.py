@@ -95,8 +95,12 @@ def test_the_data_are_described(case, report):
 
 def test_the_leak_is_seen_and_told(report):
     falls = pd.DataFrame(report.summary["around_censoring"]["falls"]).set_index("model")
-    assert falls.lost_after["leaking"] == pytest.approx(1)
-    assert falls.lost_after["truth"] < 0.3
+    assert falls.verdict["leaking"] == "knows C*"
+    assert falls.verdict["truth"] == "no sign"
+    assert falls.fall_after["leaking"] > 0.99
+    assert falls.fall_after["truth"] < 0.3
+    assert report.summary["around_censoring"]["ipcw"] == "can't be trusted"
+    assert "leaking knows C*" in report.summary["around_censoring"]["sentences"][0]
     (sentence,) = report.summary["disagreements"]["contradictions"]["brier"]
     assert sentence == (
         "leaking is better than truth under ipcw (Kaplan-Meier of the scored outcomes), and worse under administrative."

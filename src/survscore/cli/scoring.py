@@ -167,6 +167,8 @@ def report(out: Path, reference: str | None, horizons: Any, individuals: int, ti
     for sentence, metric, weighting in zip(judged["sentence"], judged["metric"], judged["weighting"], strict=True):
         if (metric, weighting) == (first_metric, summary["headline"]):
             say(sentence)
+    if summary["around_censoring"]["ipcw"] in ("can't be trusted", "suspect"):
+        say(one_line(summary["around_censoring"]["sentences"][0]))
     say(f"Written: {out}")
 
 

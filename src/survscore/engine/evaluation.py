@@ -24,7 +24,7 @@ from survscore.engine import sums as numpy_backend
 from survscore.engine.averaging import averaging_weights, check_range
 from survscore.engine.blocks import Block, CurveBatches, Models, Predictions
 from survscore.engine.bounds import AllBounds, bounds_of
-from survscore.engine.influence import by_influence
+from survscore.engine.influence import MeanInfluences, by_influence, mean_influences
 from survscore.engine.moments import Moments, ScoredLoss, n_pairs
 from survscore.engine.pooled import evaluate_pooled
 from survscore.engine.sums import Sums
@@ -237,6 +237,45 @@ class Evaluation:
                 results.append(self._scored(metric, q, total, *found, support, where, reasons))
         return results
 
+    def mean_influences(self) -> tuple[list[MeanInfluences], tuple[float, float]]:
+        """Return everybody's influence on the mean score over time, by the first loss, under each weighting.
+
+        Also the range of time: from the first time up to the first without score under any of the weightings.
+        """
+        loss, stretches = self._losses[0], self._stretches()
+        compiled = self._compiles([loss])
+        total = self._sums([loss], stretches, compiled=compiled)
+        undefined = [self._undefined(loss, q, one, total) for q, one in enumerate(stretches)]
+        m = self.index.times.size
+        worst = np.full(self.times.size, np.nan)
+        worst[:m] = np.where(np.logical_or.reduce([where for where, _ in undefined]), np.nan, 0.0)
+        reasons = [*dict.fromkeys(reason for _, several in undefined for reason in several), *self.far]
+        weights, used_range = averaging_weights(self.times, worst, None, None, "stop", reasons)
+        found = []
+        for q, one in enumerate(stretches):
+            counted = still_counted(one.population_stop, m)
+            scored = self._scored_loss(loss, q, one, total, counted, undefined[q][0])
+            found.append(mean_influences(scored, self.models, weights[:m], compiled=compiled))
+        return found, used_range
+
+    def _scored_loss(
+        self,
+        loss: Loss,
+        q: int,
+        weights: Stretches,
+        total: Sums,
+        counted: NDArray[np.float64],
+        undefined: NDArray[np.bool_],
+    ) -> ScoredLoss:
+        constants = self._constants(np.where(undefined, np.nan, total.weights[:, q]))
+        k = self._losses.index(loss)
+        sums = with_constants(loss, total.losses[:, :, k, q], total.weights[:, q], constants, self.index.times)
+        return ScoredLoss.of(
+            self.index, loss, weights, constants, np.where(undefined, np.nan, sums),
+            np.where(undefined, np.nan, total.weights[:, q]), counted,
+            by_n=self.weightings[q].normalize == "n",
+        )  # fmt: skip
+
     def _stretches(self) -> list[Stretches]:
         """Return the weights; what is estimated takes the most memory while it is made, so it is made first."""
         estimated_first = sorted(range(len(self.weightings)), key=lambda q: self.weightings[q].name != IPCW.name)
@@ -286,14 +325,8 @@ class Evaluation:
         *,
         compiled: bool,
     ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
-        constants = self._constants(np.where(undefined, np.nan, total.weights[:, q]))
-        times, k = self.index.times, self._losses.index(loss)
-        sums = with_constants(loss, total.losses[:, :, k, q], total.weights[:, q], constants, times)
-        scored = ScoredLoss.of(
-            self.index, loss, weights, constants, np.where(undefined, np.nan, sums),
-            np.where(undefined, np.nan, total.weights[:, q]), counted,
-            by_n=self.weightings[q].normalize == "n",
-        )  # fmt: skip
+        scored = self._scored_loss(loss, q, weights, total, counted, undefined)
+        times, k, constants = self.index.times, self._losses.index(loss), scored.constants
         moments = self._moments(scored, units, averages, compiled=compiled) if self.errors else None
         if known is None:
             return scored.scores, moments, None

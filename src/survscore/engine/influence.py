@@ -5,6 +5,7 @@ Three rounds, each a sum over blocks: the scores (`sums`), M(s; t) of the nuisan
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -77,22 +78,73 @@ def by_influence(
         columns = slice(first, min(first + width, m))
         exits = _exits(scored, models, columns, compiled=compiled)
         table = None if groups is None else np.zeros((k, groups.n_groups, columns.stop - first))
-        for block in models.blocks(m, compiled=compiled):
-            influence = scored.deviations(block, columns, compiled=compiled)
-            if scored.by_n:
-                inside = np.arange(first, columns.stop) < scored.stretches.population_stop[block.rows, None]
-                influence -= np.where(inside, scored.offset[:, None, columns], 0.0)
-            if exits is not None and isinstance(nuisance, Here):
-                influence += exits.spread(block.rows)
+        for rows, influence in _influences(scored, models, exits, columns, compiled=compiled):
             if groups is None or table is None:
-                totals.add(influence, columns, block.rows)
+                totals.add(influence, columns, rows)
             else:
-                add_by_label(influence, groups.codes[block.rows], table, compiled=compiled)
+                add_by_label(influence, groups.codes[rows], table, compiled=compiled)
         if table is not None:
             totals.add(table, columns, slice(None))
         if exits is not None and isinstance(nuisance, Elsewhere):
             totals.add_greenwood(nuisance.steps, exits.moved, columns)
     return totals.finish()
+
+
+@dataclass(frozen=True, eq=False)
+class MeanInfluences:
+    """How everybody moves the mean over time of each model's score; what two weightings have in common shows in these.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (models,)
+        The means over time.
+    values : ndarray of shape (models, n)
+        The influences.
+    steps, moved : ndarray of shape (exits,) and (models, exits)
+        Where G was estimated from others, the weights of Greenwood's sum and the means of M(s; t); else empty.
+    """
+
+    scores: NDArray[np.float64]
+    values: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    moved: NDArray[np.float64]
+
+
+def mean_influences(
+    scored: ScoredLoss, models: Models, weights: NDArray[np.float64], *, compiled: bool
+) -> MeanInfluences:
+    """Return everybody's influence on the mean over time with these weights of the times."""
+    m, k = scored.index.times.size, len(scored.scores)
+    nuisance = scored.stretches.nuisance
+    n_exits = 0 if nuisance is None else nuisance.curve.times.size
+    width = max(1, min(m, NUMBERS_PER_CHUNK // max(k * (n_exits + 1), 1)))
+    elsewhere = isinstance(nuisance, Elsewhere)
+    values = np.zeros((k, scored.stretches.first_stop.size))
+    moved = np.zeros((k, n_exits if elsewhere else 0))
+    for first in range(0, m, width):
+        columns = slice(first, min(first + width, m))
+        exits = _exits(scored, models, columns, compiled=compiled)
+        for rows, influence in _influences(scored, models, exits, columns, compiled=compiled):
+            values[:, rows] += influence @ weights[columns]
+        if exits is not None and elsewhere:
+            moved += exits.moved @ weights[columns]
+    used = weights > 0
+    steps = nuisance.steps if nuisance is not None and elsewhere else np.zeros(0)
+    return MeanInfluences(scored.scores[:, used] @ weights[used], values, steps, moved)
+
+
+def _influences(
+    scored: ScoredLoss, models: Models, exits: Exits | None, columns: slice, *, compiled: bool
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield blocks of rows with their influences at some of the times, (models, rows, times)."""
+    for block in models.blocks(scored.index.times.size, compiled=compiled):
+        influence = scored.deviations(block, columns, compiled=compiled)
+        if scored.by_n:
+            inside = np.arange(columns.start, columns.stop) < scored.stretches.population_stop[block.rows, None]
+            influence -= np.where(inside, scored.offset[:, None, columns], 0.0)
+        if exits is not None and isinstance(exits.nuisance, Here):
+            influence += exits.spread(block.rows)
+        yield block.rows, influence
 
 
 def _exits(scored: ScoredLoss, models: Models, columns: slice, *, compiled: bool) -> Exits | None:

@@ -24,6 +24,8 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "disagreements": summary["disagreements"]["table"],
         "around-censoring": summary["around_censoring"]["curves"],
         "falls": summary["around_censoring"]["falls"],
+        "ipcw-weights": summary["around_censoring"]["weights"],
+        "ipcw-caps": summary["around_censoring"]["caps"],
         "calibration": summary["calibration"]["curves"],
         "calibration-numbers": summary["calibration"]["numbers"],
         "calibration-parts": summary["calibration"]["parts"],

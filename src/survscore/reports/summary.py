@@ -163,7 +163,7 @@ def summarise(
         **{name: as_table(frame) for name, frame in findings.frames().items()},
         "disagreements": {**findings.disagreements(), "table": as_table(comparison.disagreements())},
         "calibration": calibrated,
-        "around_censoring": _around(y, named),
+        "around_censoring": _around(y, named, weightings, comparison.times, groups, level),
         "curves": _single_curves(y, named, comparison.times, n_curves, labels),
         "notes": findings.notes(time_range),
         "settings": {
@@ -328,13 +328,23 @@ def _calibration_numbers(found: Calibration) -> dict[str, float]:
     return dict(zip(CALIBRATION_NUMBERS, values, strict=True))
 
 
-def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]:
-    """Return the mean predictions around everybody's own censoring time, and which share they lose there."""
-    nothing: dict[str, Any] = {"curves": {}, "falls": {}, "width": None, "n": 0}
+def _around(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    weightings: Sequence[Weighting],
+    times: NDArray[np.float64],
+    groups: ArrayLike | None,
+    level: float,
+) -> dict[str, Any]:
+    """Return whether IPCW can be trusted and which predictions know C*: in words, tables, and means around C*."""
+    nothing: dict[str, Any] = {
+        "curves": {}, "falls": {}, "weights": {}, "caps": {}, "ipcw": None, "sentences": [], "width": None, "n": 0,
+    }  # fmt: skip
     if y.censoring_time is None:
         return {"missing": "they need everybody's C*", **nothing}
+    questioned = next((one for one in weightings if isinstance(one, IPCW)), "ipcw")
     try:
-        diagnosis = diagnose(y, models)
+        diagnosis = diagnose(y, models, weighting=questioned, times=times, groups=groups, level=level)
     except InputError as error:
         return {"missing": str(error), **nothing}
     curves: Table = {"model": [], "offset": [], "survival": []}
@@ -342,8 +352,17 @@ def _around(y: Outcomes, models: Mapping[str, SurvivalCurves]) -> dict[str, Any]
         curves["model"] += [name] * mean.size
         curves["offset"] += diagnosis.offsets.tolist()
         curves["survival"] += [plain(value) for value in mean.tolist()]
-    falls = as_table(diagnosis.to_frame())
-    return {"missing": None, "curves": curves, "falls": falls, "width": diagnosis.width, "n": diagnosis.n}
+    return {
+        "missing": None,
+        "curves": curves,
+        "falls": as_table(diagnosis.models),
+        "weights": as_table(diagnosis.weights),
+        "caps": as_table(diagnosis.caps),
+        "ipcw": diagnosis.ipcw,
+        "sentences": list(diagnosis.sentences),
+        "width": diagnosis.width,
+        "n": diagnosis.n,
+    }
 
 
 def _single_curves(
