@@ -79,6 +79,13 @@ def predictions(x: NDArray[np.float64], events: str) -> dict[str, NDArray[np.flo
     return {"gloomy": survival(x, events, TIMES) ** 1.3, "blunt": survival(0.5 * x + 0.1, events, TIMES)}
 
 
+def equally_good(x: NDArray[np.float64], events: str, rng: np.random.Generator) -> dict[str, ss.SurvivalCurves]:
+    """Return two models equally far from the truth, on either side of it: they have the same expected Brier score."""
+    S = survival(x, events, TIMES)
+    off = 0.2 * S * (1 - S) * rng.choice([-1, 1], (x.size, 1))
+    return {name: ss.SurvivalCurves(S + sign * off, TIMES, monotone="keep") for name, sign in (("a", 1), ("b", -1))}
+
+
 def draw(setting: Setting, rng: np.random.Generator) -> tuple[NDArray[np.float64], ss.Outcomes, NDArray[np.int64]]:
     n, groups = setting.n, np.arange(setting.n)
     x = rng.standard_normal(n)
@@ -134,7 +141,17 @@ def replicate(seed: int, setting: Setting) -> Found:
     expected = truth(setting.events)
     models = {name: ss.SurvivalCurves(p, TIMES) for name, p in predictions(x, setting.events).items()}
     weighting = weighting_of(setting, rng)
+    labels = groups if setting.n_groups else None
     found: Found = {}
+    equal = equally_good(x, setting.events, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        contrasts = (
+            ss.compare(y, equal, weighting=weighting, times=TIMES, groups=labels, null=False).integrated().contrasts
+        )
+    found["brier: p of 0.05 or more for equally good models"] = (
+        contrasts["p_value"].to_numpy() >= 0.05, contrasts["reliable"].to_numpy(dtype=bool)
+    )  # fmt: skip
 
     def add(name: str, table: Any, target: NDArray[np.float64]) -> None:
         lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
@@ -147,7 +164,7 @@ def replicate(seed: int, setting: Setting) -> Found:
             warnings.simplefilter("ignore")
             result = ss.compare(
                 y, models, metric=metric, weighting=weighting, times=TIMES, null="counted",
-                groups=groups if setting.n_groups else None,
+                groups=labels,
             )  # fmt: skip
             band = result.band(n_draws=1000)
             # an AUC needs somebody of each status
@@ -205,7 +222,7 @@ def coverage(setting: Setting, n_replicates: int, pool: ProcessPoolExecutor) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=1000)
+    parser.add_argument("--replicates", type=int, default=500)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent.parent / "docs" / "coverage.csv")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
