@@ -50,7 +50,7 @@ LAYERS = [
 ENGINE = [
     ["blocks", "units", "averaging", "_kernels"],
     ["support"],
-    ["sums"],
+    ["inputs", "sums"],
     ["compiled"],
     ["moments"],
     ["bounds", "influence", "identity"],

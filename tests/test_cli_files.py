@@ -103,7 +103,7 @@ def test_compare_writes_the_library_s_numbers(capsys, tmp_path, files):
     assert code == 0
     for row in whole.to_dict("records"):
         assert f"{row['difference']:+.4f} ±{row['upper'] - row['difference']:.4f}" in out
-    code, out, _ = run(capsys, "compare", *files, *options, "--no-null", "--csv", tmp_path / "d.csv")
+    code, out, _ = run(capsys, "compare", *files, *options, "--null", "none", "--csv", tmp_path / "d.csv")
     assert code == 0
     assert "Kaplan-Meier   " not in out
     assert set(pd.read_csv(tmp_path / "d.csv").model) == {"net"}
@@ -453,9 +453,9 @@ def test_a_terminal_without_utf8_gets_an_answer(tmp_path):
 def test_one_model_alone_has_nothing_to_compare_with(capsys, tmp_path):
     outcomes, predictions = mangling.write(tmp_path)
     alone = [outcomes, f"net={predictions}", "-w", "administrative", "-t", "3,8"]
-    code, out, _ = run(capsys, "compare", *alone, "--no-null")
+    code, out, _ = run(capsys, "compare", *alone, "--null", "none")
     assert (code, "reference" in out) == (0, True)
-    code, out, _ = run(capsys, "compare", *alone, "--no-null", "--csv", "-")
+    code, out, _ = run(capsys, "compare", *alone, "--null", "none", "--csv", "-")
     assert out.splitlines()[0].startswith("metric,weighting,model,reference,time,difference")
     assert run(capsys, "report", *alone, "-o", tmp_path / "r.html")[0] == 0
 
@@ -595,3 +595,19 @@ def test_a_metric_of_which_higher_is_better(capsys, tmp_path, command):
     else:
         assert "higher is better" in out
         assert "lower is better" not in out
+
+
+def test_the_null_model_can_be_the_share_of_those_counted(capsys, tmp_path, files):
+    target = tmp_path / "found.json"
+    code, out, _ = run(
+        capsys, "compare", *files, "-w", "administrative", "-t", "3:15:3", "--null", "counted", "--json", target
+    )
+    assert code == 0
+    assert {row["model"] for row in json.loads(target.read_text())["scores"]} >= {"share of those counted"}
+    page = tmp_path / "report.html"
+    code, _, _ = run(capsys, "report", *files, "-t", "3:15:3", "--null", "counted", "-o", page)
+    assert code == 0
+    assert "score of share of those counted" in page.read_text()
+    code, _, err = run(capsys, "compare", *files, "-w", "administrative", "--null", "everybody")
+    assert code == 2
+    assert "--null" in err

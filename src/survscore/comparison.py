@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, Null, Ranges, Scored
+from survscore.engine.evaluation import Evaluation, Ranges, Scored
+from survscore.engine.inputs import Null
 from survscore.inference import (
     difference_interval,
     ratio_interval,

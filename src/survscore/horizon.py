@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, as_times
-from survscore.engine.evaluation import check_outcomes
+from survscore.engine.inputs import check_outcomes
 from survscore.outcomes import Outcomes
 from survscore.stretches import TimeIndex
 from survscore.weighting import Administrative, check_censoring_time

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
 from survscore.outcomes import Outcomes
 from survscore.weighting import check_censoring_time
 

@@ -407,3 +407,22 @@ def test_a_notebook_shows_it_in_a_frame_of_its_own(report):
     assert "sandbox=" in shown
     assert HOSTILE not in shown
     assert repr(report).startswith("Report(")
+
+
+def test_the_report_says_for_whom_the_score_speaks():
+    rng = np.random.default_rng(0)
+    end, risk = rng.uniform(2, 10, 300), rng.uniform(0.05, 0.3, 300)
+    time = rng.exponential(1 / risk)
+    y = ss.Outcomes(np.minimum(time, end), time <= end, end)
+    times = np.arange(1.0, 9.0)
+    curves = ss.SurvivalCurves(np.exp(-risk[:, None] * times), times)
+    summary = summarise(y, {"net": curves}, times=times, n_curves=0)
+    counted = end >= 8
+    told = [note for note in summary["notes"] if "speaks for" in note]
+    assert told == [
+        f"At 8 the administrative score speaks for the {counted.mean():.0%} who could be followed so long: their mean risk "
+        f"of the event by 8 is by net {(1 - np.exp(-8 * risk[counted])).mean():.3f}, that of all "
+        f"{(1 - np.exp(-8 * risk)).mean():.3f}."
+    ]
+    few = summarise(y, {"net": curves}, times=times, groups=np.arange(300) % 12, n_curves=0)
+    assert any("rest on 12 groups" in note for note in few["notes"])

@@ -306,3 +306,16 @@ def _refuse_ignored(
         if is_given and not set(wanted) & set(names):
             told = "is for --weighting " + " or ".join(wanted)
             raise InputError(f"{option_name} {why or told}")
+
+
+def null(command: Command) -> Command:
+    """Add the null model that models are compared with."""
+    choices: dict[str, Any] = {"kaplan-meier": True, "counted": "counted", "none": False}
+    return click.option(
+        "--null",
+        type=click.Choice(list(choices)),
+        default="kaplan-meier",
+        show_default=True,
+        callback=lambda _, __, value: choices[value],
+        help="The null model: Kaplan-Meier for everybody, the share of event-free among those counted, or none.",
+    )(command)

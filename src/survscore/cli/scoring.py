@@ -84,9 +84,9 @@ def score(**arguments: Any) -> None:
 @options.weightings
 @options.scoring
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
-@click.option("--no-null", is_flag=True, help="Leave out the null model, Kaplan-Meier for everybody.")
+@options.null
 @options.results
-def compare(reference: str | None, no_null: bool, **arguments: Any) -> None:
+def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     """Compare models on the same individuals: differences, intervals, p-values, and where weightings disagree.
 
     Files are as for "survscore score". --csv and --parquet write the differences by time.
@@ -108,7 +108,7 @@ def compare(reference: str | None, no_null: bool, **arguments: Any) -> None:
         show(0, 1, "comparing")
         compared = comparison.compare(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
-            reference=reference, null=not no_null, groups=study.groups, level=arguments["level"], ranges=[time_range],
+            reference=reference, null=null, groups=study.groups, level=arguments["level"], ranges=[time_range],
         )  # fmt: skip
         findings = Findings.of(compared, time_range)
     settings = {
@@ -128,11 +128,14 @@ def compare(reference: str | None, no_null: bool, **arguments: Any) -> None:
 @options.scoring
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@options.null
 @options.times_option("--horizons", help="At which times to show calibration: 90,365.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
-def report(out: Path, reference: str | None, horizons: Any, individuals: int, title: str, **arguments: Any) -> None:
+def report(
+    out: Path, reference: str | None, null: Any, horizons: Any, individuals: int, title: str, **arguments: Any
+) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
     Files are as for "survscore score". Without --weighting, the report shows those that the data allow. It goes by
@@ -151,8 +154,8 @@ def report(out: Path, reference: str | None, horizons: Any, individuals: int, ti
         study, weightings = read(arguments, show, default_that_fits=True)
         made = make_report(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
-            time_range=arguments["time_range"], reference=reference, horizons=horizons, groups=study.groups,
-            level=arguments["level"], n_curves=individuals, title=title,
+            time_range=arguments["time_range"], reference=reference, null=null, horizons=horizons,
+            groups=study.groups, level=arguments["level"], n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
             settings={"files": study.files, "options": _asked(arguments)},
             progress=show,

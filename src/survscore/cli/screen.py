@@ -38,7 +38,7 @@ IN_OPTIONS = {
     "lower and upper must satisfy": "--range must satisfy",
     "give the cutoff, the date": "give --cutoff, the date",
     "in the file's metadata, or given": "in the file's metadata, or by --grid",
-    "or say null=False": "or say --no-null",
+    "or say null=False": "or say --null none",
     "np.clip the predictions": "cut the predictions at 0 and 1",
     "score several `times`": "score several --times",
 }

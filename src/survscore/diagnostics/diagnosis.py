@@ -18,14 +18,7 @@ from survscore.diagnostics.covariates import explained_variance
 from survscore.diagnostics.estimate import Estimate
 from survscore.diagnostics.two_weightings import Contrast, contrasts_of
 from survscore.diagnostics.weights import scores_by_cap, weights_over_time
-from survscore.engine.evaluation import (
-    NULL_MODEL,
-    as_models,
-    check_outcomes,
-    check_predictions,
-    default_times,
-    null_curve,
-)
+from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times, null_curve
 from survscore.engine.units import Groups
 from survscore.outcomes import Outcomes
 from survscore.weighting import IPCW, as_weighting

@@ -18,13 +18,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._config import config
 from survscore._parallel import each
-from survscore._validation import InputError, as_times, check_choice, check_length, check_level
+from survscore._validation import InputError, as_times, check_choice, check_level
 from survscore.curves import SurvivalCurves
 from survscore.engine import sums as numpy_backend
 from survscore.engine.averaging import averaging_weights, check_range
-from survscore.engine.blocks import Block, CurveBatches, Models, Predictions
+from survscore.engine.blocks import Block, Models, Predictions
 from survscore.engine.bounds import AllBounds, bounds_of
 from survscore.engine.influence import MeanInfluences, by_influence, mean_influences
+from survscore.engine.inputs import (
+    Null,
+    as_models,
+    check_outcomes,
+    check_predictions,
+    default_times,
+    distinct,
+    null_model,
+    null_name,
+    one_or_more,
+    where_they_end,
+)
 from survscore.engine.moments import Moments, ScoredLoss, n_pairs
 from survscore.engine.pooled import evaluate_pooled
 from survscore.engine.sums import Sums
@@ -32,22 +44,15 @@ from survscore.engine.support import Support
 from survscore.engine.units import Groups, Units, still_counted
 from survscore.metrics import Direction, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
-from survscore.product_limit import ProductLimit
 from survscore.stretches import Stretches, TimeIndex
 from survscore.weighting import IPCW, Weighting, as_weighting
 
-DEFAULT_STEPS = 100
-DEFAULT_QUANTILE = 0.95
-DEFAULT_NUMBER = 20
-NULL_MODEL = "Kaplan-Meier"
-COUNTED_MODEL = "share of those counted"
 #: Multiplications that covariances over time may take unasked: some tenths of a second at most, on two cores.
 ANY_RANGE_PRODUCTS = 1 << 30
 
 Range = tuple[float | None, float | None]
 Ranges = Sequence[Range] | Literal["any"] | None
 OneOrMore = Any  # of what the name of the argument says
-Null = bool | Outcomes | Literal["counted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +163,7 @@ class Evaluation:
         if len(set(names)) < len(names):
             raise InputError("metric must name different metrics")
         weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
-        labels = _distinct([one.label(y) for one in weightings])
+        labels = distinct([one.label(y) for one in weightings])
         if null is not False and null_name(null) in named:
             raise InputError(
                 f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
@@ -174,7 +179,7 @@ class Evaluation:
                     raise InputError("nobody is followed beyond time 0: there is no time to look at")
         reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
         missing = int((~reached).sum())
-        far = {_where_they_end(named): missing} if missing else {}
+        far = {where_they_end(named): missing} if missing else {}
         if isinstance(ranges, str):
             check_choice("ranges", ranges, ("any",))
         elif ranges is not None:
@@ -182,7 +187,7 @@ class Evaluation:
                 check_range(given)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            _null_model(null, y), grouping, level, ranges, errors, far,
+            null_model(null, y), grouping, level, ranges, errors, far,
         )  # fmt: skip
 
     @property
@@ -546,99 +551,3 @@ def with_constants(
         with np.errstate(invalid="ignore"):  # infinite weights make their times undefined
             added.append([event_free * weights[0], event_free * weights[1] + event * weights[2]])
     return np.concatenate((sums, np.array(added).transpose(1, 0, 2)), axis=1) if added else sums
-
-
-# Checks
-
-
-def check_outcomes(y: Any) -> None:
-    """Raise unless these are outcomes of somebody."""
-    if not isinstance(y, Outcomes):
-        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    if len(y) == 0:
-        raise InputError("y is empty: there is nobody to score")
-
-
-def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:
-    """Raise unless these are predictions for as many individuals as there are outcomes."""
-    if not isinstance(curves, (SurvivalCurves, CurveBatches)):
-        raise InputError(f"{name} must be SurvivalCurves, not {type(curves).__name__}")
-    check_length(name, len(curves), "y", len(y))
-
-
-def as_models(models: Any) -> dict[str, Any]:
-    """Return the models by name, whichever way they were given."""
-    pairs = list(models.items()) if isinstance(models, Mapping) else list(models)
-    if not pairs:
-        raise InputError("models is empty")
-    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise InputError("models must map names to SurvivalCurves, or be pairs of a name and SurvivalCurves")
-    names = [str(name) for name, _ in pairs]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"models must have different names; repeated: {', '.join(repeated)}")
-    return dict(zip(names, (curves for _, curves in pairs), strict=True))
-
-
-def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
-    """Return a list of what was given once or several times."""
-    if given is None or isinstance(given, (str, kind)) or not hasattr(given, "__iter__"):
-        return [given]
-    several = list(given)
-    if not several:
-        raise InputError(f"{name} is empty: name at least one")
-    return several
-
-
-def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
-    """Return equidistant times from 0 to where enough individuals are still followed, within the curves' reach.
-
-    Those are 5 %, and 20 or, of few, a quarter. A score further out rests on too few for an interval; whoever wants it
-    names the times.
-    """
-    follow_up = y.time if y.censoring_time is None else y.censoring_time
-    last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
-    place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
-    last = min(last, float(np.partition(follow_up, place)[place]))
-    last = last if np.isfinite(last) else float(y.time.max())
-    last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
-    return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
-
-
-def null_name(null: Any) -> str:
-    """Return what a null model is called."""
-    return COUNTED_MODEL if isinstance(null, str) else NULL_MODEL
-
-
-def _null_model(null: Any, y: Outcomes) -> SurvivalCurves | Literal["counted"] | None:
-    if null is False:
-        return None
-    if isinstance(null, str):
-        check_choice("null", null, ("counted",))
-        return "counted"
-    return null_curve(y if null is True else null)
-
-
-def null_curve(outcomes: Any) -> SurvivalCurves:
-    """Return the Kaplan-Meier curve of the event times, to stand for everybody: one row."""
-    if not isinstance(outcomes, Outcomes):
-        raise InputError(f"null must be True, False, 'counted' or Outcomes, not {type(outcomes).__name__}")
-    curve = ProductLimit.of_events(outcomes)
-    if curve.times.size == 0:
-        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")
-    return SurvivalCurves(curve.survival[None], curve.times, "step", beyond="hold")
-
-
-def _distinct(labels: list[str]) -> list[str]:
-    """Return the labels, numbered where two weightings would have the same."""
-    return [
-        f"{label} #{labels[: i + 1].count(label)}" if labels.count(label) > 1 else label
-        for i, label in enumerate(labels)
-    ]
-
-
-def _where_they_end(models: Mapping[str, Predictions]) -> str:
-    if len(models) == 1:
-        (curves,) = models.values()
-        return f"the predictions end at {curves.times[-1]:g}"
-    return "not all models predict"

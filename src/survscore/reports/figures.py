@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from survscore.engine.evaluation import NULL_MODEL
 from survscore.reports.comparing import Table
 from survscore.reports.verdicts import short
 
@@ -59,7 +58,7 @@ def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], 
 
 def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[str, Any]:
     series = {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
-    return {**series, "null": True} if model == NULL_MODEL else series
+    return {**series, "null": True} if model == summary["null_model"] else series
 
 
 def _remaining(summary: dict[str, Any]) -> list[Panel]:

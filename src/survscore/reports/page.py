@@ -19,7 +19,8 @@ from survscore._files import written_whole
 from survscore._progress import Progress, silent
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import NULL_MODEL, Range
+from survscore.engine.evaluation import Range
+from survscore.engine.inputs import Null
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts
@@ -86,7 +87,7 @@ def report(
     times: ArrayLike | None = None,
     time_range: Range = WHOLE,
     reference: str | None = None,
-    null: bool | Outcomes = True,
+    null: Null = True,
     horizons: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     level: float = 0.95,
@@ -194,7 +195,7 @@ def render(summary: dict[str, Any]) -> str:
         summary=summary,
         tables=tables,
         panels=panels,
-        null_model=NULL_MODEL,
+        null_model=summary["null_model"],
         data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(summary["metrics"])}),
         style=style,
         script=script,

@@ -26,9 +26,11 @@ from survscore.calibrating import Calibration, calibration
 from survscore.comparison import Comparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import diagnose
-from survscore.engine.evaluation import Range, as_models, check_outcomes, check_predictions, one_or_more
+from survscore.engine.evaluation import Range
+from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
+from survscore.populations import counted_population
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, Findings, Table, as_table, plain
 from survscore.weighting import IPCW, Administrative, Weighting, as_weighting, weightings_that_fit
@@ -52,7 +54,7 @@ def summarise(
     times: ArrayLike | None = None,
     time_range: Range = WHOLE,
     reference: str | None = None,
-    null: bool | Outcomes = True,
+    null: Null = True,
     horizons: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     level: float = 0.95,
@@ -151,6 +153,7 @@ def summarise(
             name: {"label": metric_label(name), "direction": direction, "bounded": name in findings.bounded}
             for name, direction in findings.directions.items()
         },
+        "null_model": comparison.null,
         "weightings": comparison.weightings,
         "headline": comparison.weightings[headline],
         "believe_administrative": isinstance(weightings[headline], Administrative),
@@ -165,7 +168,7 @@ def summarise(
         "calibration": calibrated,
         "around_censoring": _around(y, named, weightings, comparison.times, groups, level),
         "curves": _single_curves(y, named, comparison.times, n_curves, labels),
-        "notes": findings.notes(time_range),
+        "notes": findings.notes(time_range) + _for_whom(y, named, comparison.times, weightings[headline]),
         "settings": {
             **(settings or {}),
             "survscore": __version__,
@@ -193,7 +196,7 @@ def _asked(
     comparison: Comparison,
     metrics: Sequence[Metric],
     time_range: Range,
-    null: bool | Outcomes,
+    null: Null,
     horizons: list[float],
     grouped: bool,
 ) -> dict[str, Any]:
@@ -205,7 +208,7 @@ def _asked(
         "times": _extent(comparison.times),
         "time range": "all times" if time_range == WHOLE else [plain(end) for end in time_range],
         "reference": comparison.reference,
-        "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else bool(null),
+        "null": "Kaplan-Meier of other outcomes" if isinstance(null, Outcomes) else null,
         "horizons": horizons,
         "level": float(comparison.level),
         "groups": grouped,
@@ -218,6 +221,28 @@ def _described(curves: SurvivalCurves) -> str:
 
 def _extent(times: NDArray[np.float64]) -> str:
     return f"{plural(times.size, 'time')} from {verdicts.short(float(times[0]))} to {verdicts.short(float(times[-1]))}"
+
+
+def _for_whom(
+    y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], weighting: Weighting
+) -> list[str]:
+    """Say for whom the headline speaks at the last time, and how they differ from all who started."""
+    if not isinstance(weighting, Administrative) or weighting.population is not None:
+        return []
+    last = float(times[-1])
+    horizon = min(last, *(float(curves.times[-1]) for curves in models.values()))
+    table = counted_population(y, models, times=[0.0, last], horizon=horizon)
+    share = float(table["share"].iloc[-1])
+    if not 0 < share < 1:
+        return []
+    risks = []
+    for model, column in zip(models, table.columns[3:], strict=True):
+        of_all, of_counted = (verdicts.number(float(risk), 3) for risk in table[column])
+        risks.append(f"by {model} {of_counted}, that of all {of_all}")
+    return [
+        f"At {verdicts.short(last)} the administrative score speaks for the {share:.0%} who could be followed so long: "
+        f"their mean risk of the event by {verdicts.short(horizon)} is {'; '.join(risks)}."
+    ]
 
 
 def _data(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> dict[str, Any]:
