@@ -599,7 +599,7 @@ def test_a_metric_of_which_higher_is_better(capsys, tmp_path, command):
 
 def test_the_null_model_can_be_the_share_of_those_counted(capsys, tmp_path, files):
     target = tmp_path / "found.json"
-    code, out, _ = run(
+    code, _, _ = run(
         capsys, "compare", *files, "-w", "administrative", "-t", "3:15:3", "--null", "counted", "--json", target
     )
     assert code == 0
