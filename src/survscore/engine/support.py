@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from survscore.engine.units import Units
 
 # Measured by benchmarks/coverage.py: intervals cover as they should from here on.
-FEW_FOR_SCORE = 10  # individuals of each status: intervals of scores are made on a scale that suits few
+FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
 FEW_FOR_DIFFERENCE = 20
 FEW_DEGREES = 4.0  # as five groups of equal size have
 FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
