@@ -188,8 +188,9 @@ def replicate(seed: int, setting: Setting) -> Found:
             rows = band[band["model"] == "blunt"]
             difference = values["blunt"] - values["gloomy"]
             held = (rows["lower"].to_numpy() <= difference) & (difference <= rows["upper"].to_numpy())
-            reliable = result.contrasts.query("model == 'blunt'")["reliable"]
-            found[f"{metric}: contrasts, simultaneous band"] = (np.array([held.all()]), np.array([reliable.all()]))
+            found[f"{metric}: contrasts, simultaneous band"] = (
+                np.array([held.all()]), np.array([rows["reliable"].all()])
+            )  # fmt: skip
     return found
 
 

@@ -14,6 +14,7 @@ from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored
 from survscore.engine.inputs import Null
+from survscore.engine.support import FEW_FOR_BAND
 from survscore.inference import (
     difference_interval,
     ratio_interval,
@@ -270,7 +271,7 @@ class Comparison:
         Returns
         -------
         pandas.DataFrame
-            metric, weighting, model, reference, time, difference, lower, upper, critical_value.
+            metric, weighting, model, reference, time, difference, lower, upper, critical_value, reliable.
         """
         level = self.level if level is None else level
         check_level(level)
@@ -287,6 +288,7 @@ class Comparison:
                 "lower": found.lower,
                 "upper": found.upper,
                 "critical_value": critical,
+                "reliable": one.support.enough(FEW_FOR_BAND),
             }
 
         return self._table(columns, against=self.reference)

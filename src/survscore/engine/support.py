@@ -12,6 +12,7 @@ from survscore.engine.units import Units
 # Measured by benchmarks/coverage.py: intervals cover as they should from here on.
 FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
 FEW_FOR_DIFFERENCE = 20
+FEW_FOR_BAND = 40  # that hold at all times at once
 FEW_DEGREES = 4.0  # as five groups of equal size have
 FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
 
