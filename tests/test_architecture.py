@@ -31,6 +31,7 @@ LAYERS = [
     ["weighting"],
     ["engine"],
     ["inference"],
+    ["estimate"],
     ["calibration_measures"],
     ["calibration_curves"],
     ["results"],

@@ -13,8 +13,8 @@ from calendar_study import TIMES, CalendarStudy
 from survscore.diagnostics import cliff, diagnosis
 from survscore.diagnostics.answer import Answer
 from survscore.diagnostics.covariates import as_features
-from survscore.diagnostics.estimate import Estimate
 from survscore.diagnostics.two_weightings import Contrast, contrasts_of
+from survscore.estimate import Estimate
 from survscore.simulate import ConstantHazardStudy
 
 GRID = np.arange(1.0, 101.0)
@@ -107,7 +107,10 @@ def test_limits_are_those_of_the_jackknife(gridded):
 
     def values(rows):
         one = cliff.Windows.of(y.censoring_time[rows], 2.0, 20.0).cliff(curves[rows], None, level)
-        return np.array([np.log(one.ratio), np.log(one.onset), one.excess, one.after])
+        ratio, onset, *others = (
+            (found.value, found.lower, found.upper) for found in (one.ratio, one.onset, one.excess, one.after)
+        )
+        return np.array([np.log(ratio), np.log(onset), *others])
 
     whole, lower, upper = values(np.arange(n)).T
     left_out = np.array([values(np.delete(np.arange(n), i))[:, 0] for i in range(n)])
@@ -279,7 +282,7 @@ def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
 def test_two_witnesses_must_agree(ratio, excess, onset, favour, verdict, said):
     falls, begins = np.zeros(4), Estimate(onset + 0.1, onset, onset + 0.2)
     seen = cliff.Cliff(Estimate(0.4, 0.3, 0.5), 0.1, Estimate(*excess), Estimate(*ratio), begins, falls, falls)
-    none = Estimate.unknown()
+    none = Estimate()
     answer = Answer("net", seen, Contrast("net", "Kaplan-Meier", none, none, Estimate(*favour)))
     assert answer.verdict == verdict
     assert said in answer.sentence(0.95, "")

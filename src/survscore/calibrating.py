@@ -20,7 +20,6 @@ from survscore.calibration_curves import (
 )
 from survscore.calibration_measures import (
     CountedSample,
-    Estimate,
     RiskGroups,
     observed_expected,
     regressions,
@@ -28,6 +27,7 @@ from survscore.calibration_measures import (
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, Scored
+from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
 from survscore._logistic import expit, restricted_cubic_spline
-from survscore.calibration_measures import NO_VARIANCE, CountedSample, Estimate, too_few_units
+from survscore.calibration_measures import NO_VARIANCE, CountedSample, too_few_units
+from survscore.estimate import Estimate
 from survscore.metrics import DEFAULT_EPSILON
 from survscore.student import fisher_quantile, student_quantile
 

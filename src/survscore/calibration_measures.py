@@ -16,31 +16,12 @@ from numpy.typing import NDArray
 from survscore._logistic import LogisticFit, logistic_fit
 from survscore.engine.influence import influence_with_nuisance
 from survscore.engine.units import Groups, Units, small_sample
+from survscore.estimate import Estimate
 from survscore.metrics import DEFAULT_EPSILON
 from survscore.nuisance import Elsewhere
 from survscore.stretches import Stretches
 from survscore.student import student_quantile
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its standard error and confidence interval; NaN where there is none."""
-
-    value: float
-    se: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __str__(self) -> str:
-        if math.isnan(self.value):
-            return "undefined"
-        return f"{self.value:.3g}" + ("" if math.isnan(self.lower) else f" ({self.lower:.3g} to {self.upper:.3g})")
-
-
-NOTHING = Estimate(math.nan)
 NO_VARIANCE = 1e-24  # what is less is rounding
 
 
@@ -170,7 +151,7 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
     observed, expected = float(weight @ event / total), float(weight @ risk / total)
     if not expected > 0:
         reasons["observed_expected"] = "all predicted risks are 0"
-        return NOTHING
+        return Estimate()
     ratio = observed / expected
     if 0 in sample.statuses:
         chance = ((1 - level) / 2) ** (1 / sample.effective(sample.rows))
@@ -182,14 +163,14 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
     if math.isnan(logarithm.se):
         reasons["observed_expected"] = too_few_units(sample) or "the predictions are the statuses themselves"
         return Estimate(ratio)
-    return Estimate(ratio, ratio * logarithm.se, math.exp(logarithm.lower), math.exp(logarithm.upper))
+    return logarithm.exp()
 
 
 def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) -> tuple[Estimate, Estimate, Estimate]:
     """Return intercept and slope on the predicted log odds, and the intercept where the slope is held at one."""
     df = sample.degrees
     why = sample.why_no_regression()
-    in_the_large = intercept = slope = NOTHING
+    in_the_large = intercept = slope = Estimate()
     if why is None:
         offset = sample.fit(np.ones((sample.rows.size, 1)), sample.log_odds)
         if offset is None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from survscore.calibrating import Calibration
-from survscore.calibration_measures import Estimate
 from survscore.diagnostics import Diagnosis
+from survscore.estimate import Estimate
 from survscore.metrics import AUC, Direction, metric_label
 from survscore.results import ScoreCurve
 

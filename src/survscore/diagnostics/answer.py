@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from survscore._validation import plural
 from survscore.diagnostics.cliff import Cliff
-from survscore.diagnostics.estimate import Estimate
 from survscore.diagnostics.two_weightings import Contrast
+from survscore.estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class Answer:
     @property
     def favour(self) -> Estimate:
         """By how much IPCW rates it otherwise than the administrative score does, against Kaplan-Meier."""
-        return Estimate.unknown() if self.contrast is None else self.contrast.difference
+        return Estimate() if self.contrast is None else self.contrast.difference
 
     @property
     def favoured(self) -> bool:
@@ -83,7 +83,7 @@ class Answer:
         times = f"{_times(cliff.ratio.value)} times as steeply, {_interval(cliff.ratio, level, _times)}"
         match self.verdict:
             case "knows C*":
-                better = Estimate(-self.favour.value, -self.favour.upper, -self.favour.lower)
+                better = -self.favour
                 return (
                     f"{name} knows C*: {falls} ({times}), and IPCW rates it better by {_score(better.value)} "
                     f"({_interval(better, level, _score)}) than the administrative score does."

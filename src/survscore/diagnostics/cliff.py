@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
-from survscore.diagnostics.estimate import Estimate
 from survscore.engine.units import Groups
+from survscore.estimate import Estimate
 
 #: Where placebo windows start, in widths before C*, and by how many widths the C* of others must be later. Both are far
 #: from C*, since predictions that know it only roughly fall before it, and earlier for others. Nearer ones, which see

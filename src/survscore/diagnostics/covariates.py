@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, as_array, check_length, plural
-from survscore.diagnostics.estimate import Estimate
 from survscore.engine.units import Groups
+from survscore.estimate import Estimate
 
 MOST_ROWS = 20_000
 N_FOLDS = 5
@@ -38,7 +38,7 @@ def explained_variance(
         raise InputError(f"X: {plural(rows.size, 'individual')} with a finite censoring_time are too few to learn from")
     features, target = features[rows], censoring_time[rows]
     if np.ptp(target) == 0:
-        return Estimate.unknown()  # nothing varies that could be told
+        return Estimate()  # nothing varies that could be told
     of_rows = None if groups is None else Groups.of(groups.codes[rows], rows.size)
     if of_rows is not None and of_rows.n_groups < N_FOLDS:
         raise InputError(f"X: {plural(of_rows.n_groups, 'group')} are too few for {N_FOLDS} folds")

@@ -15,11 +15,11 @@ from survscore.curves import SurvivalCurves
 from survscore.diagnostics.answer import Answer, Trust, sentences, trust
 from survscore.diagnostics.cliff import Windows
 from survscore.diagnostics.covariates import explained_variance
-from survscore.diagnostics.estimate import Estimate
 from survscore.diagnostics.two_weightings import Contrast, contrasts_of
 from survscore.diagnostics.weights import scores_by_cap, weights_over_time
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times, null_curve
 from survscore.engine.units import Groups
+from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
 from survscore.weighting import IPCW, as_weighting
 
@@ -322,7 +322,7 @@ def _table_of_models(answers: Sequence[Answer]) -> pd.DataFrame:
 
     rows = []
     for one in answers:
-        unknown = Estimate.unknown()
+        unknown = Estimate()
         cliff = one.cliff
         rows.append(
             {

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
-from survscore.diagnostics.estimate import Estimate
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.influence import MeanInfluences
 from survscore.engine.inputs import NULL_MODEL
 from survscore.engine.units import Groups
+from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
 from survscore.weighting import IPCW, Administrative
 

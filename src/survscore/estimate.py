@@ -1,9 +1,9 @@
-"""An estimate with its interval, from everybody's influence on it."""
+"""An estimate with its standard error and interval."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,14 @@ from survscore.engine.units import Groups
 from survscore.student import student_quantile
 
 
-class Estimate(NamedTuple):
-    """A number and the limits of its confidence interval; NaN where there is none."""
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error and the limits of its confidence interval; NaN where there is none."""
 
-    value: float
-    lower: float
-    upper: float
+    value: float = math.nan
+    se: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
 
     @classmethod
     def of(
@@ -28,27 +30,34 @@ class Estimate(NamedTuple):
         level: float,
         *,
         added_variance: float = 0.0,
-    ) -> Self:
+    ) -> Estimate:
         """Take everybody's influence; those of a group are added up. Student's t, since groups may be few."""
         if groups is not None:
             influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)
         n = influence.size
         if n < 2 or not math.isfinite(value):
-            return cls(value, math.nan, math.nan)
+            return Estimate(value)
         se = math.sqrt(float(influence @ influence) * n / (n - 1) + added_variance)
         half = float(student_quantile(level, n - 1)) * se
-        return cls(value, value - half, value + half)
-
-    @classmethod
-    def unknown(cls) -> Self:
-        """Return no number at all."""
-        return cls(math.nan, math.nan, math.nan)
+        return Estimate(value, se, value - half, value + half)
 
     def exp(self) -> Estimate:
         """Return the same on the scale of ratios, for an estimate of a logarithm."""
-        return Estimate(math.exp(self.value), math.exp(self.lower), math.exp(self.upper))
+        value = math.exp(self.value)
+        return Estimate(value, value * self.se, math.exp(self.lower), math.exp(self.upper))
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.value, self.se, -self.upper, -self.lower)
 
     @property
     def known(self) -> bool:
         """Whether there is an interval."""
         return not (math.isnan(self.lower) or math.isnan(self.upper))
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "undefined"
+        return f"{self.value:.3g}" + (f" ({self.lower:.3g} to {self.upper:.3g})" if self.known else "")
