@@ -154,7 +154,7 @@ def test_limits_of_what_two_weightings_differ_by_are_those_of_the_jackknife():
         both = {"a": rough[rows], "b": truth[rows]}
         pairs, time_range = contrasts_of(y[rows], both, ss.IPCW(), times, None, 0.95)
         assert time_range == (5, 70)
-        return pairs[-1].difference[:2]
+        return pairs[-1].difference.value, pairs[-1].difference.lower
 
     everybody = np.arange(len(y))
     value, lower = contrast(everybody)
@@ -280,10 +280,13 @@ def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
     ],
 )
 def test_two_witnesses_must_agree(ratio, excess, onset, favour, verdict, said):
-    falls, begins = np.zeros(4), Estimate(onset + 0.1, onset, onset + 0.2)
-    seen = cliff.Cliff(Estimate(0.4, 0.3, 0.5), 0.1, Estimate(*excess), Estimate(*ratio), begins, falls, falls)
+    def estimate(value, lower, upper):
+        return Estimate(value, lower=lower, upper=upper)
+
+    falls, begins = np.zeros(4), estimate(onset + 0.1, onset, onset + 0.2)
+    seen = cliff.Cliff(estimate(0.4, 0.3, 0.5), 0.1, estimate(*excess), estimate(*ratio), begins, falls, falls)
     none = Estimate()
-    answer = Answer("net", seen, Contrast("net", "Kaplan-Meier", none, none, Estimate(*favour)))
+    answer = Answer("net", seen, Contrast("net", "Kaplan-Meier", none, none, estimate(*favour)))
     assert answer.verdict == verdict
     assert said in answer.sentence(0.95, "")
 
