@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -194,10 +195,42 @@ def replicate(seed: int, setting: Setting) -> Found:
     return found
 
 
-def coverage(setting: Setting, n_replicates: int, pool: ProcessPoolExecutor) -> list[dict[str, Any]]:
+def replicate_calibration(seed: int, setting: Setting) -> Found:
+    """Return the same for the calibration of predictions that are right."""
+    rng = np.random.default_rng([seed, setting.n, setting.n_groups])
+    x, y, groups = draw(setting, rng)
+    curves = ss.SurvivalCurves(survival(x, setting.events, TIMES), TIMES)
+    made = ss.calibration(
+        y,
+        curves,
+        TIMES[1],
+        weighting=weighting_of(setting, rng),
+        groups=groups if setting.n_groups else None,
+        n_draws=1,
+    )
+    found: Found = {}
+
+    def add(name: str, lower: Any, upper: Any, target: Any) -> None:
+        lower, upper = np.atleast_1d(lower), np.atleast_1d(upper)
+        known = np.isfinite(lower) & np.isfinite(upper)
+        found[f"calibration: {name}"] = ((lower <= target) & (target <= upper), known & made.reliable)
+
+    for name, estimate, target in (
+        ("observed/expected", made.observed_expected, 1.0), ("slope", made.slope, 1.0),
+        ("intercept", made.intercept, 0.0), ("in the large", made.in_the_large, 0.0), ("ICI", made.ici, 0.0),
+    ):  # fmt: skip
+        add(name, estimate.lower, estimate.upper, target)
+    add("smooth curve, at a risk", made.curve.lower, made.curve.upper, made.curve.predicted)
+    add("tenths", made.groups.lower, made.groups.upper, made.groups.predicted)
+    return found
+
+
+def coverage(
+    work: Callable[..., Found], setting: Setting, n_replicates: int, pool: ProcessPoolExecutor
+) -> list[dict[str, Any]]:
     """Return a row for every kind of interval."""
     covered, reliable, total = defaultdict(int), defaultdict(int), defaultdict(int)
-    for found in pool.map(partial(replicate, setting=setting), range(n_replicates), chunksize=50):
+    for found in pool.map(partial(work, setting=setting), range(n_replicates), chunksize=50):
         for name, (held, relied) in found.items():
             covered[name] += int((held & relied).sum())
             reliable[name] += int(relied.sum())
@@ -221,15 +254,23 @@ def coverage(setting: Setting, n_replicates: int, pool: ProcessPoolExecutor) -> 
     return rows
 
 
+#: What is simulated, and in how many of the replicates: calibration takes longer.
+KINDS: dict[str, tuple[Callable[..., Found], float]] = {
+    "scores": (replicate, 1.0),
+    "calibration": (replicate_calibration, 0.4),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=500)
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent.parent / "docs" / "coverage.csv")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for setting in settings():
-            found = coverage(setting, given.replicates, pool)
+        for (work, share), setting in product([KINDS[name] for name in given.kinds], settings()):
+            found = coverage(work, setting, round(share * given.replicates), pool)
             short = [f"{row['interval']} {row['coverage']}" for row in found if row["falls short"]]
             print(f"{setting.name}: {'; '.join(short) or 'all between 92 and 98 %, or flagged'}", flush=True)
             rows += found

@@ -27,6 +27,7 @@ from survscore.calibration_measures import (
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting
@@ -79,6 +80,8 @@ class Calibration:
         Individuals given; those counted, those of them with event; and as how many equally weighted ones they count.
     n_units : int
         On how many individuals, or groups of them, standard errors rest.
+    reliable : bool
+        Whether there are enough individuals of each status, and enough groups, for the intervals to hold what they say.
     weighting : str
         In words.
     level : float
@@ -111,6 +114,7 @@ class Calibration:
     n_events: int
     n_effective: float
     n_units: int
+    reliable: bool
     weighting: str
     level: float
     histogram: tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -179,6 +183,8 @@ class Calibration:
             f"slope {self.slope}",
             f"miscalibration {self.miscalibration_corrected:.2g} (corrected) of Brier score {self.brier:.4g}",
         ]
+        if not self.reliable:
+            parts.append("too few for intervals to be relied on")
         if not np.isnan(self.ici.value):
             parts.append(f"ICI {self.ici.value:.2g} ({self.ici.if_right:.2g} if right)")
         return f"Calibration({', '.join(parts)})"
@@ -329,6 +335,7 @@ def _calibration(
         n_events=sample.statuses[1],
         n_effective=sample.effective(sample.rows, by_group=False),
         n_units=int(sample.n_units),
+        reliable=min(sample.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
         weighting=scored.weighting,
         level=level,
         histogram=np.histogram(sample.risk[sample.rows], bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
