@@ -612,3 +612,18 @@ def test_intervals_cover(a, b, weighting):
     assert 0.92 <= np.mean(curve) <= 0.98
     assert 0.92 <= np.mean(of_groups) <= 0.985
     np.testing.assert_allclose(np.mean(corrected, axis=0), truth["mean square miscalibration"], atol=0.0015)
+
+
+def test_distances_expected_if_right_are_those_of_right_predictions():
+    """Also of strong predictions, whose log odds far out vary by several units while shares hardly can."""
+    rng = np.random.default_rng(1)
+    risk = 1 / (1 + np.exp(-3.5 * rng.standard_normal(400)))
+    curves = ss.SurvivalCurves(1 - risk[:, None], [1])
+    found = []
+    for _ in range(60):
+        event = rng.random(400) < risk
+        y = ss.Outcomes(np.where(event, 1.0, 2.0), event, np.full(400, 2.0))
+        made = ss.calibration(y, curves, 1, n_draws=1)
+        found.append([(one.value, one.if_right) for one in (made.ici, made.e50, made.e90)])
+    value, if_right = np.mean(found, axis=0).T
+    np.testing.assert_allclose(if_right, value, rtol=0.25)

@@ -273,7 +273,7 @@ def calibration(
                  measure  estimate     se  lower  upper  if_right
     0  observed/expected     1.050  0.050  0.957  1.152     1.000
     1              slope     0.986  0.113  0.765  1.207     1.000
-    4                ICI     0.022  0.012  0.000  0.061     0.028
+    4                ICI     0.022  0.012  0.000  0.059     0.027
     >>> found.groups_frame().round(3).head(2)
        predicted  observed     se  lower  upper  count  events
     0      0.087     0.111  0.040  0.054  0.215     63       7

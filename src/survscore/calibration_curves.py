@@ -88,6 +88,11 @@ class Spline:
         x = _logit(risk)
         return np.asarray(x + gamma @ restricted_cubic_spline(x, self.knots).T)
 
+    def deviations(self, risk: Vector, gamma: Vector, draws: Vector) -> Vector:
+        """Return by how much the curve with coefficients `gamma` moves with draws around them, to first order."""
+        share = expit(self.log_odds(risk, gamma))
+        return np.asarray(share * (1 - share) * (draws @ restricted_cubic_spline(_logit(risk), self.knots).T))
+
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
         columns = restricted_cubic_spline(_logit(risk), self.knots)
@@ -176,9 +181,11 @@ def distances(
     points, mass = _thinned(risk, mass)
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
-    by_chance = _measures(expit(spline.log_odds(points, draws)) - points, mass)
+    # to first order: log odds far out vary by several units, but shares there hardly can
+    by_chance = _measures(spline.deviations(points, np.zeros(n_coefficients), draws), mass)
     stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
-    around = _measures(expit(spline.log_odds(points, spline.gamma + stretched)) - points, mass)
+    fitted = expit(spline.log_odds(points, spline.gamma)) - points
+    around = _measures(fitted + spline.deviations(points, spline.gamma, stretched), mass)
     # Hotelling's ellipsoid, chi-square's for many individuals
     wald = _wald(spline)
     radius = n_coefficients * (sample.n_units - 1) / df * fisher_quantile(level, n_coefficients, df)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._validation import plural
 from survscore.engine.units import Units
 
 # Measured by benchmarks/coverage.py: intervals cover as they should from here on.
@@ -89,7 +90,7 @@ class Support:
         degrees = float(np.nanmin(self.units.degrees[self.units.counted > 0]))
         if fewest < FEW_GROUPS:
             return [
-                f"standard errors rest on {fewest} groups at some times, the largest with {share:.0%} of the "
+                f"standard errors rest on {plural(fewest, 'group')} at some times, the largest with {share:.0%} of the "
                 f"individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
                 "rough below 30 groups"
             ]
