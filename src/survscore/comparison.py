@@ -17,6 +17,7 @@ from survscore.engine.inputs import Null
 from survscore.engine.support import FEW_FOR_BAND
 from survscore.inference import (
     difference_interval,
+    normal_quantile,
     ratio_interval,
     score_interval,
     simultaneous_quantile,
@@ -281,6 +282,8 @@ class Comparison:
 
         def columns(one: Scored, a: int) -> Columns:
             normal = simultaneous_quantile(_of(one).covariance_over_time(a, r), level, n_draws, seed)
+            if np.isnan(normal):  # nothing varies but rounding
+                normal = normal_quantile(level)
             critical = with_degrees(normal, one.support.difference_degrees)
             found = difference_interval(one.scores[a], one.scores[r], _se(one, a, r), critical, one.scale, one.support)
             return {

@@ -81,10 +81,7 @@ def difference_interval(
         half = critical * error
         p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
-    equal = (difference == 0) & (se == 0)
-    half, p_value = (
-        np.where(blind, np.nan, np.where(equal, known, found)) for known, found in ((0.0, half), (1.0, p_value))
-    )
+    half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
     return Contrast(difference - half, difference + half, support.enough(FEW_FOR_DIFFERENCE), p_value)
 
 
@@ -158,6 +155,4 @@ def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws
 
 def with_degrees(critical_value: float, degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a normal critical value as Student's at the same level, for each number of degrees of freedom."""
-    if not np.isfinite(critical_value):
-        return np.full(degrees.shape, np.nan)
     return student_quantile(1.0 - float(student_p(critical_value, np.inf)), degrees)

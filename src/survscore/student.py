@@ -12,6 +12,7 @@ from survscore._validation import check_level
 
 MANY = 1e7  # degrees of freedom: from here on the normal distribution is the same to nine digits
 EXPANDED = 500  # degrees of freedom: from here on an expansion is exact to twelve digits
+LEAST = 0.05  # degrees of freedom: fewer are none
 TINY = 1e-300
 
 
@@ -51,8 +52,8 @@ def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
     given = np.asarray(df, dtype=np.float64)
     z = NormalDist().inv_cdf(0.5 + level / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        result = np.where(given > 0, _expansion(z, 1.0 / given), np.nan)
-    few = (given > 0) & (given < EXPANDED)
+        result = np.where(given >= LEAST, _expansion(z, 1.0 / given), np.nan)
+    few = (given >= LEAST) & (given < EXPANDED)
     if few.any():
         distinct, places = np.unique(given[few], return_inverse=True)
         result[few] = np.array([_quantile(level, z, float(one)) for one in distinct])[places]
@@ -110,7 +111,7 @@ def _quantile(level: float, z: float, df: float) -> float:
 
 
 def _two_sided(statistic: float, df: float) -> float:
-    if math.isnan(statistic) or not df > 0:
+    if math.isnan(statistic) or not df >= LEAST:
         return math.nan
     if math.isinf(statistic):
         return 0.0
