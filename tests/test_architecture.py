@@ -16,7 +16,7 @@ PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
     ["_version", "_validation", "_files", "_progress", "_isotonic", "_logistic"],
-    ["student"],
+    ["_frames", "student"],
     ["_config"],
     ["_parallel"],
     ["_kernels"],

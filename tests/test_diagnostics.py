@@ -448,7 +448,7 @@ def test_bad_requests_are_refused(sample):
         ({"X": np.zeros((5, 1))}, "X has length 5"),
         ({"X": np.zeros(len(y))}, "X must have shape"),
         ({"X": np.zeros((len(y), 0))}, "X has no columns"),
-        ({"X": np.zeros((len(y), 1), dtype=complex)}, "X: column 0 must hold numbers, booleans, text"),
+        ({"X": np.zeros((len(y), 1), dtype=complex)}, "X: column '0' must hold numbers, booleans, text"),
     ):
         with pytest.raises(ss.InputError, match=message):
             ss.diagnose(y, {"truth": truth}, **options)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.engine.units import Groups
+from survscore.engine.units import Groups, PowerSums
 from survscore.student import student_quantile
 
 
@@ -32,13 +32,14 @@ class Estimate:
         added_variance: float = 0.0,
     ) -> Estimate:
         """Take everybody's influence; those of a group are added up. Student's t, since groups may be few."""
+        n, degrees = influence.size, influence.size - 1.0
         if groups is not None:
             influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)
-        n = influence.size
+            n, degrees = groups.n_groups, float(PowerSums.of(np.bincount(groups.codes)[:, None]).units()[2][0])
         if n < 2 or not math.isfinite(value):
             return Estimate(value)
         se = math.sqrt(float(influence @ influence) * n / (n - 1) + added_variance)
-        half = float(student_quantile(level, n - 1)) * se
+        half = float(student_quantile(level, degrees)) * se
         return Estimate(value, se, value - half, value + half)
 
     def exp(self) -> Estimate:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._frames import columns_of
 from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
@@ -100,22 +101,21 @@ def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float6
 
 def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
     """Return numbers as they are, and an indicator for each level of a category."""
-    import pandas as pd
-
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else pd.DataFrame(X)
-    check_length("X", len(frame), "y", n)
     found: dict[str, NDArray[np.float64]] = {}
-    for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-            found[str(name)] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    for name, column in columns_of(X).items():
+        check_length(f"X: column {name!r}", column.size, "y", n)
+        if column.dtype.kind in "biuf":
+            found[name] = column.astype(np.float64)
             continue
-        levels = column.value_counts().index
+        values = column.tolist()
+        levels = sorted({str(value) for value in values if value is not None})
         if len(levels) > MOST_LEVELS:
             raise InputError(
-                f"X: column {str(name)!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, "
-                "or put values together"
+                f"X: column {name!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, or put "
+                "values together"
             )
         for level in levels:
-            found[f"{name} = {level}"] = (column == level).to_numpy(dtype=np.float64)
+            found[f"{name} = {level}"] = np.array(
+                [value is not None and str(value) == level for value in values], float
+            )
     return found

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, as_array, check_length, plural
+from survscore._frames import columns_of
+from survscore._validation import InputError, check_length, plural
 from survscore.engine.units import Groups
 from survscore.estimate import Estimate
 
@@ -55,39 +56,11 @@ def explained_variance(
 
 def as_features(X: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return numbers, NaN where missing, and which columns are codes of categories; from an array or any data frame."""
-    columns = _columns_of(X)
+    columns = columns_of(X)
     if not columns:
         raise InputError("X has no columns")
-    encoded = [_encode(values, name) for name, values in columns]
+    encoded = [_encode(values, name) for name, values in columns.items()]
     return np.stack([values for values, _ in encoded], axis=1), np.array([category for _, category in encoded])
-
-
-def _columns_of(X: Any) -> list[tuple[str, NDArray[Any]]]:
-    if not isinstance(X, (np.ndarray, list, tuple)) and not hasattr(X, "detach"):
-        import narwhals as nw
-
-        frame = nw.from_native(X, pass_through=True)
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
-        if isinstance(frame, nw.DataFrame):
-            return [(f"column {series.name!r}", _values_of(series)) for series in frame.iter_columns()]
-    matrix = as_array(X, "X")
-    if matrix.ndim != 2:
-        raise InputError(f"X must have shape (individuals, covariates), not {matrix.shape}")
-    return [(f"column {j}", matrix[:, j]) for j in range(matrix.shape[1])]
-
-
-def _values_of(series: Any) -> NDArray[Any]:
-    """Return a column of a data frame: numbers, dates, or objects with None where missing."""
-    import narwhals as nw
-
-    absent = series.is_null().to_numpy()
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        numbers = series.cast(nw.Float64)
-        return np.asarray((numbers.fill_null(np.nan) if absent.any() else numbers).to_numpy(), dtype=np.float64)
-    values = np.empty(len(series), dtype=object)
-    values[:] = [None if gone else value for value, gone in zip(series.to_list(), absent, strict=True)]
-    return values
 
 
 def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]:
@@ -99,7 +72,9 @@ def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]
         numbers = values.astype(np.int64).astype(np.float64)
         return np.where(np.isnat(values), np.nan, numbers), False
     if values.dtype.kind not in "OUST":
-        raise InputError(f"X: {name} must hold numbers, booleans, text, categories or dates, not {values.dtype}")
+        raise InputError(
+            f"X: column {name!r} must hold numbers, booleans, text, categories or dates, not {values.dtype}"
+        )
     absent = np.array([value is None or value != value for value in values.tolist()])  # noqa: PLR0124
     there = [value for value, gone in zip(values.tolist(), absent, strict=True) if not gone]
     if all(isinstance(value, (bool, int, float, np.number)) for value in there):

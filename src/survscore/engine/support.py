@@ -92,7 +92,7 @@ class Support:
             return [
                 f"standard errors rest on {plural(fewest, 'group')} at some times, the largest with {share:.0%} of the "
                 f"individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
-                "rough below 30 groups"
+                f"rough below {FEW_GROUPS} groups"
             ]
         if degrees < FEW_GROUPS / 2:
             return [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._frames import as_frame, collected, numbers_of
 from survscore._validation import FloatArray, InputError, check_choice, check_flag, check_number
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Features:
 
 def n_rows_of(X: Any) -> int:
     """Return the number of rows of an array, a data frame, or anything with a length."""
-    frame = _as_frame(X)
+    frame = as_frame(X)
     if frame is not None:
         return frame.shape[0]
     if hasattr(X, "shape"):
@@ -165,7 +166,7 @@ def n_rows_of(X: Any) -> int:
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of an array or a data frame."""
-    frame = _as_frame(X)
+    frame = as_frame(X)
     if frame is not None:
         return frame[rows].to_native()
     if hasattr(X, "tocsr"):  # a sparse matrix, of which not every kind can be indexed
@@ -176,29 +177,7 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
 def as_table(X: Any) -> Any:
     """Return an array, checked as far as its form goes, or a data frame, collected if it is a lazy one."""
     X = collected(X)
-    return _as_matrix(X) if _as_frame(X) is None else X
-
-
-def collected(X: Any) -> Any:
-    """Return a lazy frame's contents, and anything else as it is."""
-    return X.collect() if hasattr(X, "collect") and hasattr(X, "collect_schema") else X
-
-
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a data frame of any library as narwhals sees it, or None if it is none."""
-    if isinstance(X, (np.ndarray, list, tuple)):
-        return None
-    import narwhals as nw
-
-    X = collected(X)
-    names = [str(name) for name in getattr(X, "columns", ())]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"X has several columns of the same name: {repeated}")
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):  # of a library whose own frames are lazy, such as DuckDB
-        frame = frame.collect()
-    return frame if isinstance(frame, nw.DataFrame) else None
+    return _as_matrix(X) if as_frame(X) is None else X
 
 
 def _columns_of(
@@ -208,7 +187,7 @@ def _columns_of(
 
     Values are float64, NaN where missing; or, of text and categories, objects: text, None where missing.
     """
-    frame = _as_frame(X)
+    frame = as_frame(X)
     if frame is None:
         matrix = _as_matrix(X)
         return None, {f"column {j}": partial(matrix.__getitem__, (slice(None), j)) for j in range(matrix.shape[1])}
@@ -243,9 +222,9 @@ def _values_of(series: nw.Series[Any], name: str) -> NDArray[Any]:
     kind = series.dtype
     if absent.all():  # whatever its type, nothing is there
         return np.full(len(series), None, dtype=object)
-    if kind.is_numeric() or kind == nw.Boolean:
-        numbers = series.cast(nw.Float64)
-        return np.asarray((numbers.fill_null(np.nan) if absent.any() else numbers).to_numpy(), dtype=np.float64)
+    numbers = numbers_of(series)
+    if numbers is not None:
+        return numbers
     values = series.to_list()
     if isinstance(kind, nw.Object):  # of pandas, where anything may be inside
         there = [value for value, gone in zip(values, absent, strict=True) if not gone]
