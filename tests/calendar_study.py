@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import survscore as ss
-from survscore.engine.inputs import null_curve
+from survscore.engine.null import KaplanMeierNull
 
 END = 100.0
 TIMES = np.arange(1.0, END + 1)
@@ -79,7 +79,7 @@ class CalendarSample:
     def honest(self, train):
         """Return the truth, a wrong model, one curve for all and a regression on date of entry, fitted elsewhere."""
         wrong = 0.8 * self.study.hazard * np.exp(0.2 * self.risk)[:, None] * TIMES
-        curve = null_curve(train.y).at(TIMES)
+        curve = KaplanMeierNull.of(train.y, scored=False).curves.at(TIMES)
         return {
             "truth": self.truth,
             "wrong": ss.SurvivalCurves(np.exp(-wrong), TIMES),

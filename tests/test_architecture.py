@@ -50,7 +50,7 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["blocks", "units", "averaging", "_kernels"],
-    ["support"],
+    ["support", "null"],
     ["inputs", "sums"],
     ["compiled"],
     ["moments"],

@@ -68,7 +68,8 @@ def test_the_null_model_is_the_kaplan_meier_curve(data, result):
         alone = ss.brier_score(y, spelt_out, weighting=weighting, times=TIMES)
         rows = result.scores.query("weighting == @alone.weighting and model == 'Kaplan-Meier'")
         np.testing.assert_allclose(rows["score"], alone.scores, rtol=1e-12)
-        np.testing.assert_allclose(rows["se"], alone.se, rtol=1e-9)
+        if weighting == "ipcw":  # for which it is the best constant, so that estimating it adds nothing
+            np.testing.assert_allclose(rows["se"], alone.se, rtol=1e-7)
 
 
 def test_the_null_model_of_training_data(data):

@@ -77,7 +77,7 @@ def compare(
         everybody. Outcomes: the curve of these, such as the training data. ``"counted"``: the share that is event-free
         among those counted at t, under each weighting its own. It is the best constant for them, which Kaplan-Meier is
         not where those who started at other times fare otherwise; and as the best constant it adds nothing to first
-        order by being estimated. The estimation error of a Kaplan-Meier curve is not counted.
+        order by being estimated. What estimating a Kaplan-Meier curve adds is part of the standard errors.
     groups, ranges
         As for `brier_score`.
     level : float, default 0.95

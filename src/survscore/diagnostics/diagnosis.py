@@ -17,7 +17,8 @@ from survscore.diagnostics.cliff import Windows
 from survscore.diagnostics.covariates import explained_variance
 from survscore.diagnostics.two_weightings import Contrast, contrasts_of
 from survscore.diagnostics.weights import scores_by_cap, weights_over_time
-from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times, null_curve
+from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.null import KaplanMeierNull
 from survscore.engine.units import Groups
 from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
@@ -293,7 +294,7 @@ def _around(
 
     survival = {name: means(curves[rows]) for name, curves in models.items()}
     if NULL_MODEL not in models:
-        everybody = null_curve(y)
+        everybody = KaplanMeierNull.of(y, scored=True).curves
         steps = np.concatenate(([1.0], everybody.probabilities[0]))
         survival[NULL_MODEL] = steps[np.searchsorted(everybody.times, own_times, side="left")].mean(axis=0)
     return offsets, survival, int(rows.size)

@@ -382,6 +382,13 @@ def add_squares(rows, n_curves, has_constant, factor, start, stop, products):
 
 
 @summing
+def add_multiple(row, factor, start, stop, total):
+    """Add a multiple of a row over a range of times."""
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total[j] += factor * row[j]
+
+
+@summing
 def add_two_brier_squares(
     a_rows, b_rows, i, a_offset, b_offset, start, stop, event, weight, factors, centre_a, centre_b, average, products
 ):
@@ -407,7 +414,7 @@ def add_two_brier_squares(
 @compiled
 def add_products(
     first_curves, second_curves, constant, n_curves, has_constant, deviation, weights, averages, products,
-    average_products, keep, means,
+    average_products, keep, means, null_rows, null_means, crossed, crossed_averages,
 ):  # fmt: skip
     """Add the sums over rows of squared deviations, and of squared differences of deviations.
 
@@ -415,6 +422,9 @@ def add_products(
     squares of the first, of the second, of their difference, of the constant one, and of its differences to the two.
     `average_products` has the same for each of the averages over time, shape (6, averages). If asked to
     `keep` them, each row's averages go to `means`, whole and in the second stretch: (3 models, averages, 2, rows).
+    If there are `null_rows`, each row's influence on the constant prediction in the second stretch, and `null_means`,
+    (averages, rows), the deviations' products with them are added to `crossed`, (3, times), over the second stretch
+    alone, and to `crossed_averages`, (3, averages).
     """
     a_rows, a_direct, a_geometric, a_lower, a_weight = first_curves
     b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
@@ -472,6 +482,9 @@ def add_products(
                 event_free, event, own, early, late, common, scale, centre_c, w, 0, first, last, event_from, loss, row_c
             )
         add_squares(rows, n_curves, has_constant, 1.0, 0, last, products)
+        if null_rows.size:
+            for a in range(3):
+                add_multiple(rows[a], null_rows[i], first, last, crossed[a])
         for r in range(averages.shape[0]):
             for a in range(3):
                 if a == 0 or (a == 1 and n_curves == 2) or (a == 2 and has_constant):
@@ -480,6 +493,8 @@ def add_products(
                     if keep:
                         means[a, r, 0, i] = whole[a, 0]
                         means[a, r, 1, i] = in_second
+                    if null_rows.size:
+                        crossed_averages[a, r] += whole[a, 0] * null_means[r, i]
             add_squares(whole, n_curves, has_constant, 1.0, 0, 1, average_products[:, r : r + 1])
 
 

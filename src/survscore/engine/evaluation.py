@@ -38,6 +38,7 @@ from survscore.engine.inputs import (
     where_they_end,
 )
 from survscore.engine.moments import Moments, ScoredLoss, n_pairs
+from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.pooled import evaluate_pooled
 from survscore.engine.sums import Sums
 from survscore.engine.support import Support
@@ -109,9 +110,9 @@ class Evaluation:
         Outcomes, and where their times fall.
     metrics, weightings : list
         What to compute, and under which weightings; `labels` are their names in results.
-    null : SurvivalCurves, "counted" or None
-        The prediction that is the same for everybody, scored after the models: curves, or the share of event-free among
-        those counted, under each weighting its own.
+    null : KaplanMeierNull, "counted" or None
+        The prediction that is the same for everybody, scored after the models: a curve, or the share of event-free
+        among those counted, under each weighting its own.
     groups : Groups or None
         Who belongs together.
     level : float
@@ -130,7 +131,7 @@ class Evaluation:
     metrics: list[Metric]
     weightings: list[Weighting]
     labels: list[str]
-    null: SurvivalCurves | Literal["counted"] | None
+    null: KaplanMeierNull | Literal["counted"] | None
     groups: Groups | None
     level: float
     ranges: Ranges
@@ -275,11 +276,16 @@ class Evaluation:
         constants = self._constants(np.where(undefined, np.nan, total.weights[:, q]))
         k = self._losses.index(loss)
         sums = with_constants(loss, total.losses[:, :, k, q], total.weights[:, q], constants, self.index.times)
-        return ScoredLoss.of(
-            self.index, loss, weights, constants, np.where(undefined, np.nan, sums),
-            np.where(undefined, np.nan, total.weights[:, q]), counted,
+        weight_sums = np.where(undefined, np.nan, total.weights[:, q])
+        scored = ScoredLoss.of(
+            self.index, loss, weights, constants, np.where(undefined, np.nan, sums), weight_sums, counted,
             by_n=self.weightings[q].normalize == "n",
         )  # fmt: skip
+        if self.errors and isinstance(self.null, KaplanMeierNull):
+            scored = replace(
+                scored, null=NullInfluence.of(self.null, self.index.times, loss, weight_sums, scored.scale)
+            )
+        return scored
 
     def _stretches(self) -> list[Stretches]:
         """Return the weights; what is estimated takes the most memory while it is made, so it is made first."""
@@ -344,8 +350,8 @@ class Evaluation:
 
     def _constants(self, weights: NDArray[np.float64]) -> list[SurvivalCurves]:
         """Return the prediction of the null model, from the sums of weights by stretch and status."""
-        if self.null is None or isinstance(self.null, SurvivalCurves):
-            return [] if self.null is None else [self.null]
+        if self.null is None or isinstance(self.null, KaplanMeierNull):
+            return [] if self.null is None else [self.null.curves]
         with np.errstate(invalid="ignore"):
             share = weights[:2].sum(axis=0) / weights.sum(axis=0)
         # it may rise, where other people are counted later; where there is no score it does not matter

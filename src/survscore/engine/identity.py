@@ -34,6 +34,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine import _kernels, compiled
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
+from survscore.engine.null import NullInfluence
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here, Nuisance
 from survscore.stretches import TimeIndex
@@ -147,10 +148,11 @@ def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDAr
     order = None if nuisance is None else _Order(scored, nuisance)
     # G of others is an independent source of variance, to which no small-sample correction belongs
     summed = np.concatenate((scaled, averages)) if isinstance(nuisance, Elsewhere) else scaled
+    null = _Null(scored, scored.null, summed) if scored.null is not None and scored.null.of_scored else None
     for one in _passes(len(curves), k - 1 if scored.constants else -1):
         last = slice(len(summed) - len(averages), None)  # without the correction, where there are both
         by_exit = None if order is None else _MeansByExit(scored, one, order, summed[last])
-        products = _products(scored, curves, one, summed, by_exit)
+        products = _products(scored, curves, one, summed, by_exit, null)
         of_means = None if by_exit is None else by_exit.finish()
         del by_exit  # its sums are as many as there are exits
         runs = None if order is None else _runs(scored, curves, one, order)
@@ -166,7 +168,7 @@ def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDAr
             of_averages[p] -= np.square(scaled @ totals) / models.n
     independent = isinstance(nuisance, Elsewhere)
     pointwise = pointwise * inflation + added if independent else (pointwise - added) * inflation
-    return Moments(pointwise, averages, of_averages + added_to_averages)
+    return Moments(pointwise, averages, of_averages + added_to_averages).with_null(scored.null)
 
 
 def _products(
@@ -175,37 +177,79 @@ def _products(
     one: _Pass,
     averages: NDArray[np.float64],
     by_exit: _MeansByExit | None,
+    null: _Null | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sums of squared deviations, and of their averages, whose sums by exit are added up on the way."""
     m, n = scored.index.times.size, scored.stretches.first_stop.size
     deviation = compiled.deviation_of(scored.loss, scored.stretches, scored.centre, scored.scale, one.models)
     constant = _constant(scored, one)
     keep = by_exit is not None and len(averages) > 0
+    cross = null is not None and one.constant >= 0
 
-    def block(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    nobody = (np.zeros(0), np.zeros((0, 0)))
+
+    def block(rows: slice) -> tuple[NDArray[np.float64], ...]:
         first, second = _two(curves, one, rows, scored.index)
         none = first._replace(rows=first.rows[:0])
         weights = compiled.as_weights([scored.stretches], scored.index, rows, none)
         products, average_products = np.zeros((6, m)), np.zeros((6, len(averages)))
+        crossed, crossed_averages = np.zeros((3, m)), np.zeros((3, len(averages)))
+        null_rows, null_means = nobody if null is None or not cross else null.rows(rows)
         means = np.empty((3, len(averages), 2, rows.stop - rows.start if keep else 0))
         _kernels.add_products(
             first, second, constant, 1 + (one.second >= 0), one.constant >= 0, deviation, weights, averages, products,
-            average_products, keep, means,
+            average_products, keep, means, null_rows, null_means, crossed, crossed_averages,
         )  # fmt: skip
-        return products, average_products, means
+        return products, average_products, crossed, crossed_averages, means
 
-    total, total_of_averages = np.zeros((6, m)), np.zeros((6, len(averages)))
+    totals = [np.zeros((6, m)), np.zeros((6, len(averages))), np.zeros((3, m)), np.zeros((3, len(averages)))]
     blocks = row_blocks(n, m, compiled=True, at_most=ROWS_PER_BLOCK if keep else None)
     size = BLOCKS_PER_WAVE * config.n_cores()
     for start in range(0, len(blocks), size):  # so that the individuals' means are never all in memory
         wave = blocks[start : start + size]
         found = each(block, wave, threads=True)
-        for products, average_products, _ in found:
-            total += products
-            total_of_averages += average_products
+        for *sums, _ in found:
+            for k, part in enumerate(sums):
+                totals[k] += part
         if keep and by_exit is not None:
             by_exit.add([(rows, means) for rows, (*_, means) in zip(wave, found, strict=True)])
-    return total, total_of_averages
+    products, average_products, *crossed = totals
+    if null is not None and one.constant >= 0:
+        null.add(one, products, average_products, *crossed)
+    return products, average_products
+
+
+class _Null:
+    """What estimating the null model's curve adds to the squares, from products with other deviations."""
+
+    def __init__(self, scored: ScoredLoss, influence: NullInfluence, averages: NDArray[np.float64]) -> None:
+        self.scored, self.influence, self.averages = scored, influence, averages
+        self.of_averages = np.array([influence.of_mean(weights) for weights in averages])
+
+    def rows(self, rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return some individuals' influences on the curve's logarithm after T, and in each average."""
+        means = [self.influence.mean(weights, self.scored.index.before_time, rows) for weights in self.averages]
+        own = self.influence.null.at_own_time[rows]
+        return own, np.array(means).reshape(len(means), own.size)
+
+    def add(
+        self,
+        one: _Pass,
+        products: NDArray[np.float64],
+        average_products: NDArray[np.float64],
+        crossed: NDArray[np.float64],
+        crossed_averages: NDArray[np.float64],
+    ) -> None:
+        """Add it to the squares of the constant prediction, and of its differences to the others."""
+        first_stretch = self.scored.first_deviation[[max(a, 0) for a in one.models]] * self.influence.common
+        crossed = (crossed + first_stretch) * self.influence.slope
+        for sums, cross, squares in (
+            (products, crossed, self.influence.variance()),
+            (average_products, crossed_averages, self.of_averages),
+        ):
+            sums[CONSTANT] += 2.0 * cross[2] + squares
+            sums[FIRST_TO_CONSTANT] += 2.0 * (cross[2] - cross[0]) + squares
+            sums[SECOND_TO_CONSTANT] += 2.0 * (cross[2] - cross[1]) + squares
 
 
 def _two(

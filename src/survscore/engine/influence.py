@@ -87,7 +87,7 @@ def by_influence(
             totals.add(table, columns, slice(None))
         if exits is not None and isinstance(nuisance, Elsewhere):
             totals.add_greenwood(nuisance.steps, exits.moved, columns)
-    return totals.finish()
+    return totals.finish().with_null(scored.null)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +144,8 @@ def _influences(
             influence -= np.where(inside, scored.offset[:, None, columns], 0.0)
         if exits is not None and isinstance(exits.nuisance, Here):
             influence += exits.spread(block.rows)
+        if scored.null is not None and scored.null.of_scored:
+            influence[-1] += scored.null.influence(block.rows, scored.index.before_time, columns)
         yield block.rows, influence
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import CurveBatches, Predictions
+from survscore.engine.null import KaplanMeierNull
 from survscore.outcomes import Outcomes
-from survscore.product_limit import ProductLimit
 
 DEFAULT_STEPS = 100
 DEFAULT_QUANTILE = 0.95
@@ -82,24 +82,17 @@ def null_name(null: Any) -> str:
     return COUNTED_MODEL if isinstance(null, str) else NULL_MODEL
 
 
-def null_model(null: Any, y: Outcomes) -> SurvivalCurves | Literal["counted"] | None:
-    """Return the null model: curves, or that it is the share of those counted; None without."""
+def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] | None:
+    """Return the null model: Kaplan-Meier, or that it is the share of those counted; None without."""
     if null is False:
         return None
     if isinstance(null, str):
         check_choice("null", null, ("counted",))
         return "counted"
-    return null_curve(y if null is True else null)
-
-
-def null_curve(outcomes: Any) -> SurvivalCurves:
-    """Return the Kaplan-Meier curve of the event times, to stand for everybody: one row."""
+    outcomes = y if null is True else null
     if not isinstance(outcomes, Outcomes):
         raise InputError(f"null must be True, False, 'counted' or Outcomes, not {type(outcomes).__name__}")
-    curve = ProductLimit.of_events(outcomes)
-    if curve.times.size == 0:
-        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")
-    return SurvivalCurves(curve.survival[None], curve.times, "step", beyond="hold")
+    return KaplanMeierNull.of(outcomes, scored=outcomes is y)
 
 
 def distinct(labels: list[str]) -> list[str]:

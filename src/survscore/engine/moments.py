@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block
+from survscore.engine.null import NullInfluence
 from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
 
@@ -89,6 +90,22 @@ class Moments:
         covariance = self.over_time[pair(a, b)][np.ix_(used, used)]
         return max(float(weights[used] @ covariance @ weights[used]), 0.0)
 
+    def with_null(self, null: NullInfluence | None) -> Moments:
+        """Add what the null model's curve, the last of the models, varies if it is estimated from others."""
+        if null is None or null.of_scored:
+            return self
+        # the last model's pairs come last: as many as there are models
+        n_models = int(np.sqrt(2 * len(self.pointwise)))
+        has_null = np.arange(len(self.pointwise)) >= len(self.pointwise) - n_models
+        of_averages = np.array([null.of_mean(weights) for weights in self.averages])
+        over_time = self.over_time
+        if over_time is not None:
+            over_time = over_time + has_null[:, None, None] * null.covariance()
+        return Moments(
+            self.pointwise + has_null[:, None] * null.variance(), self.averages,
+            self.of_averages + has_null[:, None] * of_averages, over_time,
+        )  # fmt: skip
+
     def covariance_over_time(self, a: int, b: int) -> NDArray[np.float64]:
         """Return the covariance over time of a difference."""
         if self.over_time is None:
@@ -117,6 +134,7 @@ class ScoredLoss:
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]
     first_deviation: NDArray[np.float64]  # summed over the first stretch, (models and constants, times)
+    null: NullInfluence | None = None  # what estimating the last of the constants adds
 
     @classmethod
     def of(

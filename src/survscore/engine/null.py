@@ -1,0 +1,151 @@
+r"""The null model, a prediction that is the same for everybody, and what its estimation adds to standard errors.
+
+The Kaplan-Meier curve S of the events moves with everybody's data: its logarithm has the influences
+
+.. math::
+
+    \psi_i(t) = \sum_{s \le t,\, i \text{ survives } s} \frac{d_s}{Y_s (Y_s - d_s)}
+        - \frac{1\{i \text{ has the event at } T_i \le t\}}{Y(T_i)},
+
+so the null model's score has :math:`\delta(t) \psi_i(t)` more, with :math:`\delta(t)` the derivative of the score by
+:math:`\log S(t)`. Without drift this vanishes: S is then the best constant for those who are counted. Three things make
+it cheap. Before T the sum is the same for all, and afterwards it stays. The squares sum to Greenwood's,
+:math:`\sum_{s \le t} d_s / (Y_s (Y_s - d_s))`. And what estimating G adds to other influences is orthogonal to it: for
+each exit those at risk share what :math:`\psi` was until then, and what comes later sums to zero over them. So of other
+influences only their deviations (see `moments`) matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore import _loops
+from survscore.curves import SurvivalCurves
+from survscore.metrics import Loss
+from survscore.outcomes import Outcomes
+from survscore.product_limit import ProductLimit
+
+STEP = 1e-5  # of the numerical derivative of a loss
+
+
+@dataclass(frozen=True, eq=False)
+class KaplanMeierNull:
+    """The Kaplan-Meier curve of the events.
+
+    Attributes
+    ----------
+    curve : ProductLimit
+        The estimate.
+    outcomes : Outcomes or None
+        Of whom, if these are the individuals that are scored; None for others, who are an independent source of
+        variance.
+    """
+
+    curve: ProductLimit
+    outcomes: Outcomes | None
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, *, scored: bool) -> KaplanMeierNull:
+        """Take outcomes, of the individuals that are scored or of others."""
+        return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
+
+    @cached_property
+    def curves(self) -> SurvivalCurves:
+        """The curve as a prediction: one row, which stands for everybody."""
+        if self.curve.times.size == 0:
+            return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")
+        return SurvivalCurves(self.curve.survival[None], self.curve.times, "step", beyond="hold")
+
+    @cached_property
+    def _sums(self) -> NDArray[np.float64]:
+        """Greenwood's sum, by how many times of the curve have passed."""
+        return np.concatenate(([0.0], np.cumsum(self.curve.greenwood)))
+
+    def greenwood(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Greenwood's sum at each time: what all who are still event-free have in common."""
+        return np.asarray(self._sums[np.searchsorted(self.curve.times, times, side="right")])
+
+    @cached_property
+    def at_own_time(self) -> NDArray[np.float64]:
+        """Everybody's own influence on the curve's logarithm from T on."""
+        if self.outcomes is None:
+            raise TypeError("others' curve does not move with those who are scored")
+        time, event = self.outcomes.time, self.outcomes.event
+        before = _loops.count_below(self.curve.times, time, inclusive=False)
+        through = _loops.count_below(self.curve.times, time, inclusive=True)
+        own = np.where(event, before, through)
+        values = self._sums[own]
+        values[event] -= 1.0 / self.curve.at_risk[before[event]]
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class NullInfluence:
+    """What estimating the null model's curve adds to its score.
+
+    Attributes
+    ----------
+    null : KaplanMeierNull
+        The estimate.
+    slope : ndarray of shape (times,)
+        The derivative of the null model's score by the logarithm of the curve; 0 where there is no score.
+    common : ndarray of shape (times,)
+        The influence on the logarithm of all who are still event-free.
+    """
+
+    null: KaplanMeierNull
+    slope: NDArray[np.float64]
+    common: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        null: KaplanMeierNull,
+        times: NDArray[np.float64],
+        loss: Loss,
+        weight_sums: NDArray[np.float64],
+        scale: NDArray[np.float64],
+    ) -> NullInfluence:
+        """Take the sums of weights by stretch and status, (3, times), and what their mean loss is divided by."""
+        survival = null.curves.at(times)[0]
+        low, high = np.maximum(survival - STEP, 0.0), np.minimum(survival + STEP, 1.0)
+        with np.errstate(invalid="ignore"):
+            change = weight_sums[:2].sum(axis=0) * (loss.of_event_free(high) - loss.of_event_free(low))
+            change += weight_sums[2] * (loss.of_event(high) - loss.of_event(low))
+            slope = np.where(scale > 0, scale * change / (high - low) * survival, 0.0)
+        return cls(null, slope, null.greenwood(times))
+
+    @property
+    def of_scored(self) -> bool:
+        """Whether the curve is of the individuals that are scored: then each of them moves it."""
+        return self.null.outcomes is not None
+
+    def influence(self, rows: slice, before_time: NDArray[np.int32], columns: slice) -> NDArray[np.float64]:
+        """Return what the null model's score has more of each of some individuals, (rows, times)."""
+        event_free = np.arange(columns.start, columns.stop) < before_time[rows, None]
+        return self.slope[columns] * np.where(event_free, self.common[columns], self.null.at_own_time[rows, None])
+
+    def mean(self, weights: NDArray[np.float64], before_time: NDArray[np.int32], rows: slice) -> NDArray[np.float64]:
+        """Return some individuals' parts in a mean over time."""
+        weighted = weights * self.slope
+        while_event_free = np.concatenate(([0.0], np.cumsum(weighted * self.common)))
+        rest = np.concatenate((np.cumsum(weighted[::-1])[::-1], [0.0]))
+        before = before_time[rows]
+        return np.asarray(while_event_free[before] + rest[before] * self.null.at_own_time[rows])
+
+    def covariance(self) -> NDArray[np.float64]:
+        """Return the sums of products over time, (times, times)."""
+        return np.outer(self.slope, self.slope) * np.minimum.outer(self.common, self.common)
+
+    def variance(self) -> NDArray[np.float64]:
+        """Return the sums of squares at each time."""
+        return self.slope**2 * self.common
+
+    def of_mean(self, weights: NDArray[np.float64]) -> float:
+        """Return the sum of squares of a mean over time."""
+        rest = np.cumsum((weights * self.slope)[::-1])[::-1]  # of all times from each on
+        return float(np.sum(rest**2 * np.diff(self.common, prepend=0.0)))

@@ -1,0 +1,143 @@
+"""The estimation of the null model's curve is part of its score's standard error, of differences to it and of skill."""
+
+import numpy as np
+import pytest
+
+import survscore as ss
+
+N = 240
+TIMES = np.arange(1.0, 8.0)
+WEIGHTINGS = {
+    "administrative": ss.Administrative(),
+    "administrative / n": ss.Administrative(normalize="n"),
+    "ipcw": ss.IPCW(),
+    "ipcw capped": ss.IPCW(max_weight=1.5),
+    "ipcw / n": ss.IPCW(normalize="n"),
+    "uncensored in part": ss.IPCW(lambda t: 1 - t / 20),
+}
+
+
+def drifting(seed, *, n=N, drop_outs=False, ties=False):
+    """Later starters fare worse, so that the curve of everybody is not the best constant for those counted."""
+    rng = np.random.default_rng(seed)
+    end = rng.uniform(2, 11, n)
+    event_time = rng.exponential(1.5 + end)
+    leaves = rng.exponential(25, n) if drop_outs else np.full(n, np.inf)
+    if ties:
+        end, event_time, leaves = (np.ceil(2 * values) / 2 for values in (end, event_time, leaves))
+    time = np.minimum(np.minimum(event_time, end), leaves)
+    y = ss.Outcomes(time, event_time <= np.minimum(end, leaves), end)
+    survival = np.exp(-TIMES / (1.5 + end[:, None]))
+    other = np.clip(survival + rng.normal(0, 0.15, (n, 1)), 0.01, 0.99)
+    return y, {"a": ss.SurvivalCurves(survival, TIMES), "b": ss.SurvivalCurves(other, TIMES)}
+
+
+def numbers(result):
+    whole = result.integrated()
+    values = [result.scores["score"], result.contrasts["difference"], result.skill["skill"],
+              whole.scores["score"], whole.contrasts["difference"], whole.skill["skill"]]  # fmt: skip
+    return np.concatenate(values)
+
+
+def errors(result):
+    whole = result.integrated()
+    tables = (result.scores, result.contrasts, result.skill, whole.scores, whole.contrasts, whole.skill)
+    return np.concatenate([table["se"] for table in tables])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("loss", ["brier", "log"])
+@pytest.mark.parametrize("name", [*WEIGHTINGS, "administrative with drop-outs"])
+def test_standard_errors_agree_with_the_jackknife(name, loss, backend):
+    y, models = drifting(3, drop_outs=name == "administrative with drop-outs")
+
+    def run(keep, times=TIMES):
+        kept = {key: curves[keep] for key, curves in models.items()}
+        weighting = WEIGHTINGS.get(name, "administrative")
+        return ss.compare(y[keep], kept, weighting=weighting, metric=loss, times=times, ranges=[(1.0, 7.0)])
+
+    everybody = np.arange(N)
+    left_out = np.array([numbers(run(np.delete(everybody, i))) for i in everybody])
+    expected = np.sqrt((N - 1) / N * np.square(left_out - left_out.mean(axis=0)).sum(axis=0))
+    with ss.config.using(backend=backend):
+        got = errors(run(everybody))
+    np.testing.assert_allclose(got, expected, rtol=0.04)
+
+
+def test_leaving_the_estimation_out_would_show():
+    """As many times as it matters here: the same curve, taken for known."""
+    y, models = drifting(3)
+    estimated = ss.compare(y, models, weighting="administrative", times=TIMES)
+    curve = ss.models.KaplanMeier().fit(None, y).predict_curves(np.zeros((N, 0))).at(TIMES)
+    known = ss.compare(
+        y, {**models, "known": ss.SurvivalCurves(curve, TIMES)}, weighting="administrative", times=TIMES, null=False
+    )
+    one = estimated.scores[estimated.scores["model"] == "Kaplan-Meier"]
+    other = known.scores[known.scores["model"] == "known"]
+    np.testing.assert_allclose(one["score"], other["score"], rtol=1e-12)
+    assert (np.abs(one["se"].to_numpy() / other["se"].to_numpy() - 1) > 0.03).any()
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("name", [*WEIGHTINGS, "drop-outs"])
+def test_both_ways_to_second_moments_agree(name, ties):
+    y, models = drifting(4, n=400, drop_outs=name == "drop-outs", ties=ties)
+    found = []
+    for backend, ranges in (("numpy", "any"), ("numpy", None), ("compiled", "any"), ("compiled", None)):
+        with ss.config.using(backend=backend):
+            weighting = WEIGHTINGS.get(name, "administrative")
+            result = ss.compare(y, models, weighting=weighting, times=TIMES, ranges=ranges, metric=["brier", "log"])
+        found.append(errors(result))
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-9)
+
+
+def test_a_large_comparison_goes_the_fast_way_to_the_same_numbers():
+    """Enough individuals that covariances over time are not computed unasked: the sums come from identities."""
+    y, models = drifting(5, n=150_000, drop_outs=True, ties=True)
+    three = {**models, "c": ss.SurvivalCurves(models["a"].probabilities ** 1.1, TIMES)}
+    times = np.linspace(1, 7, 40)
+    for weighting in ("administrative", "ipcw"):
+        fast = ss.compare(y, three, weighting=weighting, times=times)
+        slow = ss.compare(y, three, weighting=weighting, times=times, ranges="any")
+        assert fast.scored[0].moments.over_time is None
+        assert slow.scored[0].moments.over_time is not None
+        np.testing.assert_allclose(errors(fast), errors(slow), rtol=1e-8)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_a_curve_of_training_data_adds_greenwoods_variance(backend):
+    y, models = drifting(6)
+    training, _ = drifting(7, n=60)
+    with ss.config.using(backend=backend):
+        result = ss.compare(y, models, weighting="administrative", times=TIMES, null=training)
+        curve = ss.models.KaplanMeier().fit(None, training).predict_curves(np.zeros((N, 0))).at(TIMES)
+        fixed = {**models, "known": ss.SurvivalCurves(curve, TIMES)}
+        known = ss.compare(y, fixed, weighting="administrative", times=TIMES, null=False)
+    survival = curve[0]
+    greenwood = np.array([
+        sum(d / (r * (r - d)) for s in np.unique(training.time[training.event & (training.time <= t)])
+            for d, r in [(np.sum(training.event & (training.time == s)), np.sum(training.time >= s))])
+        for t in TIMES
+    ])  # fmt: skip
+    counted = (y.censoring_time[:, None] >= TIMES).sum(axis=0)
+    event_free = ((y.time[:, None] > TIMES) | ((y.time[:, None] == TIMES) & ~y.event[:, None])).sum(axis=0)
+    slope = 2 * (survival - event_free / counted) * survival
+    one, other = (r.scores[r.scores["model"] == m]["se"] for r, m in ((result, "Kaplan-Meier"), (known, "known")))
+    np.testing.assert_allclose(one.to_numpy() ** 2 - other.to_numpy() ** 2, slope**2 * greenwood, rtol=1e-6)
+    one, other = (r.contrasts[r.contrasts["model"] == m]["se"] for r, m in
+                  ((result, "Kaplan-Meier"), (known, "known")))  # fmt: skip
+    np.testing.assert_allclose(one.to_numpy() ** 2 - other.to_numpy() ** 2, slope**2 * greenwood, rtol=1e-6)
+
+
+def test_with_groups_the_jackknife_over_groups_agrees():
+    y, models = drifting(8)
+    groups = np.repeat(np.arange(80), 3)
+
+    def run(keep):
+        kept = {key: curves[keep] for key, curves in models.items()}
+        return ss.compare(y[keep], kept, weighting="administrative", times=TIMES, groups=groups[keep])
+
+    left_out = np.array([numbers(run(groups != g)) for g in range(80)])
+    expected = np.sqrt(79 / 80 * np.square(left_out - left_out.mean(axis=0)).sum(axis=0))
+    np.testing.assert_allclose(errors(run(np.ones(N, dtype=bool))), expected, rtol=0.08)
