@@ -3,7 +3,7 @@ r"""Weightings: whom a score counts at time t, and how much."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -46,6 +46,13 @@ class Weighting(ABC):
     @abstractmethod
     def prepare(self, index: TimeIndex) -> Stretches:
         """Return the weights, or refuse data that this weighting can't do."""
+
+    def unweighted(self, index: TimeIndex) -> Stretches:
+        """Return the two stretches alone, everybody with weight one, for those who know the weights only later.
+
+        What `prepare` returns where nothing is estimated.
+        """
+        return self.prepare(index)
 
     def label(self, outcomes: Outcomes) -> str:
         """Return what it is called in the result for these outcomes."""
@@ -195,6 +202,15 @@ class Administrative(Weighting):
             raise InputError("normalize='n' does not fit population curves: the weights stand for everybody already")
 
     def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
+        stretches = self.unweighted(index)
+        if stretches.lost_from is not None:
+            stretches = self._weights(index).give(stretches)
+        if not isinstance(self.population, SurvivalCurves):
+            return stretches
+        check_length("population curves", len(self.population), "outcomes", len(index.outcomes))
+        return replace(stretches, population=self.population)
+
+    def unweighted(self, index: TimeIndex) -> Stretches:  # noqa: D102
         outcomes = index.outcomes
         end = check_censoring_time(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
         dropped_out = outcomes.dropped_out
@@ -210,23 +226,14 @@ class Administrative(Weighting):
             start = index.times[-1] if self.population == "fixed" else float(self.population)
             counted = np.where(end >= start, counted, np.int32(0))
         first_stop = np.minimum(index.before_time, counted)
-        weights = (
-            self._weights(index) if anybody else _Weights(np.ones(index.times.size), np.broadcast_to(1.0, end.size))
-        )
-        population = self.population if isinstance(self.population, SurvivalCurves) else None
-        if population is not None:
-            check_length("population curves", len(population), "outcomes", len(outcomes))
         return Stretches(
             first_stop=first_stop,
             last_stop=select(~dropped_out, counted, first_stop) if anybody else counted,
             label=index.label,
-            first_weight=weights.first,
-            last_weight=weights.last,
+            first_weight=np.ones(index.times.size),
+            last_weight=np.broadcast_to(1.0, end.size),
             population_stop=counted,
-            survival=weights.survival,
-            population=population,
             max_weight=_cap(self.max_weight),
-            nuisance=weights.nuisance,
             lost_from=select(dropped_out, np.minimum(index.until_time, counted), counted) if anybody else None,
             blind_from=_blind_from(outcomes.time, dropped_out, index.times) if anybody else None,
         )
@@ -357,18 +364,19 @@ class IPCW(Weighting):
         return isinstance(self.censoring, str) and self.censoring == "kaplan-meier"
 
     def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
+        weights = self._weights(index)  # what takes the most memory while it is made, first
+        return weights.give(self.unweighted(index))
+
+    def unweighted(self, index: TimeIndex) -> Stretches:  # noqa: D102
         outcomes = index.outcomes
-        weights = self._weights(index)
         return Stretches(
             first_stop=index.before_time,
             last_stop=select(outcomes.event, index.to_the_end, index.before_time),
             label=index.label,
-            first_weight=weights.first,
-            last_weight=weights.last,
+            first_weight=np.ones(index.times.size),
+            last_weight=np.broadcast_to(1.0, len(outcomes)),
             population_stop=index.to_the_end,
-            survival=weights.survival,
             max_weight=_cap(self.max_weight),
-            nuisance=weights.nuisance,
             blind_from=_blind_from(outcomes.time, ~outcomes.event, index.times),
         )
 
@@ -476,6 +484,12 @@ class _Weights:
     def of_curve(cls, curve: ProductLimit, index: TimeIndex, cap: float, nuisance: Nuisance) -> _Weights:
         at, before = curve.at_and_before(index.times, index.outcomes.time)
         return cls(inverse(at, cap), inverse(before, cap, out=before), None, nuisance)
+
+    def give(self, stretches: Stretches) -> Stretches:
+        """Return the stretches with these weights."""
+        return replace(
+            stretches, first_weight=self.first, last_weight=self.last, survival=self.survival, nuisance=self.nuisance
+        )
 
 
 def _blind_from(time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]) -> int | None:

@@ -475,41 +475,8 @@ class Evaluation:
     def _undefined(
         self, metric: Metric, q: int, weights: Stretches, total: Sums
     ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-        """Return at which times there is nothing to say under a weighting, and why."""
-        times, subject = self.index.times, self.weightings[q].weights_for
-        weight_sums = total.weights[:, q].sum(axis=0)
-        ends = {
-            f"the {subject} curves end before": weights.survival,
-            "the population curves end before": weights.population,
-        }
-        undefined = np.zeros(times.size, dtype=np.bool_)
-        reasons: dict[str, int] = {}
-
-        def add(reason: str, where: NDArray[np.bool_]) -> None:
-            nonlocal undefined
-            fresh = where & ~undefined
-            if fresh.any():
-                reasons[reason] = int(fresh.sum())
-                undefined = undefined | fresh
-
-        for reason, curves in ends.items():
-            if curves is not None:
-                add(reason, ~curves.reaches(times))
-        if weights.blind_from is not None:
-            blind = np.arange(times.size) >= weights.blind_from
-            gone = "was censored" if subject == "censoring" else "dropped out"
-            add(f"nobody is left but those with event, since the last {gone}", blind)
-        infinite = ~np.isfinite(weight_sums)
-        if weights.first_weight is not None:
-            infinite |= ~np.isfinite(weights.first_weight)
-        if weights.population is not None:
-            add("the population curves are zero for somebody who is counted", infinite)
-        add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
-        add("nobody has a weight", weight_sums == 0)
-        if isinstance(metric, PooledMetric):
-            without, with_event = total.weights[:2, q].sum(axis=0), total.weights[2, q]
-            add("all who are counted have the same status", (without == 0) | (with_event == 0))
-        return undefined, reasons
+        subject = self.weightings[q].weights_for
+        return undefined_times(metric, self.index.times, subject, weights, total.weights[:, q])
 
     def _nothing(self) -> list[Scored]:
         """Return results without times, where no model reaches any."""
@@ -535,6 +502,49 @@ class _Nothing(Loss):
         return np.zeros_like(survival)
 
     of_event = of_event_free
+
+
+def undefined_times(
+    metric: Metric,
+    times: NDArray[np.float64],
+    subject: str,
+    weights: Stretches,
+    weight_sums: NDArray[np.float64],
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Return at which times there is nothing to say, and why, from the sums of weights by stretch and status."""
+    total = weight_sums.sum(axis=0)
+    ends = {
+        f"the {subject} curves end before": weights.survival,
+        "the population curves end before": weights.population,
+    }
+    undefined = np.zeros(times.size, dtype=np.bool_)
+    reasons: dict[str, int] = {}
+
+    def add(reason: str, where: NDArray[np.bool_]) -> None:
+        nonlocal undefined
+        fresh = where & ~undefined
+        if fresh.any():
+            reasons[reason] = int(fresh.sum())
+            undefined = undefined | fresh
+
+    for reason, curves in ends.items():
+        if curves is not None:
+            add(reason, ~curves.reaches(times))
+    if weights.blind_from is not None:
+        blind = np.arange(times.size) >= weights.blind_from
+        gone = "was censored" if subject == "censoring" else "dropped out"
+        add(f"nobody is left but those with event, since the last {gone}", blind)
+    infinite = ~np.isfinite(total)
+    if weights.first_weight is not None:
+        infinite |= ~np.isfinite(weights.first_weight)
+    if weights.population is not None:
+        add("the population curves are zero for somebody who is counted", infinite)
+    add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
+    add("nobody has a weight", total == 0)
+    if isinstance(metric, PooledMetric):
+        without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
+        add("all who are counted have the same status", (without == 0) | (with_event == 0))
+    return undefined, reasons
 
 
 def _with_lost(stretches: Sequence[Stretches]) -> list[int]:
