@@ -90,6 +90,12 @@ class Moments:
         covariance = self.over_time[pair(a, b)][np.ix_(used, used)]
         return max(float(weights[used] @ covariance @ weights[used]), 0.0)
 
+    def scaled(self, factor: float) -> Moments:
+        """Return the variances of scores that are `factor` times as large."""
+        square = factor**2
+        over_time = None if self.over_time is None else self.over_time * square
+        return Moments(self.pointwise * square, self.averages, self.of_averages * square, over_time)
+
     def with_null(self, null: NullInfluence | None) -> Moments:
         """Add what the null model's curve, the last of the models, varies if it is estimated from others."""
         if null is None or null.of_scored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -196,21 +196,24 @@ def _chosen(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
 
 
 def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
-    """Return the columns of each model by time; a model without name is ''."""
+    with about(file.path):
+        return columns_by_time([name for name in file.names if name != id_column], columns)
+
+
+def columns_by_time(names: Sequence[str], columns: str | None = None) -> dict[str, dict[float, str]]:
+    """Return the columns of each model by time, by a pattern or as usual; a model without name is ''."""
     named = re.compile(_pattern(columns), re.DOTALL).fullmatch if columns else _usual_name
     found: dict[str, dict[float, str]] = defaultdict(dict)
-    for column in file.names:
+    for column in names:
         match = named(column)
-        time = None if match is None or column == id_column else _as_time(match["time"])
+        time = None if match is None else _as_time(match["time"])
         if match is None or time is None:
             continue
         if not 0 <= time < np.inf:
-            raise InputError(
-                f"{file.path}: column {column!r} is named like a time, but times are finite, zero or later"
-            )
+            raise InputError(f"column {column!r} is named like a time, but times are finite, zero or later")
         model = match.groupdict().get("model") or ""
         if time in found[model]:
-            raise InputError(f"{file.path}: columns {found[model][time]!r} and {column!r} are the same time")
+            raise InputError(f"columns {found[model][time]!r} and {column!r} are the same time")
         found[model][time] = column
     return dict(found)
 

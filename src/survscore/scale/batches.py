@@ -1,0 +1,147 @@
+"""One batch of rows as a specification reads it: outcomes, labels and predictions at the evaluation times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError, plural
+from survscore.curves import SurvivalCurves
+from survscore.io.tables import listed
+from survscore.outcomes import Outcomes
+from survscore.scale.specification import ModelColumns, Specification
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows of a table, as Arrow has them: by column.
+
+    Attributes
+    ----------
+    specification : Specification
+        Which columns are what.
+    table : pyarrow.RecordBatch
+        The rows.
+    """
+
+    specification: Specification
+    table: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """What was observed."""
+        columns = self.specification.outcomes
+        if columns.dated:
+            names = self.table.schema.names
+            cutoff = self._values(columns.cutoff) if columns.cutoff in names else columns.cutoff  # type: ignore[arg-type]
+            last_seen = None if columns.last_seen is None else self._values(columns.last_seen)
+            start, event_date = self._values(columns.start), self._values(columns.event_date)
+            return Outcomes.from_dates(start, event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
+        end = columns.censoring_time
+        return Outcomes(
+            self._values(columns.time), self._values(columns.event), None if end is None else self._values(end)
+        )
+
+    def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
+        """Return everybody's segment as a number, and the labels of each."""
+        if not self.specification.by:
+            return np.zeros(len(self), dtype=np.int32), [()]
+        codes = np.zeros(len(self), dtype=np.int64)
+        labels: list[Labels] = [()]
+        for name in self.specification.by:
+            encoded = self._encoded(name)
+            values = [str(value) for value in encoded.dictionary.to_pylist()]
+            codes = codes * len(values) + encoded.indices.to_numpy(zero_copy_only=False)
+            labels = [(*before, value) for before in labels for value in values]
+        present, codes = np.unique(codes, return_inverse=True)
+        return codes.astype(np.int32), [labels[code] for code in present.tolist()]
+
+    def groups(self) -> pa.DictionaryArray:
+        """Return the labels of individuals that belong together."""
+        if self.specification.groups is None:
+            raise TypeError("no groups were asked for")
+        return self._encoded(self.specification.groups)
+
+    def columns(self, model: ModelColumns) -> Iterator[NDArray[Any]]:
+        """Yield what a model predicts at each evaluation time."""
+        grid = np.array(model.grid)
+        places = np.searchsorted(grid, self.specification.at)
+        places = np.minimum(places, grid.size - 1)
+        direct = bool((grid[places] == self.specification.at).all())
+        if model.of_lists or not direct or model.monotone == "enforce":
+            curves = SurvivalCurves(
+                self._matrix(model), grid, model.between, beyond=model.beyond, monotone=model.monotone  # type: ignore[arg-type]
+            )  # fmt: skip
+            yield from np.ascontiguousarray(curves.at(self.specification.at).T)
+            return
+        self._check(model)
+        for place in places.tolist():
+            yield self._numbers(model.columns[place])
+
+    def _check(self, model: ModelColumns) -> None:
+        """Raise unless a model's columns are probabilities that do not rise."""
+        from survscore.scale import _kernels
+
+        previous: NDArray[Any] | None = None
+        for name in model.columns:
+            column = self._numbers(name)
+            compared = column[:0] if previous is None or model.monotone == "keep" else previous
+            if _kernels.has_bad_column(column, compared, 4.0 * float(np.finfo(column.dtype).eps)):
+                # searched in detail where the same is said of curves in memory
+                SurvivalCurves(self._matrix(model), model.grid, monotone=model.monotone)  # type: ignore[arg-type]
+            previous = column
+
+    def _matrix(self, model: ModelColumns) -> NDArray[Any]:
+        if not model.of_lists:
+            return np.stack([self._numbers(name) for name in model.columns], axis=1)
+        import pyarrow.compute as pc
+
+        column = self.table.column(model.columns[0])
+        lengths = np.asarray(pc.list_value_length(column).to_numpy(zero_copy_only=False))
+        if (lengths != len(model.grid)).any():
+            first = int(np.argmax(lengths != len(model.grid)))
+            raise InputError(
+                f"column {model.columns[0]!r} must have lists of the grid's {plural(len(model.grid), 'time')}; row "
+                f"{first} has {lengths[first]}"
+            )
+        flat = column.flatten()
+        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, len(model.grid))
+
+    def _numbers(self, name: str) -> NDArray[Any]:
+        column = self._column(name)
+        values = np.asarray(column.to_numpy(zero_copy_only=False))
+        return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+    def _values(self, name: str) -> NDArray[Any]:
+        return np.asarray(self._column(name).to_numpy(zero_copy_only=False))
+
+    def _encoded(self, name: str) -> pa.DictionaryArray:
+        """Return labels with their codes; raise if some are missing."""
+        import pyarrow as pa
+
+        column = self._column(name)
+        if column.null_count:
+            first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise InputError(
+                f"column {name!r} must have a label for everybody: {column.null_count} of {len(self)} are missing, the "
+                f"first in row {first}"
+            )
+        return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+    def _column(self, name: str) -> pa.Array:
+        if name not in self.table.schema.names:
+            raise InputError(f"there is no column {name!r}; the columns are {listed(self.table.schema.names)}")
+        return self.table.column(name)

@@ -1,0 +1,302 @@
+"""From sums to results: weights, scores, standard errors, bounds; the same objects as of data in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError
+from survscore._version import __version__
+from survscore.comparison import Comparison
+from survscore.engine.bounds import AllBounds
+from survscore.engine.evaluation import Scored, undefined_times
+from survscore.engine.inputs import distinct
+from survscore.engine.moments import Moments, contrast, n_pairs, pairs
+from survscore.engine.support import Support
+from survscore.engine.units import Units
+from survscore.metrics import Log, Loss
+from survscore.scale._kernels import LOG_SCALE
+from survscore.scale.products import Products
+from survscore.scale.specification import Specification, estimated
+from survscore.scale.tables import Tables
+from survscore.stretches import Stretches, inverse
+from survscore.weighting import Administrative, Weighting
+
+if TYPE_CHECKING:
+    from survscore.scale.state import State
+    from survscore.segments import SegmentedComparison
+
+
+def loss_scale(loss: Loss) -> float:
+    """Return by what losses were multiplied, so that they are about one at most."""
+    return LOG_SCALE if isinstance(loss, Log) else 1.0
+
+
+def finish(state: State) -> Comparison | SegmentedComparison:
+    """Return the results of all rows that a state has seen."""
+    if state.n == 0:
+        raise InputError("there are no rows to score")
+    total = _comparison(state, None)
+    if not state.specification.by:
+        return total
+    from survscore.segments import SegmentedComparison
+
+    parts = {label: _comparison(state, place) for place, label in enumerate(state.segments)}
+    return SegmentedComparison(state.specification.by, total, dict(sorted(parts.items())))
+
+
+def _comparison(state: State, which: int | None) -> Comparison:
+    what = state.specification
+    scored, names = [], []
+    for q, weighting in enumerate(what.weightings):
+        tables = state.tables[q].segment(which)
+        products = state.products[q].segment(which) if state.products else None
+        lost = bool(tables.lost_counts.any() or tables.left.any())
+        names.append(weighting._told(lost=lost) if isinstance(weighting, Administrative) else str(weighting))
+        scored.append([_Finished.of(what, weighting, tables).scored(k, products) for k in range(len(what.metrics))])
+    labels = distinct(names)
+    flat = [
+        _labelled(of_weighting[k], labels[q]) for k in range(len(what.metrics)) for q, of_weighting in enumerate(scored)
+    ]
+    n = int(state.tables[0].segment(which).everybody.sum())
+    dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
+    return Comparison(what.names, what.names[0], None, what.at, what.level, n, dropped_out, tuple(flat))
+
+
+def _dropped_out(state: State, which: int) -> int | None:
+    for weighting, tables in zip(state.specification.weightings, state.tables, strict=True):
+        if isinstance(weighting, Administrative):
+            return int(tables.segment(which).left.sum())
+    return None
+
+
+def _labelled(scored: Scored, label: str) -> Scored:
+    from dataclasses import replace
+
+    return replace(scored, weighting=label, settings={**scored.settings, "weighting": label})
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """The product-limit estimate of leaving, by bins: who leaves does so at a bin's end.
+
+    Attributes
+    ----------
+    ends : ndarray of shape (bins,)
+        Where bins end; infinite for the last, where nobody leaves.
+    steps : ndarray of shape (bins,)
+        Greenwood's.
+    before : ndarray of shape (bins,)
+        The curve before each bin: of everybody whose time is in it.
+    """
+
+    ends: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    blind_from: float | None
+
+    @classmethod
+    def of(cls, what: Specification, tables: Tables) -> _Curve:
+        everybody, left = tables.everybody[0], tables.left[0]
+        later = everybody.sum() - np.cumsum(everybody)
+        at_risk = left + later
+        ends = np.arange(everybody.size, dtype=np.float64)
+        if what.bins != "units":
+            ends = np.array([*(what.bins or ()), np.inf])
+        share = np.divide(later, at_risk, out=np.ones(later.size), where=left > 0)
+        pair = np.multiply(at_risk, later, dtype=np.float64)
+        steps = np.divide(left, pair, out=np.zeros(later.size), where=(left > 0) & (later > 0))
+        after = np.cumprod(share)
+        last = int(np.flatnonzero(everybody)[-1])
+        return cls(ends, steps, np.concatenate(([1.0], after[:-1])), after, float(ends[last]) if left[last] else None)
+
+    def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the curve at times."""
+        return np.asarray(np.concatenate(([1.0], self.after))[np.searchsorted(self.ends, times, side="right")])
+
+    def just_before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return its left limits at times."""
+        return np.asarray(np.concatenate(([1.0], self.after))[np.searchsorted(self.ends, times, side="left")])
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Individuals that are weighted alike at a time, or in a bin: (bins, times), or (1, times).
+
+    Attributes
+    ----------
+    weight : ndarray
+        What each of them counts.
+    count : ndarray
+        How many they are.
+    bin_of : ndarray of shape (bins or 1, times)
+        In which bin their own time is; beyond all bins for those in their first stretch.
+    """
+
+    weight: NDArray[np.float64]
+    count: NDArray[np.float64]
+    bin_of: NDArray[np.intp]
+
+    def total(self, values: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
+        """Return weighted sums, (..., times); an infinite weight of nobody counts nothing."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(values == 0, 0.0, self.weight**power * values).sum(axis=-2))
+
+    def moving(self, cap: float) -> NDArray[np.float64]:
+        """Return the weights that are finite and below a cap: they move with the curve that they come from."""
+        return np.where(np.isfinite(self.weight) & (self.weight < cap), self.weight, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Finished:
+    """One weighting's sums with their weights: of the first stretch, of the second while event-free, and with event."""
+
+    what: Specification
+    weighting: Weighting
+    tables: Tables
+    curve: _Curve | None
+    cap: float
+    parts: tuple[_Part, _Part, _Part]
+
+    @classmethod
+    def of(cls, what: Specification, weighting: Weighting, tables: Tables) -> _Finished:
+        """Estimate the curve, and take the weights from it."""
+        times, m, n_bins = what.at, what.at.size, tables.n_bins
+        in_first = (tables.first_stops.sum() - np.cumsum(tables.first_stops[0])[:m])[None]
+        in_event = np.cumsum(tables.event_changes[0], axis=1)[:, :m]
+        given = getattr(weighting, "max_weight", None)
+        cap = np.inf if given is None else float(given)
+        if estimated(weighting) and tables.left.any():
+            curve: _Curve | None = _Curve.of(what, tables)
+        else:
+            curve = None
+        ones, nowhere = np.ones((1, m)), np.full((1, m), n_bins)
+        bins = np.broadcast_to(np.arange(n_bins)[:, None], (n_bins, m))
+        if curve is None:
+            weights = [ones, ones, np.ones((n_bins, m))]
+            late_bin = nowhere
+        else:
+            before = np.broadcast_to(inverse(curve.before, cap)[:, None], (n_bins, m))
+            weights = [inverse(curve.at(times), cap)[None], inverse(curve.just_before(times), cap)[None], before]
+            late_bin = np.searchsorted(curve.ends, times, side="left")[None]
+        counts = [np.asarray(one, dtype=np.float64) for one in (in_first, tables.late_counts, in_event)]
+        first, late, event = map(_Part, weights, counts, (nowhere, late_bin, bins))
+        return cls(what, weighting, tables, curve, cap, (first, late, event))
+
+    def _values(self, metric: int) -> list[NDArray[np.float64]]:
+        """Return the sums of all quantities, (quantities, bins or 1, times), of each part."""
+        first, late, event = (
+            one.value()[metric, :, 0] for one in (self.tables.first, self.tables.late, self.tables.event)
+        )
+        return [first.T[:, None], late.T[:, None], event.transpose(2, 1, 0)]
+
+    def scored(self, metric: int, products: Products | None) -> Scored:
+        """Return one metric's scores and their moments."""
+        what, loss, times = self.what, self.what.metrics[metric], self.what.at
+        k, scale = len(what.models), loss_scale(loss)
+        first, late, event = self.parts
+        weight_sums = np.array([part.total(part.count) for part in self.parts])
+        undefined, reasons = undefined_times(loss, times, self.weighting.weights_for, self._stretches(), weight_sums)
+        total = np.where(undefined, np.nan, weight_sums.sum(axis=0))
+        values = self._values(metric)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scores = sum(part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)) / total
+            n_effective = total**2 / sum(part.total(part.count, 2) for part in self.parts)
+            stops = self.tables.population_stops[0]
+            counted = np.asarray(stops.sum() - np.cumsum(stops)[:-1], dtype=np.float64)
+            share = np.where(counted > 0, 1.0 / counted, np.nan)
+        units = Units(counted, share, counted - 1.0)
+        support = Support(
+            counted, n_effective, event.count.sum(axis=0), first.count[0] + late.count[0], units, grouped=False
+        )
+        moments = self._moments(values, scores, total, units, products, metric).scaled(1.0 / scale)
+        settings: dict[str, Any] = {
+            "survscore": __version__,
+            "metric": loss.name,
+            "weighting": str(self.weighting),
+            "max_weight": getattr(self.weighting, "max_weight", None),
+            "normalize": "weights",
+            "variance": getattr(self.weighting, "variance", None),
+            "between": what.models[0].between,
+            "beyond": what.models[0].beyond,
+        }
+        if loss.epsilon:
+            settings["epsilon"] = loss.epsilon
+        return Scored(
+            loss.name, str(self.weighting), loss.direction, scores / scale, moments,
+            self._bounds(metric, values, scale), loss.scale, total, support, reasons, settings,
+        )  # fmt: skip
+
+    def _stretches(self) -> Stretches:
+        """Return weights of nobody, from which can be told when there is no score."""
+        nobody, blind = np.zeros(0, dtype=np.int32), None
+        if self.curve is not None and self.curve.blind_from is not None:
+            blind = int(np.searchsorted(self.what.at, self.curve.blind_from, side="left"))
+        label = nobody.astype(np.int8)
+        return Stretches(nobody, nobody, label, self.parts[0].weight[0], np.zeros(0), nobody, blind_from=blind)
+
+    def _moments(
+        self,
+        values: list[NDArray[np.float64]],
+        scores: NDArray[np.float64],
+        total: NDArray[np.float64],
+        units: Units,
+        products: Products | None,
+        metric: int,
+    ) -> Moments:
+        """Return the variances, of losses as they were summed."""
+        k, m = scores.shape
+        defined = np.isfinite(total)
+        divisor, centre = np.where(defined, total, 1.0), np.where(defined, scores, 0.0)
+        pointwise = np.zeros((n_pairs(k), m))
+        if self.curve is not None:
+            moving, everybody = (
+                np.where(defined, self._after_exits(values, centre, cap) / divisor, 0.0) for cap in (self.cap, np.inf)
+            )
+        for p, (a, b) in enumerate(pairs(k)):
+            mean = contrast(centre, a, b)
+            for part, one in zip(self.parts, values, strict=True):
+                squares = one[k + p] - 2.0 * mean * contrast(one[:k], a, b) + mean**2 * part.count
+                pointwise[p] += (part.moving(np.inf) ** 2 * squares).sum(axis=0) / divisor**2
+            if self.curve is not None:
+                some, whole = contrast(moving, a, b), contrast(everybody, a, b)
+                pointwise[p] -= np.einsum("s,sj->j", self.curve.steps, some * (2.0 * whole - some))
+        inflation = units.inflation
+        over_time = None
+        if products is not None:
+            factor = np.where(defined, np.sqrt(inflation), 0.0) / divisor
+            over_time = products.covariances(metric, centre) * np.outer(factor, factor)
+        none = np.zeros((0, m))
+        return Moments(np.where(defined, pointwise * inflation, 0.0), none, np.zeros((n_pairs(k), 0)), over_time)
+
+    def _after_exits(
+        self, values: list[NDArray[np.float64]], centre: NDArray[np.float64], cap: float
+    ) -> NDArray[np.float64]:
+        """Return the sums of deviations, (models, exits, times), over those whose time comes after an exit."""
+        if self.curve is None:
+            raise TypeError("nobody left")
+        k, m = centre.shape
+        n_bins = self.curve.ends.size
+        by_bin = np.zeros((k, n_bins + 1, m))
+        for part, one in zip(self.parts, values, strict=True):
+            deviations = part.moving(cap) * (one[:k] - centre[:, None] * part.count)
+            for a in range(k):
+                np.add.at(by_bin[a], (part.bin_of, np.arange(m)), deviations[a])
+        after = np.cumsum(by_bin[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return np.where(self.curve.ends[:, None] <= self.what.at, after, 0.0)
+
+    def _bounds(self, metric: int, values: list[NDArray[np.float64]], scale: float) -> AllBounds | None:
+        """Return what the lost could change."""
+        tables, k, m = self.tables, len(self.what.models), self.what.at.size
+        if not isinstance(self.weighting, Administrative) or not tables.left.any():
+            return None
+        divisor = sum(part.count.sum(axis=0) for part in self.parts) + tables.known_counts[0] + tables.lost_counts[0]
+        losses = sum(one[:k].sum(axis=1) for one in values) + tables.known.value()[metric, :, 0].T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = 1.0 / (scale * divisor)
+            lower, upper = (one.value()[metric, :, 0].T * factor for one in (tables.lowest, tables.highest))
+            return AllBounds(losses * factor, lower, upper, np.zeros((0, m)), np.zeros((2, n_pairs(k), 0)), None)

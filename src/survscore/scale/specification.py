@@ -1,0 +1,426 @@
+"""What is to be computed of a data set, as plain data: it travels to other machines, and states carry it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_times, check_choice, check_level
+from survscore.curves import BETWEEN, BEYOND, MONOTONE
+from survscore.engine.inputs import one_or_more
+from survscore.io.predictions import columns_by_time
+from survscore.io.tables import listed
+from survscore.metrics import LOSSES, Brier, Log, Loss, Metric, as_metric
+from survscore.outcomes import Outcomes
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VERSION = 1  # of the form of states
+#: Where weights are estimated from the data: sums by every unit of time, or by given times at which somebody leaves.
+Bins = Literal["units"] | tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class OutcomeColumns:
+    """Where outcomes are: columns of times, or of dates with a cut-off.
+
+    Attributes
+    ----------
+    time, event, censoring_time : str
+        Names of columns; without a cut-off.
+    cutoff : str, optional
+        The date on which the data end, or the name of a column of such dates.
+    start, event_date, last_seen : str
+        Names of columns; with a cut-off.
+    unit : str
+        The unit of times derived from dates.
+    """
+
+    time: str = "time"
+    event: str = "event"
+    censoring_time: str | None = "censoring_time"
+    cutoff: str | None = None
+    start: str = "start"
+    event_date: str = "event_date"
+    last_seen: str | None = None
+    unit: str = "D"
+
+    @property
+    def dated(self) -> bool:
+        """Whether times come from dates."""
+        return self.cutoff is not None
+
+    def names(self, available: Sequence[str]) -> list[str]:
+        """Return the columns that are needed."""
+        if not self.dated:
+            return [name for name in (self.time, self.event, self.censoring_time) if name is not None]
+        dates = [self.start, self.event_date, *([] if self.last_seen is None else [self.last_seen])]
+        return [*dates, *(name for name in available if name == self.cutoff)]
+
+    def nullable(self) -> list[str]:
+        """Return the columns in which a value may be missing: there was no event."""
+        return [self.event_date, *([] if self.last_seen is None else [self.last_seen])] if self.dated else []
+
+
+@dataclass(frozen=True)
+class ModelColumns:
+    """Where a model's predictions are: one column per time, or one column of lists.
+
+    Attributes
+    ----------
+    name : str
+        Of the model.
+    columns : tuple of str
+        In the order of the grid; one, if its values are lists.
+    grid : tuple of float
+        The times.
+    between, beyond, monotone
+        As for `SurvivalCurves`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    grid: tuple[float, ...]
+    between: str = "linear"
+    beyond: str = "nan"
+    monotone: str = "check"
+
+    def __post_init__(self) -> None:
+        check_choice("between", self.between, BETWEEN)
+        check_choice("beyond", self.beyond, BEYOND)
+        check_choice("monotone", self.monotone, MONOTONE)
+        as_times(self.grid, f"the grid of {self.name!r}")
+        if len(self.columns) not in (1, len(self.grid)):
+            raise InputError(
+                f"model {self.name!r} has {len(self.columns)} columns, but its grid has {len(self.grid)} times"
+            )
+
+    @property
+    def of_lists(self) -> bool:
+        """Whether predictions are lists in one column."""
+        return len(self.columns) == 1 and len(self.grid) > 1
+
+    def reaches(self, times: NDArray[np.float64]) -> bool:
+        """Whether the model says anything at all of these times."""
+        return self.beyond == "hold" or bool(times[-1] <= self.grid[-1])
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What is computed, of which columns.
+
+    Attributes
+    ----------
+    outcomes : OutcomeColumns
+    models : tuple of ModelColumns
+    metrics : tuple of Loss
+    weightings : tuple of Weighting
+    times : tuple of float
+        The evaluation times.
+    by : tuple of str
+        Columns whose values make segments.
+    groups : str, optional
+        The column of labels of individuals that belong together.
+    buckets : int
+        Into how many random groups these are put; 0: they are whole within every file, and taken as they are.
+    over_time : bool
+        Whether second moments over time are kept, for errors of means over time.
+    bins : {"units"}, tuple of float or None
+        Where G is estimated from the data: by which times events are told apart. ``"units"``: times are whole numbers.
+        None: nobody leaves, or it does not matter.
+    """
+
+    outcomes: OutcomeColumns
+    models: tuple[ModelColumns, ...]
+    metrics: tuple[Loss, ...]
+    weightings: tuple[Weighting, ...]
+    times: tuple[float, ...]
+    by: tuple[str, ...] = ()
+    groups: str | None = None
+    buckets: int = 0
+    over_time: bool = False
+    bins: Bins = None
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        times = as_times(self.times)
+        for model in self.models:
+            if not model.reaches(times):
+                raise InputError(
+                    f"times must be within the reach of all models: {model.name!r} ends at {model.grid[-1]:g}, and the "
+                    f"last time is {times[-1]:g}; beyond='hold' holds its last value"
+                )
+        if self.over_time and self.bins is not None:
+            raise InputError(
+                "errors of means over time need weights that are known, not estimated: Uncensored(), or "
+                "Administrative() of data in which nobody dropped out"
+            )
+        if self.groups is not None and self.bins is not None:
+            raise InputError(
+                "groups need weights that are known, not estimated: Uncensored(), or Administrative() of data in which "
+                "nobody dropped out"
+            )
+
+    # Sizes
+
+    @property
+    def n_pairs(self) -> int:
+        """How many variances there are: of every model, and of every difference."""
+        return len(self.models) * (len(self.models) + 1) // 2
+
+    @cached_property
+    def at(self) -> NDArray[np.float64]:
+        """The evaluation times as an array."""
+        return np.array(self.times)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models."""
+        return tuple(model.name for model in self.models)
+
+    def columns(self, available: Sequence[str]) -> list[str]:
+        """Return the columns that are needed, of those there are, each once."""
+        several = [*self.outcomes.names(available), *(c for model in self.models for c in model.columns), *self.by]
+        return list(dict.fromkeys([*several, *([] if self.groups is None else [self.groups])]))
+
+    def outcomes_only(self) -> Specification:
+        """Return the same without predictions: what a first look at the data needs."""
+        return replace(self, models=(), metrics=(), over_time=False, bins=None, groups=None)
+
+    # As plain data
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "version": VERSION,
+            "outcomes": asdict(self.outcomes),
+            "models": [asdict(model) for model in self.models],
+            "metrics": [{"name": one.name, "epsilon": one.epsilon} for one in self.metrics],
+            "weightings": [_weighting_to_json(one) for one in self.weightings],
+            "times": list(self.times),
+            "by": list(self.by),
+            "groups": self.groups,
+            "buckets": self.buckets,
+            "over_time": self.over_time,
+            "bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins,
+            "level": self.level,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Specification:
+        """Take plain data; raise if they are something else."""
+        try:
+            if data["version"] != VERSION:
+                raise InputError(f"a state of version {data['version']!r}; this version of survscore reads {VERSION}")
+            return cls(
+                OutcomeColumns(**data["outcomes"]),
+                tuple(ModelColumns(**_tuples(model)) for model in data["models"]),
+                tuple(_loss(one) for one in data["metrics"]),
+                tuple(_weighting_from_json(one) for one in data["weightings"]),
+                tuple(data["times"]),
+                tuple(data["by"]),
+                data["groups"],
+                int(data["buckets"]),
+                bool(data["over_time"]),
+                tuple(data["bins"]) if isinstance(data["bins"], list) else data["bins"],
+                float(data["level"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"not a specification of survscore: {error}") from None
+
+    @cached_property
+    def digest(self) -> str:
+        """A number that is the same for the same specification."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_losses(metric: Any) -> tuple[Loss, ...]:
+    """Return losses that have a compiled form."""
+    losses = []
+    for given in one_or_more(metric, Metric, "metric"):
+        loss = as_metric(given)
+        if type(loss) not in (Brier, Log):
+            raise InputError(
+                f"metric must be one of {', '.join(map(repr, LOSSES))} for data that come in parts, not {loss.name!r}: "
+                "only these are sums over individuals that are known to machines elsewhere"
+            )
+        losses.append(loss)
+    return tuple(losses)  # type: ignore[arg-type]
+
+
+def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
+    """Return weightings whose settings are plain data, of everybody together."""
+    if weighting is None:
+        raise InputError("weighting must be given: 'administrative', 'ipcw' or 'uncensored'")
+    found = []
+    for given in one_or_more(weighting, Weighting, "weighting"):
+        if isinstance(given, str):
+            check_choice("weighting", given, tuple(KNOWN))
+        one = KNOWN[given]() if isinstance(given, str) else given
+        _weighting_to_json(one)
+        found.append(one)
+    return tuple(found)
+
+
+KNOWN: dict[str, type[Weighting]] = {one.name: one for one in (Uncensored, Administrative, IPCW)}
+
+
+def estimated(weighting: Weighting) -> bool:
+    """Whether weights are estimated from the data, where somebody leaves."""
+    if isinstance(weighting, Administrative):
+        return bool(weighting.dropout == "kaplan-meier")
+    return isinstance(weighting, IPCW)
+
+
+def leaves(weighting: Weighting, outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return who leaves in the way that the weights of a weighting are for."""
+    if isinstance(weighting, Administrative):
+        return outcomes.dropped_out
+    return ~outcomes.event if isinstance(weighting, IPCW) else np.zeros(len(outcomes), dtype=np.bool_)
+
+
+def _weighting_to_json(weighting: Weighting) -> dict[str, Any]:
+    match weighting:
+        case Uncensored():
+            return {"name": weighting.name}
+        case Administrative(dropout="kaplan-meier" | "refuse", normalize="weights", variance="exact") if (
+            weighting.population is None or isinstance(weighting.population, (str, int, float))
+        ):
+            settings = {"dropout": weighting.dropout, "population": weighting.population}
+            return {"name": weighting.name, "max_weight": weighting.max_weight, **settings}
+        case IPCW(censoring="kaplan-meier", normalize="weights", variance="exact"):
+            return {"name": weighting.name, "max_weight": weighting.max_weight}
+    raise InputError(
+        f"weighting {str(weighting)!r} can't be had for data that come in parts: there are 'uncensored', "
+        "'administrative' and 'ipcw' with weights by Kaplan-Meier of the data, divided by their sum"
+    )
+
+
+def _weighting_from_json(data: dict[str, Any]) -> Weighting:
+    check_choice("weighting", data["name"], tuple(KNOWN))
+    return KNOWN[data["name"]](**{key: value for key, value in data.items() if key != "name"})
+
+
+def _loss(data: dict[str, Any]) -> Loss:
+    check_choice("metric", data["name"], LOSSES)
+    return Brier() if data["name"] == Brier.name else Log(data["epsilon"])
+
+
+def _tuples(model: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in model.items()}
+
+
+def specify(
+    schema: pa.Schema,
+    *,
+    weighting: Any,
+    models: Any = None,
+    metric: Any = "brier",
+    times: ArrayLike | None = None,
+    outcomes: OutcomeColumns | None = None,
+    by: str | Sequence[str] = (),
+    groups: str | None = None,
+    over_time: bool = False,
+    bins: Bins = None,
+    level: float = 0.95,
+) -> Specification:
+    """Return what to compute of tables with this schema.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Which columns there are.
+    weighting : str, Weighting, or several
+        ``"administrative"``, ``"ipcw"`` or ``"uncensored"``, or instances whose weights come from the data.
+    models : optional
+        Where predictions are. None: columns named by time, with the model before a colon (``net:30``). A pattern with
+        ``{time}`` and perhaps ``{model}``. A list of names, which picks among these. A mapping of names to patterns, or
+        to `ModelColumns`.
+    metric : {"brier", "log"} or Loss, or several
+        What to compute.
+    times : array_like, optional
+        The evaluation times; by default those that are columns of every model.
+    outcomes : OutcomeColumns, optional
+        Where outcomes are.
+    by : str or sequence of str
+        Columns whose values make segments.
+    groups : str, optional
+        The column of labels of individuals that belong together.
+    over_time : bool
+        Whether means over time have standard errors.
+    bins : {"units"}, sequence of float or None
+        See `Specification`.
+    level : float
+        Of confidence intervals.
+    """
+    names = [field.name for field in schema]
+    observed = OutcomeColumns() if outcomes is None else outcomes
+    if outcomes is None and "censoring_time" not in names:
+        observed = OutcomeColumns(censoring_time=None)
+    found = model_columns(schema, models)
+    if times is None:
+        common = sorted(set.intersection(*(set(model.grid) for model in found)))
+        if not common:
+            raise InputError("the models have no time in common: name the times")
+        wanted = tuple(common)
+    else:
+        wanted = tuple(as_times(times).tolist())
+    segments = (by,) if isinstance(by, str) else tuple(by)
+    missing = [name for name in (*segments, *(() if groups is None else (groups,))) if name not in names]
+    if missing:
+        raise InputError(f"there is no column {missing[0]!r}; the columns are {listed(names)}")
+    return Specification(
+        observed, found, as_losses(metric), as_known_weightings(weighting), wanted, segments, groups,
+        over_time=over_time, bins=tuple(bins) if bins is not None and not isinstance(bins, str) else bins, level=level,
+    )  # fmt: skip
+
+
+def model_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
+    """Return where predictions are; see `specify`."""
+    names = [field.name for field in schema]
+    if isinstance(models, Mapping):
+        found = []
+        for name, given in models.items():
+            if isinstance(given, ModelColumns):
+                found.append(replace(given, name=str(name)))
+                continue
+            by_time = {model: columns for model, columns in columns_by_time(names, str(given)).items() if columns}
+            if len(by_time) != 1:
+                raise InputError(
+                    f"model {name!r}: {len(by_time)} models have columns like {given!r}; the columns are "
+                    f"{listed(names)}"
+                )
+            (columns,) = by_time.values()
+            found.append(_of_times(str(name), columns))
+        if not found:
+            raise InputError("models is empty")
+        return tuple(found)
+    pattern = models if isinstance(models, str) else None
+    several = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
+    if not several:
+        wanted = f"named like {pattern!r}" if pattern else "named by time (30, 60 or net:30, net:60)"
+        raise InputError(f"no column is {wanted}; the columns are {listed(names)}")
+    if models is not None and pattern is None:
+        for name in models:
+            if name not in several:
+                raise InputError(f"there is no model {name!r}; the models are {listed(list(several))}")
+        several = {name: several[name] for name in models}
+    return tuple(_of_times(name, columns) for name, columns in several.items())
+
+
+def _of_times(name: str, columns: Mapping[float, str]) -> ModelColumns:
+    times = sorted(columns)
+    return ModelColumns(name, tuple(columns[time] for time in times), tuple(times))

@@ -1,0 +1,446 @@
+"""Sums of a data set so far: updated batch by batch, added, stored, and finished into results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError, plural
+from survscore._version import __version__
+from survscore.metrics import Brier, Loss
+from survscore.outcomes import Outcomes
+from survscore.scale.batches import Batch, Labels
+from survscore.scale.exact import ROWS, rounded
+from survscore.scale.products import PRODUCT_ROWS, Products
+from survscore.scale.specification import Specification, estimated, leaves
+from survscore.scale.tables import Tables
+from survscore.stretches import Stretches, TimeIndex
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from survscore.comparison import Comparison
+    from survscore.segments import SegmentedComparison
+
+FORM = b"survscore state 1\n"
+BINS = 64  # units of time are added so many at a time
+MOST_BINS = 1 << 14
+MOST_BYTES = 1 << 34  # of a stored state, against files that claim more
+
+
+@dataclass(eq=False)
+class State:
+    """Sums over some of the rows of a data set.
+
+    States of different rows add up: ``state + other``, in any order, to the same bits. A state knows the files that it
+    was made of, and refuses to be added to one that has seen the same file.
+
+    Attributes
+    ----------
+    specification : Specification
+        What is computed.
+    files : tuple of str
+        Of which files, by their ids.
+    skipped : tuple of str
+        Files that could not be read and were left out, with the reason.
+    segments : list of tuple of str
+        Their labels.
+    n : int
+        How many rows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from survscore.scale import State, specify
+    >>> rows = pa.record_batch({
+    ...     "time": [1.0, 3.0, 4.0], "event": [1, 0, 1], "censoring_time": [4.0, 3.0, 6.0],
+    ...     "net:2": [0.5, 0.9, 0.8], "net:4": [0.2, 0.7, 0.6],
+    ... })
+    >>> what = specify(rows.schema, weighting="administrative")
+    >>> first, second = State(what).update(rows[:1]), State(what).update(rows[1:])
+    >>> (first + second).result().scores["score"].round(4).tolist()
+    [0.1, 0.2]
+    >>> (second + first).to_bytes() == State(what).update(rows).to_bytes()
+    True
+    """
+
+    specification: Specification
+    files: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    segments: list[Labels] = field(default_factory=list)
+    n: int = 0
+    n_dropped_out: int | None = None
+    tables: list[Tables] = field(default_factory=list)
+    products: list[Products] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.tables:
+            what = self.specification
+            bins = 1 if what.bins is None or what.bins == "units" else len(what.bins) + 1
+            sizes = (len(what.metrics), len(what.times), 0, bins, len(what.models))
+            self.tables = [Tables.zeros(*sizes) for _ in what.weightings]
+            if what.over_time:
+                self.products = [Products.zeros(len(what.metrics), 0, len(what.models), len(what.times))
+                                 for _ in what.weightings]  # fmt: skip
+        self._pending: list[_Pending] | None = None
+
+    # Adding rows
+
+    def update(self, rows: pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]) -> State:
+        """Add rows, in place, and return the state."""
+        for part in _batches(rows, PRODUCT_ROWS if self.specification.over_time else ROWS):
+            self._add(Batch(self.specification, part))
+        return self
+
+    def _add(self, batch: Batch) -> None:
+        what = self.specification
+        outcomes = batch.outcomes
+        codes, labels = batch.segments()
+        segment = self._places(labels)[codes]
+        index = TimeIndex(outcomes, what.at)
+        bins = self._bins(outcomes)
+        stretches = []
+        for q, weighting in enumerate(what.weightings):
+            one = weighting.unweighted(index)
+            left = leaves(weighting, outcomes)
+            if what.bins is None and estimated(weighting) and left.any():
+                raise InputError(
+                    f"{plural(int(left.sum()), 'individual')} left before C*, but this state has no bins to weight for "
+                    "them: specify bins='units' for times in whole units, or use evaluate, which looks first"
+                )
+            stretches.append(one)
+            pending = self._pendings()[q]
+            pending.count(one, segment, bins, left)
+        if what.models:
+            self._add_losses(batch, stretches, segment, bins)
+        if outcomes.censoring_time is not None:
+            self.n_dropped_out = (self.n_dropped_out or 0) + int(outcomes.dropped_out.sum())
+        self.n += len(batch)
+        self._rows += len(batch)
+
+    def _add_losses(
+        self, batch: Batch, stretches: Sequence[Stretches], segment: NDArray[np.int32], bins: NDArray[np.int32]
+    ) -> None:
+        from survscore.scale import _kernels
+
+        what = self.specification
+        n, k, m = len(batch), len(what.models), len(what.times)
+        kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
+        columns = [batch.columns(model) for model in what.models]
+        filled = [[np.empty((k + 1, m, n)) for _ in kinds] for _ in stretches] if what.over_time else []
+        for j in range(m):
+            several = [next(column) for column in columns]
+            predicted = np.empty((k, n), dtype=np.result_type(*several))
+            for a, column in enumerate(several):
+                predicted[a] = column
+            for q, one in enumerate(stretches):
+                pending = self._pendings()[q]
+                row = segment * np.int32(pending.n_bins) + bins if pending.n_bins > 1 else segment
+                for place, (kind, epsilon) in enumerate(kinds):
+                    _kernels.add_column(
+                        predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label, segment, row,
+                        pending.first[place, j], pending.late[place, j], pending.event[place, j],
+                    )  # fmt: skip
+                    if what.over_time:
+                        _kernels.fill_losses(
+                            predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label,
+                            Products.scale, filled[q][place][:, j],
+                        )  # fmt: skip
+                if one.lost_from is not None:
+                    pending.add_lost(predicted, j, one, segment, what.metrics)
+        if what.over_time:
+            for q, products in enumerate(self.products):
+                for place, losses in enumerate(filled[q]):
+                    products.add(place, losses.reshape(-1, n), segment)
+
+    def _bins(self, outcomes: Outcomes) -> NDArray[np.int32]:
+        """Return everybody's bin: how many exits can have come before."""
+        what, time = self.specification, outcomes.time
+        if what.bins is None:
+            return np.zeros(time.size, dtype=np.int32)
+        if isinstance(what.bins, tuple):
+            return np.searchsorted(np.array(what.bins), time, side="left").astype(np.int32)
+        whole = time == np.floor(time)
+        if not whole.all():
+            first = int(np.argmin(whole))
+            raise InputError(
+                f"times must be whole numbers for bins='units': {int((~whole).sum())} of {time.size} are not, the "
+                f"first in row {first} ({time[first]:g}); evaluate looks at the times first, and takes any"
+            )
+        last = int(time.max(initial=0.0))
+        if last >= MOST_BINS:
+            raise InputError(
+                f"times reach {last}, too many units for bins='units' (at most {MOST_BINS}): use a coarser unit, or "
+                "evaluate, which looks at the times first"
+            )
+        wanted = -(-(last + 1) // BINS) * BINS
+        if wanted > self.tables[0].n_bins:
+            self._grow(len(self.segments), wanted)
+        return time.astype(np.int32)
+
+    def _places(self, labels: Sequence[Labels]) -> NDArray[np.int32]:
+        """Return where segments are, with room for those that are new."""
+        known = {label: place for place, label in enumerate(self.segments)}
+        new = [label for label in labels if label not in known]
+        if new:
+            self.segments = [*self.segments, *new]
+            self._grow(len(self.segments), self.tables[0].n_bins)
+            known |= {label: place for place, label in enumerate(self.segments)}
+        return np.array([known[label] for label in labels], dtype=np.int32)
+
+    def _grow(self, n_segments: int, n_bins: int) -> None:
+        self._settle()
+        places = np.arange(self.tables[0].n_segments)
+        self.tables = [one.placed(places, n_segments, n_bins) for one in self.tables]
+        self.products = [one.placed(places, n_segments) for one in self.products]
+
+    # Sums of the last rows in 64 bits, until there are too many
+
+    _rows: int = field(default=0, init=False, repr=False)
+
+    def _pendings(self) -> list[_Pending]:
+        if self._rows + ROWS > 2 * ROWS:
+            self._settle()
+        if self._pending is None:
+            self._pending = [_Pending.like(one) for one in self.tables]
+        return self._pending
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            for pending, tables in zip(self._pending, self.tables, strict=True):
+                pending.settle(tables)
+        self._pending, self._rows = None, 0
+
+    # Adding states
+
+    def __add__(self, other: State) -> State:
+        if not isinstance(other, State):
+            return NotImplemented
+        if self.specification.digest != other.specification.digest:
+            raise InputError(
+                "states of different specifications can't be added: "
+                + _differences(self.specification, other.specification)
+            )
+        twice = sorted(set(self.files) & set(other.files))
+        if twice:
+            raise InputError(f"{plural(len(twice), 'file')} would be counted twice, the first {twice[0]}")
+        self._settle()
+        other._settle()
+        segments = sorted({*self.segments, *other.segments})
+        n_bins = max(self.tables[0].n_bins, other.tables[0].n_bins)
+        parts = []
+        for one in (self, other):
+            places = np.array([segments.index(label) for label in one.segments], dtype=np.intp)
+            parts.append((
+                [table.placed(places, len(segments), n_bins) for table in one.tables],
+                [table.placed(places, len(segments)) for table in one.products],
+            ))  # fmt: skip
+        (tables, products), (other_tables, other_products) = parts
+        lost = [one.n_dropped_out for one in (self, other) if one.n_dropped_out is not None]
+        return State(
+            self.specification,
+            tuple(sorted((*self.files, *other.files))),
+            tuple(sorted((*self.skipped, *other.skipped))),
+            segments,
+            self.n + other.n,
+            sum(lost) if lost else None,
+            [a + b for a, b in zip(tables, other_tables, strict=True)],
+            [a + b for a, b in zip(products, other_products, strict=True)],
+        )
+
+    # As bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the state as bytes: equal states have equal bytes. Plain numbers, nothing that runs."""
+        self._settle()
+        order = sorted(range(len(self.segments)), key=lambda place: self.segments[place])
+        places = np.argsort(np.array(order, dtype=np.intp))
+        arrays: dict[str, NDArray[np.int64]] = {}
+        for q, table in enumerate(self.tables):
+            sorted_table = table.placed(places, len(order), table.n_bins)
+            arrays |= {f"{q}.{name}": values for name, values in sorted_table.arrays().items()}
+        for q, products in enumerate(self.products):
+            sorted_products = products.placed(places, len(order))
+            arrays |= {f"{q}.{name}": values for name, values in sorted_products.arrays().items()}
+        header = {
+            "survscore": __version__,
+            "specification": self.specification.to_json(),
+            "files": sorted(self.files),
+            "skipped": sorted(self.skipped),
+            "segments": [list(self.segments[place]) for place in order],
+            "n": self.n,
+            "n_dropped_out": self.n_dropped_out,
+            "arrays": [[name, list(values.shape)] for name, values in arrays.items()],
+        }
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        numbers = b"".join(np.ascontiguousarray(values, dtype="<i8").tobytes() for values in arrays.values())
+        body = len(text).to_bytes(8, "little") + text + zlib.compress(numbers, 1)
+        return FORM + hashlib.sha256(body).digest() + body
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> State:
+        """Take what `to_bytes` returned; anything else is refused."""
+        if not stored.startswith(FORM):
+            raise InputError("not a state of survscore")
+        checksum, body = stored[len(FORM) : len(FORM) + 32], stored[len(FORM) + 32 :]
+        if hashlib.sha256(body).digest() != checksum:
+            raise InputError("the state is damaged: its checksum does not fit")
+        try:
+            size = int.from_bytes(body[:8], "little")
+            header = json.loads(body[8 : 8 + size])
+            what = Specification.from_json(header["specification"])
+            shapes = {name: tuple(shape) for name, shape in header["arrays"]}
+            wanted = sum(8 * int(np.prod(shape, dtype=np.int64)) for shape in shapes.values())
+            if not 0 <= wanted <= MOST_BYTES:
+                raise ValueError(f"it claims {wanted} bytes")
+            numbers = zlib.decompressobj().decompress(body[8 + size :], wanted)
+            if len(numbers) != wanted:
+                raise ValueError(f"it has {len(numbers)} of {wanted} bytes")
+            arrays: dict[str, NDArray[np.int64]] = {}
+            start = 0
+            for name, shape in shapes.items():
+                count = int(np.prod(shape, dtype=np.int64))
+                values = np.frombuffer(numbers, dtype="<i8", count=count, offset=start)
+                arrays[name] = values.reshape(shape).astype(np.int64)
+                start += 8 * count
+            several = range(len(what.weightings))
+            parts = [
+                {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{q}.")}
+                for q in several
+            ]
+            return cls(
+                what,
+                tuple(header["files"]),
+                tuple(header["skipped"]),
+                [tuple(label) for label in header["segments"]],
+                int(header["n"]),
+                header["n_dropped_out"],
+                [Tables.of_arrays(part) for part in parts],
+                [Products.of_arrays(part) for part in parts] if what.over_time else [],
+            )
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"not a state of survscore: {error}") from None
+
+    # Results
+
+    def result(self) -> Comparison | SegmentedComparison:
+        """Return scores, standard errors and differences: of everybody, and of each segment where there are any."""
+        from survscore.scale.finishing import finish
+
+        self._settle()
+        return finish(self)
+
+
+@dataclass(eq=False)
+class _Pending:
+    """Sums of so few rows that 64 bits hold them."""
+
+    n_segments: int
+    n_bins: int
+    first: NDArray[np.int64]
+    late: NDArray[np.int64]
+    event: NDArray[np.int64]
+    known: NDArray[np.int64]
+    lowest: NDArray[np.int64]
+    highest: NDArray[np.int64]
+    counts: Tables
+
+    @classmethod
+    def like(cls, tables: Tables) -> _Pending:
+        metrics, times, segments, quantities = tables.first.high.shape
+        event = np.zeros((metrics, times, segments * tables.n_bins, quantities), dtype=np.int64)
+        return cls(
+            segments, tables.n_bins, np.zeros_like(tables.first.high), np.zeros_like(tables.late.high), event,
+            np.zeros_like(tables.known.high), np.zeros_like(tables.lowest.high), np.zeros_like(tables.highest.high),
+            tables,
+        )  # fmt: skip
+
+    def count(
+        self, one: Stretches, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
+    ) -> None:
+        """Count the individuals of a batch; counts can't overflow, so they go where they stay."""
+        counts, m = self.counts, self.late.shape[1]
+        wide = segment.astype(np.intp)
+        for stops, table in ((one.first_stop, counts.first_stops), (one.population_stop, counts.population_stops)):
+            cells = np.bincount(wide * (m + 1) + stops, minlength=self.n_segments * (m + 1))
+            table[...] += cells.reshape(self.n_segments, m + 1)
+        second = one.last_stop > one.first_stop
+        event = second & (one.label != 0)
+        np.add.at(counts.event_changes, (wide[event], bins[event], one.first_stop[event]), 1)
+        np.add.at(counts.event_changes, (wide[event], bins[event], one.last_stop[event]), -1)
+        late = second & (one.label == 0)
+        np.add.at(counts.late_counts, (wide[late], one.first_stop[late]), 1)
+        places = wide * self.n_bins + bins
+        size = self.n_segments * self.n_bins
+        counts.everybody[...] += np.bincount(places, minlength=size).reshape(counts.everybody.shape)
+        counts.left[...] += np.bincount(places[left], minlength=size).reshape(counts.left.shape)
+        if one.lost_from is not None:
+            lost = np.flatnonzero(one.lost_from < one.population_stop)
+            changes = np.zeros((self.n_segments, m + 1), dtype=np.int64)
+            np.add.at(changes, (wide[lost], one.lost_from[lost]), 1)
+            np.add.at(changes, (wide[lost], one.population_stop[lost]), -1)
+            counts.lost_counts[...] += np.cumsum(changes, axis=1)[:, :m]
+            seen = np.flatnonzero(left & (one.first_stop < one.lost_from))
+            np.add.at(counts.known_counts, (wide[seen], one.first_stop[seen]), 1)
+
+    def add_lost(
+        self,
+        predicted: NDArray[Any],
+        j: int,
+        one: Stretches,
+        segment: NDArray[np.int32],
+        losses: Sequence[Loss],
+    ) -> None:
+        """Add what the lost would cost with either status, at one time."""
+        from survscore.engine.moments import contrast, pairs
+        from survscore.scale.finishing import loss_scale
+
+        if one.lost_from is None:
+            return
+        unknown = np.flatnonzero((one.lost_from <= j) & (j < one.population_stop))
+        seen = np.flatnonzero((one.first_stop <= j) & (j < one.lost_from) & (one.last_stop <= j))
+        for place, loss in enumerate(losses):
+            scale = loss_scale(loss)
+            if unknown.size:
+                survival = predicted[:, unknown]
+                both = scale * np.array([loss.of_event_free(survival), loss.of_event(survival)])
+                for p, (a, b) in enumerate(pairs(len(predicted))):
+                    values = contrast(both.transpose(1, 0, 2), a, b)
+                    np.add.at(self.lowest[place, j, :, p], segment[unknown], rounded(values.min(axis=0)))
+                    np.add.at(self.highest[place, j, :, p], segment[unknown], rounded(values.max(axis=0)))
+            if seen.size:
+                values = scale * loss.of_event_free(predicted[:, seen])
+                for a, of_model in enumerate(values):
+                    np.add.at(self.known[place, j, :, a], segment[seen], rounded(of_model))
+
+    def settle(self, tables: Tables) -> None:
+        """Add the sums where they stay."""
+        for mine, theirs in (
+            (self.first, tables.first), (self.late, tables.late), (self.known, tables.known),
+            (self.lowest, tables.lowest), (self.highest, tables.highest),
+        ):  # fmt: skip
+            theirs.add(mine)
+        tables.event.add(self.event.reshape(tables.event.high.shape))
+
+
+def _batches(rows: Any, size: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches of at most so many rows."""
+    several = rows.to_batches() if hasattr(rows, "to_batches") else [rows] if hasattr(rows, "num_rows") else rows
+    for batch in several:
+        for start in range(0, batch.num_rows, size):
+            yield batch.slice(start, min(size, batch.num_rows - start))
+
+
+def _differences(one: Specification, other: Specification) -> str:
+    """Return in what two specifications differ."""
+    mine, theirs = one.to_json(), other.to_json()
+    return ", ".join(key for key in mine if mine[key] != theirs[key]) + " differ"
