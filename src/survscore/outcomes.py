@@ -360,6 +360,9 @@ def _warn_if_cut_at_event(
     time: NDArray[np.float64], event: NDArray[np.bool_], censoring_time: NDArray[np.float64]
 ) -> None:
     """Warn about a common mistake: the event's time given as the censoring time of those who had it."""
+    first = int(np.argmax(event)) if event.size else 0
+    if event.size == 0 or time[first] != censoring_time[first]:  # as nearly always: no need to look at the others
+        return
     if np.count_nonzero(event) >= MANY_EVENTS and np.array_equal(time[event], censoring_time[event]):
         warnings.warn(
             "all individuals with event have it exactly at their censoring_time. That should be when they would have "

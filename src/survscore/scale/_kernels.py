@@ -7,114 +7,176 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import _log, compiled
+from survscore._kernels import _bits_of, _log, compiled, inlined
 from survscore.scale.exact import MAGIC, MAGIC_BITS
 
-CHUNK = 1024  # rows at a time, whose losses stay in the nearest cache
+CHUNK = 2048  # rows at a time, whose losses stay in the nearest cache
 BRIER, LOG = 0, 1
 LOG_SCALE = 2.0**-5  # a loss clipped at 2**-53 is at most 37: below 2 then, and its square below 4
 
 
+@inlined
+def chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses):
+    """Fill the losses of some rows, (models, rows): zero where not counted; `target` is 1 for the event-free."""
+    for a in range(predicted.shape[0]):
+        survival, loss = predicted[a, start : start + size], losses[a]
+        if kind == BRIER:
+            for i in range(size):
+                distance = np.float64(survival[i]) - target[i]
+                loss[i] = distance * distance * counted[i]
+        else:
+            for i in range(size):
+                p = min(max(np.float64(survival[i]), epsilon), 1.0 - epsilon)
+                loss[i] = -LOG_SCALE * _log(p if target[i] > 0 else 1.0 - p) * counted[i]
+
+
+@inlined
+def add_all(losses, size, sums):
+    """Add losses, then squares of losses and of their differences in the order of `moments.pair`, as integers."""
+    k = losses.shape[0]
+    place = k
+    for b in range(k):
+        row = losses[b]
+        total, squares = np.int64(0), np.int64(0)
+        for i in range(size):
+            total += _bits_of(row[i] + MAGIC)
+            squares += _bits_of(row[i] * row[i] + MAGIC)
+        # every term has brought the bits of the number that rounded it
+        sums[b] += total - size * MAGIC_BITS
+        for a in range(b):
+            other = losses[a]
+            differences = np.int64(0)
+            for i in range(size):
+                difference = other[i] - row[i]
+                differences += _bits_of(difference * difference + MAGIC)
+            sums[place + a] += differences - size * MAGIC_BITS
+        sums[place + b] += squares - size * MAGIC_BITS
+        place += b + 1
+
+
+@inlined
+def fill_terms(losses, size, terms):
+    """Fill the same quantities of each row, (rows, quantities), as integers."""
+    k = losses.shape[0]
+    for i in range(size):
+        place = k
+        for b in range(k):
+            terms[i, b] = _bits_of(losses[b, i] + MAGIC) - MAGIC_BITS
+            for a in range(b):
+                difference = losses[a, i] - losses[b, i]
+                terms[i, place + a] = _bits_of(difference * difference + MAGIC) - MAGIC_BITS
+            terms[i, place + b] = _bits_of(losses[b, i] * losses[b, i] + MAGIC) - MAGIC_BITS
+            place += b + 1
+
+
 @compiled
-def add_column(
+def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segment, sums):
+    """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
+
+    `predicted` has shape (models, rows), `sums` (segments, quantities): losses of the models, then squares of pairs.
+    Rows come segment by segment.
+    """
+    k, n = predicted.shape
+    target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
+    start = 0
+    while start < n:
+        here = segment[start]
+        stop = n if segment[n - 1] == here else np.searchsorted(segment, here, side="right")
+        while start < stop:
+            size = min(CHUNK, stop - start)
+            first, last = first_stop[start : start + size], last_stop[start : start + size]
+            status = label[start : start + size]
+            for i in range(size):
+                target[i] = 1.0 if (j < first[i]) | (status[i] == 0) else 0.0
+                counted[i] = 1.0 if j < last[i] else 0.0
+            chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+            add_all(losses, size, sums[here])
+            start += size
+
+
+@compiled
+def add_stretches(
     predicted, j, kind, epsilon, first_stop, last_stop, label, segment, row, first_sums, late_sums, event_sums
 ):
-    """Add losses, their squares and the squares of their differences at one time to sums by segment, and by row.
+    """Add losses at one time to sums by segment, and with event by row: segment and bin.
 
-    `predicted` has shape (models, rows of the batch). Quantities are the losses of the models, then all pairs in the
-    order of `moments.pair`; sums have shape (segments or rows of the table, quantities). Those in the first stretch go
-    to `first_sums`, those in the second to `event_sums`, or, without event, to `late_sums`.
+    Those in the first stretch go to `first_sums`, those in the second to `event_sums`, or, without event, to
+    `late_sums`; see `add_counted`. Rows come segment by segment, bin by bin.
     """
     k, n = predicted.shape
     n_quantities = first_sums.shape[1]
-    values = np.empty((n_quantities, CHUNK))
-    whole = values.view(np.int64)
-    losses = np.empty((k, CHUNK))
-    in_first, in_event = np.empty(CHUNK, dtype=np.int64), np.empty(CHUNK, dtype=np.int64)
-    one_row = first_sums.shape[0] == 1 and event_sums.shape[0] == 1
-    for start in range(0, n, CHUNK):
-        size = min(CHUNK, n - start)
-        first, last = first_stop[start : start + size], last_stop[start : start + size]
-        for i in range(size):
-            early = j < first[i]
-            in_first[i] = -np.int64(early)
-            in_event[i] = -np.int64((not early) & (j < last[i]))
-        for a in range(k):
-            survival, loss, out = predicted[a, start : start + size], losses[a], values[a]
-            if kind == BRIER:
-                for i in range(size):
-                    # event-free: the distance to one; with event: to zero
-                    p = np.float64(survival[i]) - np.float64(in_first[i] & 1)
-                    loss[i] = p * p
-            else:
-                for i in range(size):
-                    p = min(max(np.float64(survival[i]), epsilon), 1.0 - epsilon)
-                    loss[i] = -LOG_SCALE * _log(p if in_first[i] else 1.0 - p)
+    target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
+    terms = np.empty((CHUNK, n_quantities), dtype=np.int64)
+    start = 0
+    while start < n:
+        here = segment[start]
+        stop = n if segment[n - 1] == here else np.searchsorted(segment, here, side="right")
+        while start < stop:
+            size = min(CHUNK, stop - start)
+            first, last = first_stop[start : start + size], last_stop[start : start + size]
+            status, place = label[start : start + size], row[start : start + size]
+            in_second = 0
             for i in range(size):
-                out[i] = loss[i] + MAGIC
-        place = k
-        for b in range(k):
-            for a in range(b + 1):
-                out = values[place]
-                if a == b:
-                    for i in range(size):
-                        out[i] = losses[a, i] * losses[a, i] + MAGIC
-                else:
-                    for i in range(size):
-                        difference = losses[a, i] - losses[b, i]
-                        out[i] = difference * difference + MAGIC
-                place += 1
-        some_late = False
-        for i in range(size):
-            if in_event[i] and label[start + i] == 0:
-                some_late = True
-        if some_late:  # the few who are event-free in their second stretch
-            for i in range(size):
-                if in_event[i] and label[start + i] == 0:
-                    in_event[i] = 0
-                    add_late(kind, epsilon, predicted, start + i, k, late_sums[segment[start + i]])
-        if one_row:
-            for q in range(n_quantities):
-                bits = whole[q]
-                early, late = np.int64(0), np.int64(0)
+                target[i] = 1.0
+                counted[i] = 1.0 if j < first[i] else 0.0
+                in_second += (j >= first[i]) & (j < last[i])
+            if in_second < size:
+                chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+                add_all(losses, size, first_sums[here])
+            if in_second:
                 for i in range(size):
-                    early += (bits[i] - MAGIC_BITS) & in_first[i]
-                    late += (bits[i] - MAGIC_BITS) & in_event[i]
-                first_sums[0, q] += early
-                event_sums[0, q] += late
-        else:
-            for i in range(size):
-                if in_first[i]:
-                    target = first_sums[segment[start + i]]
-                elif in_event[i]:
-                    target = event_sums[row[start + i]]
-                else:
-                    continue
-                for q in range(n_quantities):
-                    target[q] += whole[q, i] - MAGIC_BITS
+                    target[i] = 0.0 if status[i] else 1.0
+                    counted[i] = 1.0 if (j >= first[i]) & (j < last[i]) else 0.0
+                chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+                fill_terms(losses, size, terms)
+                for i in range(size):
+                    if counted[i] > 0:
+                        out = event_sums[place[i]] if status[i] else late_sums[here]
+                        for q in range(n_quantities):
+                            out[q] += terms[i, q]
+            start += size
 
 
 @compiled
-def add_late(kind, epsilon, predicted, i, k, target):
-    """Add one who is event-free in the second stretch."""
-    losses = np.empty(k)
-    value = np.empty(1)
-    bits = value.view(np.int64)
-    for a in range(k):
-        survival = np.float64(predicted[a, i])
-        if kind == BRIER:
-            losses[a] = (1.0 - survival) * (1.0 - survival)
-        else:
-            losses[a] = -LOG_SCALE * _log(min(max(survival, epsilon), 1.0 - epsilon))
-        value[0] = losses[a] + MAGIC
-        target[a] += bits[0] - MAGIC_BITS
-    place = k
-    for b in range(k):
-        for a in range(b + 1):
-            difference = losses[a] if a == b else losses[a] - losses[b]
-            value[0] = difference * difference + MAGIC
-            target[place] += bits[0] - MAGIC_BITS
-            place += 1
+def order_by(key, n_keys):
+    """Return the positions in the order of a key, equal ones as they come."""
+    starts = np.zeros(n_keys + 1, dtype=np.int64)
+    for i in range(key.size):
+        starts[key[i] + 1] += 1
+    for place in range(n_keys):
+        starts[place + 1] += starts[place]
+    order = np.empty(key.size, dtype=np.int32)
+    for i in range(key.size):
+        order[starts[key[i]]] = i
+        starts[key[i]] += 1
+    return order
+
+
+@compiled
+def gather(column, order, out):
+    """Fill `out` with a column in another order."""
+    for i in range(order.size):
+        out[i] = column[order[i]]
+
+
+@compiled
+def count_rows(
+    first_stop, last_stop, population_stop, label, left, segment, bins, first_stops, late_counts, event_changes,
+    population_stops, everybody, left_counts,
+):  # fmt: skip
+    """Count rows by segment, and by bin; see `Tables`."""
+    for i in range(first_stop.size):
+        s, b, first, last = segment[i], bins[i], first_stop[i], last_stop[i]
+        first_stops[s, first] += 1
+        population_stops[s, population_stop[i]] += 1
+        everybody[s, b] += 1
+        left_counts[s, b] += left[i]
+        if last > first:
+            if label[i] == 0:
+                late_counts[s, first] += 1
+            else:
+                event_changes[s, b, first] += 1
+                event_changes[s, b, last] -= 1
 
 
 @compiled
@@ -130,19 +192,19 @@ def has_bad_column(column, previous, tolerance):
 
 
 @compiled
-def fill_losses(predicted, j, kind, epsilon, first_stop, last_stop, label, scale, losses):
+def fill_losses(predicted, j, kind, epsilon, first_stop, last_stop, label, scale, out):
     """Fill the losses of one time, (models + 1, rows), as whole numbers: zero where not counted; last, who is."""
     k, n = predicted.shape
-    for i in range(n):
-        counted = j < last_stop[i]
-        losses[k, i] = 1.0 if counted else 0.0
-        event_free = j < first_stop[i] or label[i] == 0
+    target, losses = np.empty(CHUNK), np.empty((k, CHUNK))
+    for start in range(0, n, CHUNK):
+        size = min(CHUNK, n - start)
+        first, last = first_stop[start : start + size], last_stop[start : start + size]
+        status, counted = label[start : start + size], out[k, start : start + size]
+        for i in range(size):
+            target[i] = 1.0 if (j < first[i]) | (status[i] == 0) else 0.0
+            counted[i] = 1.0 if j < last[i] else 0.0
+        chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
         for a in range(k):
-            p = np.float64(predicted[a, i])
-            if kind == BRIER:
-                p = 1.0 - p if event_free else p
-                loss = p * p
-            else:
-                p = min(max(p, epsilon), 1.0 - epsilon)
-                loss = -LOG_SCALE * _log(p if event_free else 1.0 - p)
-            losses[a, i] = np.rint(loss * scale) if counted else 0.0
+            row, filled = losses[a], out[a, start : start + size]
+            for i in range(size):
+                filled[i] = np.rint(row[i] * scale)

@@ -41,6 +41,10 @@ class Batch:
         return int(self.table.num_rows)
 
     @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.table.schema.names)
+
+    @cached_property
     def outcomes(self) -> Outcomes:
         """What was observed."""
         columns = self.specification.outcomes
@@ -66,8 +70,10 @@ class Batch:
             values = [str(value) for value in encoded.dictionary.to_pylist()]
             codes = codes * len(values) + encoded.indices.to_numpy(zero_copy_only=False)
             labels = [(*before, value) for before in labels for value in values]
-        present, codes = np.unique(codes, return_inverse=True)
-        return codes.astype(np.int32), [labels[code] for code in present.tolist()]
+        present = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
+        places = np.zeros(len(labels), dtype=np.int32)
+        places[present] = np.arange(present.size)
+        return places[codes], [labels[code] for code in present.tolist()]
 
     def groups(self) -> pa.DictionaryArray:
         """Return the labels of individuals that belong together."""
@@ -142,6 +148,6 @@ class Batch:
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
     def _column(self, name: str) -> pa.Array:
-        if name not in self.table.schema.names:
+        if name not in self._names:
             raise InputError(f"there is no column {name!r}; the columns are {listed(self.table.schema.names)}")
         return self.table.column(name)

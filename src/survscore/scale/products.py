@@ -18,6 +18,7 @@ from survscore.scale.exact import Exact
 
 PRODUCT_BITS = 20
 PRODUCT_ROWS = 1 << 12
+ROWS_OVER_TIME = 1 << 14  # at once, so that losses at all times stay in a cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +42,13 @@ class Products:
         return cls(Exact.zeros(metrics, segments, columns, columns))
 
     def add(self, metric: int, losses: NDArray[np.float64], segment: NDArray[np.int32]) -> None:
-        """Add some individuals, (columns, individuals)."""
-        if self.sums.high.shape[1] == 1:
-            self._add(metric, 0, losses)
-            return
-        order = np.argsort(segment, kind="stable")
-        present, starts = np.unique(segment[order], return_index=True)
-        for which, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-            self._add(metric, which, np.ascontiguousarray(losses[:, rows]))
-
-    def _add(self, metric: int, which: int, losses: NDArray[np.float64]) -> None:
-        found = (losses @ losses.T).astype(np.int64)
-        Exact(self.sums.high[metric, which], self.sums.low[metric, which]).add(found)
+        """Add some individuals, (columns, individuals); they come segment by segment."""
+        present, starts = np.unique(segment, return_index=True)
+        for which, start, stop in zip(present.tolist(), starts, [*starts[1:], segment.size], strict=True):
+            total = Exact(self.sums.high[metric, which], self.sums.low[metric, which])
+            for first in range(start, stop, PRODUCT_ROWS):
+                some = losses[:, first : min(first + PRODUCT_ROWS, stop)]
+                total.add((some @ some.T).astype(np.int64))
 
     def placed(self, segments: NDArray[np.intp], n_segments: int) -> Products:
         """Return the same sums in a table of more segments."""

@@ -18,7 +18,7 @@ from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.exact import ROWS, rounded
-from survscore.scale.products import PRODUCT_ROWS, Products
+from survscore.scale.products import ROWS_OVER_TIME, Products
 from survscore.scale.specification import Specification, estimated, leaves
 from survscore.scale.tables import Tables
 from survscore.stretches import Stretches, TimeIndex
@@ -95,38 +95,51 @@ class State:
 
     def update(self, rows: pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]) -> State:
         """Add rows, in place, and return the state."""
-        for part in _batches(rows, PRODUCT_ROWS if self.specification.over_time else ROWS):
+        for part in _batches(rows, ROWS_OVER_TIME if self.specification.over_time else ROWS):
             self._add(Batch(self.specification, part))
         return self
 
     def _add(self, batch: Batch) -> None:
+        from survscore.scale import _kernels
+
         what = self.specification
         outcomes = batch.outcomes
         codes, labels = batch.segments()
-        segment = self._places(labels)[codes]
+        segment, bins = self._places(labels)[codes], self._bins(outcomes)
         index = TimeIndex(outcomes, what.at)
-        bins = self._bins(outcomes)
+        order = None
+        if len(self.segments) > 1 or what.bins is not None:
+            # rows of a segment, and of a bin, together: their sums stay in registers
+            n_bins = self.tables[0].n_bins
+            order = _kernels.order_by(segment * np.int32(n_bins) + bins, len(self.segments) * n_bins)
+            segment, bins = segment[order], bins[order]
         stretches = []
         for q, weighting in enumerate(what.weightings):
-            one = weighting.unweighted(index)
             left = leaves(weighting, outcomes)
             if what.bins is None and estimated(weighting) and left.any():
                 raise InputError(
                     f"{plural(int(left.sum()), 'individual')} left before C*, but this state has no bins to weight for "
                     "them: specify bins='units' for times in whole units, or use evaluate, which looks first"
                 )
+            one = weighting.unweighted(index)
+            if order is not None:
+                one, left = one.rows(order), left[order]
             stretches.append(one)
-            pending = self._pendings()[q]
-            pending.count(one, segment, bins, left)
+            self._pendings()[q].count(one, segment, bins, left)
         if what.models:
-            self._add_losses(batch, stretches, segment, bins)
+            self._add_losses(batch, order, stretches, segment, bins)
         if outcomes.censoring_time is not None:
             self.n_dropped_out = (self.n_dropped_out or 0) + int(outcomes.dropped_out.sum())
         self.n += len(batch)
         self._rows += len(batch)
 
     def _add_losses(
-        self, batch: Batch, stretches: Sequence[Stretches], segment: NDArray[np.int32], bins: NDArray[np.int32]
+        self,
+        batch: Batch,
+        order: NDArray[np.int32] | None,
+        stretches: Sequence[Stretches],
+        segment: NDArray[np.int32],
+        bins: NDArray[np.int32],
     ) -> None:
         from survscore.scale import _kernels
 
@@ -135,30 +148,31 @@ class State:
         kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
         columns = [batch.columns(model) for model in what.models]
         filled = [[np.empty((k + 1, m, n)) for _ in kinds] for _ in stretches] if what.over_time else []
+        row = segment * np.int32(self.tables[0].n_bins) + bins
         for j in range(m):
             several = [next(column) for column in columns]
             predicted = np.empty((k, n), dtype=np.result_type(*several))
             for a, column in enumerate(several):
-                predicted[a] = column
+                if order is None:
+                    predicted[a] = column
+                else:
+                    _kernels.gather(column, order, predicted[a])
             for q, one in enumerate(stretches):
                 pending = self._pendings()[q]
-                row = segment * np.int32(pending.n_bins) + bins if pending.n_bins > 1 else segment
                 for place, (kind, epsilon) in enumerate(kinds):
-                    _kernels.add_column(
-                        predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label, segment, row,
-                        pending.first[place, j], pending.late[place, j], pending.event[place, j],
-                    )  # fmt: skip
+                    rows = (predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label)
+                    sums = (pending.first[place, j], pending.late[place, j], pending.event[place, j])
+                    if what.bins is None:  # everybody has the same weight
+                        _kernels.add_counted(*rows, segment, sums[0])
+                    else:
+                        _kernels.add_stretches(*rows, segment, row, *sums)
                     if what.over_time:
-                        _kernels.fill_losses(
-                            predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label,
-                            Products.scale, filled[q][place][:, j],
-                        )  # fmt: skip
+                        _kernels.fill_losses(*rows, Products.scale, filled[q][place][:, j])
                 if one.lost_from is not None:
                     pending.add_lost(predicted, j, one, segment, what.metrics)
-        if what.over_time:
-            for q, products in enumerate(self.products):
-                for place, losses in enumerate(filled[q]):
-                    products.add(place, losses.reshape(-1, n), segment)
+        for products, of_weighting in zip(self.products, filled, strict=False):
+            for place, losses in enumerate(of_weighting):
+                products.add(place, losses.reshape(-1, n), segment)
 
     def _bins(self, outcomes: Outcomes) -> NDArray[np.int32]:
         """Return everybody's bin: how many exits can have come before."""
@@ -368,29 +382,21 @@ class _Pending:
         self, one: Stretches, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
     ) -> None:
         """Count the individuals of a batch; counts can't overflow, so they go where they stay."""
+        from survscore.scale import _kernels
+
         counts, m = self.counts, self.late.shape[1]
-        wide = segment.astype(np.intp)
-        for stops, table in ((one.first_stop, counts.first_stops), (one.population_stop, counts.population_stops)):
-            cells = np.bincount(wide * (m + 1) + stops, minlength=self.n_segments * (m + 1))
-            table[...] += cells.reshape(self.n_segments, m + 1)
-        second = one.last_stop > one.first_stop
-        event = second & (one.label != 0)
-        np.add.at(counts.event_changes, (wide[event], bins[event], one.first_stop[event]), 1)
-        np.add.at(counts.event_changes, (wide[event], bins[event], one.last_stop[event]), -1)
-        late = second & (one.label == 0)
-        np.add.at(counts.late_counts, (wide[late], one.first_stop[late]), 1)
-        places = wide * self.n_bins + bins
-        size = self.n_segments * self.n_bins
-        counts.everybody[...] += np.bincount(places, minlength=size).reshape(counts.everybody.shape)
-        counts.left[...] += np.bincount(places[left], minlength=size).reshape(counts.left.shape)
+        _kernels.count_rows(
+            one.first_stop, one.last_stop, one.population_stop, one.label, left, segment, bins, counts.first_stops,
+            counts.late_counts, counts.event_changes, counts.population_stops, counts.everybody, counts.left,
+        )  # fmt: skip
         if one.lost_from is not None:
             lost = np.flatnonzero(one.lost_from < one.population_stop)
             changes = np.zeros((self.n_segments, m + 1), dtype=np.int64)
-            np.add.at(changes, (wide[lost], one.lost_from[lost]), 1)
-            np.add.at(changes, (wide[lost], one.population_stop[lost]), -1)
+            np.add.at(changes, (segment[lost], one.lost_from[lost]), 1)
+            np.add.at(changes, (segment[lost], one.population_stop[lost]), -1)
             counts.lost_counts[...] += np.cumsum(changes, axis=1)[:, :m]
             seen = np.flatnonzero(left & (one.first_stop < one.lost_from))
-            np.add.at(counts.known_counts, (wide[seen], one.first_stop[seen]), 1)
+            np.add.at(counts.known_counts, (segment[seen], one.first_stop[seen]), 1)
 
     def add_lost(
         self,
