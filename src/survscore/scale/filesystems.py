@@ -90,7 +90,8 @@ def described_filesystem(filesystem: Any) -> tuple[Description, str]:
     for kind, name in _CLASSES.items():
         # pyarrow tells how a file system was made only by the way it would be copied to another process
         if isinstance(filesystem, getattr(fs, name, ())):
-            made = {option: value for option, value in filesystem.__reduce__()[1][0].items() if _is_set(value)}
+            told: Any = filesystem.__reduce__()[1]
+            made = {option: value for option, value in told[0].items() if _is_set(value)}
             return {"type": kind, "options": checked_options(made)}, ""
     protocol = getattr(filesystem, "protocol", None)
     if not isinstance(protocol, str | tuple | list) or not hasattr(filesystem, "storage_options"):
@@ -234,8 +235,8 @@ def _fsspec_filesystem(protocol: str, options: Mapping[str, Any]) -> Any:
 
 def _fsspec(scheme: str) -> Any:
     try:
-        import fsspec
-        import fsspec.core
+        import fsspec  # type: ignore[import-untyped]
+        import fsspec.core  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(f"{scheme}:// needs fsspec: pip install fsspec, and what it needs for {scheme}") from None
     return fsspec

@@ -103,7 +103,7 @@ def csv_reader(open_stream: Callable[[], Any], numeric: Collection[str]) -> Read
     """Read CSV as a stream; types are those of the first block, but of numbers float64."""
     from pyarrow import csv
 
-    pa = arrow()
+    types = arrow()
     with open_stream() as stream:
         head = stream.read(HEADER)
     if not head.strip():
@@ -121,7 +121,7 @@ def csv_reader(open_stream: Callable[[], Any], numeric: Collection[str]) -> Read
                 null_values=MISSING,
                 strings_can_be_null=True,
                 include_columns=list(columns),
-                column_types={name: pa.float64() for name in numeric if name in names},
+                column_types={name: types.float64() for name in numeric if name in names},
             ),
         )
 
@@ -131,7 +131,7 @@ def csv_reader(open_stream: Callable[[], Any], numeric: Collection[str]) -> Read
                 yield from sliced(batch, rows)
 
     if len(set(names)) < len(names):  # nobody can say which of them is meant; the caller names them
-        return Reader(pa.schema([(name, pa.null()) for name in names]), batches)
+        return Reader(types.schema([(name, types.null()) for name in names]), batches)
     with opened(names) as reader:
         return Reader(reader.schema, batches)
 

@@ -86,7 +86,7 @@ def joined(
     _check_id_types(id, predictions.schema().field(id).type, there.field(id).type)
     held = _Outcomes(outcomes, id, taken, tuple(nullable), memory_limit, _duckdb())
 
-    def schema() -> pa.Schema:
+    def full_schema() -> pa.Schema:
         full = predictions.schema()
         for name in taken:
             full = full.append(there.field(name))
@@ -96,7 +96,7 @@ def joined(
         f"{predictions.name} joined with {outcomes.name}",
         rereadable=predictions.rereadable,
         _stream=lambda names: _matched(predictions, held, names, allow_extra),
-        _schema=schema,
+        _schema=full_schema,
     )
 
 

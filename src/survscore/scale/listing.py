@@ -76,7 +76,8 @@ def file_parts(
     repeated = [path for path, count in Counter(one.path for one, _ in found).items() if count > 1]
     if repeated:
         raise InputError(
-            f"source holds {plural(len(repeated), 'file')} more than once, the first {name_of(description, repeated[0])}"
+            f"source holds {plural(len(repeated), 'file')} more than once, "
+            f"the first {name_of(description, repeated[0])}"
         )
     root = found[0][1] if len(places) == 1 else _common([root for _, root in found])
     found = [(one, root) for one, _ in found] if len(places) > 1 else found

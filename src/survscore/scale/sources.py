@@ -191,12 +191,12 @@ def _are_paths(source: Any) -> bool:
 
 
 def _from_arrow(source: Any, name: str) -> Source | None:
-    pa = arrow()
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    if isinstance(source, pa.Table):
+    kinds = arrow()
+    if isinstance(source, kinds.RecordBatch):
+        source = kinds.Table.from_batches([source])
+    if isinstance(source, kinds.Table):
         return Source(name, _stream=lambda columns: [_selected(source, columns)], _schema=lambda: source.schema)
-    if isinstance(source, pa.RecordBatchReader):
+    if isinstance(source, kinds.RecordBatchReader):
         return Source(name, rereadable=False, _stream=lambda _: source, _schema=lambda: source.schema)
     from pyarrow import dataset
 
