@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, plural, shown
@@ -111,19 +112,18 @@ class _Outcomes:
     memory_limit: str
     duckdb: Any
     _connection: Any = field(default=None, repr=False)
-    _folder: Any = field(default=None, repr=False)
 
     def cursor(self) -> Any:
         """Return a connection of its own to the database."""
         if self._connection is None:
-            # as long as the database: it is removed with this object
-            self._folder = tempfile.TemporaryDirectory(prefix="survscore-")
-            self._connection = self._filled(Path(self._folder.name))
+            folder = tempfile.mkdtemp(prefix="survscore-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self._connection = self._filled(folder)
         return self._connection.cursor()
 
-    def _filled(self, folder: Path) -> Any:
+    def _filled(self, folder: str) -> Any:
         try:
-            connection = self.duckdb.connect(config={"memory_limit": self.memory_limit, "temp_directory": str(folder)})
+            connection = self.duckdb.connect(config={"memory_limit": self.memory_limit, "temp_directory": folder})
         except self.duckdb.Error as error:
             raise InputError(f"memory_limit {shown(self.memory_limit)!r} is refused: {_line(error)}") from None
         for setting in SETTINGS:
