@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import urllib.request
 
 import pyarrow.parquet as pq
 import pytest
@@ -33,6 +34,9 @@ def straight(monkeypatch):
 def running():
     here = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     here.start()
+    # what is stored outlives the server
+    host, port = here.get_host_and_port()
+    urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
     yield here
     here.stop()
 
@@ -83,9 +87,14 @@ def test_the_files_of_a_bucket(bucket, options, table):
         open_source("s3://scores", storage_options=options, manifest=[*names, "data/late.parquet"])
 
 
-def test_a_public_bucket(bucket, options, table):
+def test_a_public_bucket_and_one_that_is_not(bucket, options, table):
     public = {name: value for name, value in options.items() if name not in ("access_key", "secret_key")}
     source = open_source("s3://scores/data", storage_options=public | {"anonymous": True})
+    with pytest.raises(BadFileError, match=r"part-0\.parquet: can't be read: .*ACCESS_DENIED") as caught:
+        ids_of(source)
+    assert_clean(caught)
+    for part in source.parts:
+        bucket.put_object_acl(Bucket="scores", Key=part.path.removeprefix("scores/"), ACL="public-read")
     assert ids_of(source) == table["id"].to_pylist()
 
 
@@ -124,7 +133,7 @@ def test_a_connection_that_is_lost(bucket, options, running):
     running.stop()
     try:
         start = time.perf_counter()
-        with pytest.raises(BadFileError, match=r"part-0\.parquet: can't be read as Parquet: ") as caught:
+        with pytest.raises(BadFileError, match=r"part-0\.parquet: can't be read: ") as caught:
             list(parts[0].batches(["30"]))
         assert_clean(caught)
         with pytest.raises(InputError, match="can't be listed") as caught:

@@ -248,8 +248,10 @@ class FilePart:
         except (InputError, PermissionError) as error:
             raise BadFileError(self.name, reason(error, self.filesystem)) from None
         except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
-            why = reason(error, self.filesystem)
-            raise BadFileError(self.name, f"can't be read as {_READABLE[self.format]}: {why}") from None
+            # of what is remote, it may be the way there that is wrong
+            way = isinstance(error, OSError) and self.filesystem["type"] != "local"
+            what = "can't be read" if way else f"can't be read as {_READABLE[self.format]}"
+            raise BadFileError(self.name, f"{what}: {reason(error, self.filesystem)}") from None
 
     def _check_unchanged(self, size: int, etag: str) -> None:
         if size != self.size:
