@@ -196,7 +196,8 @@ def test_a_folder_and_a_column_that_disagree(tmp_path, year, shown):
     source = open_source(tmp_path)
     assert sum(len(batch) for batch in source.batches(["30"])) == 20  # nobody asks
     with pytest.raises(
-        BadFileError, match=rf"its folder says year=2024, but .* 'year' does not in 1 row, the first in row 19 \({shown}\)"
+        BadFileError,
+        match=rf"its folder says year=2024, but .* 'year' does not in 1 row, the first in row 19 \({shown}\)",
     ):
         list(source.batches(["year"]))
 
@@ -207,7 +208,7 @@ def test_a_folder_that_is_no_number_and_one_that_says_nothing(tmp_path):
         place.mkdir(parents=True)
         table = part_table(1)
         pq.write_table(table if years is None else table.append_column("year", pa.array(years)), place / "a.parquet")
-    with pytest.raises(BadFileError, match="its folder says year=old, but .* in 20 rows"):
+    with pytest.raises(BadFileError, match=r"its folder says year=old, but .* in 20 rows"):
         list(open_source(tmp_path / "year").batches(["year"]))
     with pytest.raises(BadFileError, match="column 'plan' has 20 missing values"):
         list(open_source(tmp_path / "plan").batches(["plan"]))

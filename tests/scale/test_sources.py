@@ -27,11 +27,13 @@ COLUMNS = ["30", "duration", "event", "id"]
 def rows_of(source, columns=COLUMNS, **options):
     batches = list(source.batches(columns, **options))
     assert all(batch.schema.names == list(columns) for batch in batches)
-    return sorted(row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in columns)))
+    return sorted(
+        row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    )
 
 
 def expected_rows(table, columns=COLUMNS):
-    return sorted(zip(*(table.column(name).to_pylist() for name in columns)))
+    return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
 def lazy(table, path):
@@ -105,7 +107,7 @@ def paths_of(folder):
 FROM_FILES = {
     "folder": lambda folder: folder,
     "text": str,
-    "relative": lambda folder: os.path.relpath(folder),
+    "relative": os.path.relpath,
     "uri": lambda folder: folder.as_uri(),
     "slash": lambda folder: f"{folder}/",
     "pattern": lambda folder: f"{folder}/*/part-*.parquet",
@@ -190,6 +192,14 @@ def test_a_dataset_with_a_filter_or_other_types_is_not_taken_for_its_files(folde
     assert next(cast.batches(["30"])).schema.field("30").type == pa.float64()
 
 
+def test_a_dataset_of_some_row_groups_is_not_taken_for_its_files(folder):
+    fragment = next(ds.dataset(paths_of(folder)[0]).get_fragments()).subset(row_group_ids=[1])
+    some = ds.FileSystemDataset([fragment], fragment.physical_schema, fragment.format, fragment.filesystem)
+    source = open_source(some)
+    assert source.parts is None
+    assert sum(len(batch) for batch in source.batches(["id"])) == 4
+
+
 def test_fsspec_by_address_and_by_file_system(folder, table):
     memory = fsspec.filesystem("memory")
     memory.put(str(folder), "/survscore-data", recursive=True)
@@ -259,7 +269,7 @@ def test_what_the_ending_does_not_say(folder):
     with pytest.raises(InputError, match=r"README\.txt: the ending must say what it is"):
         open_source(folder)
     (folder / "README.txt").rename(folder / "more.csv")
-    with pytest.raises(InputError, match="files must be of one format: .* is parquet, but .*more.csv is csv"):
+    with pytest.raises(InputError, match=r"files must be of one format: .* is parquet, but .*more.csv is csv"):
         open_source(folder)
     with pytest.raises(InputError, match="format must be one of"):
         open_source(folder, format="xls")
@@ -277,6 +287,10 @@ def test_links(tmp_path, folder):
     with pytest.raises(InputError, match="again: is a link to a folder above it"):
         open_source(folder)
     (folder / "again").unlink()
+    (tmp_path / "dat").mkdir()
+    (folder / "other").symlink_to(tmp_path / "dat")  # begins alike, but is not above
+    (folder / "_lost").symlink_to(tmp_path / "nowhere")
+    assert len(open_source(folder).parts) == 6
     (folder / "lost.parquet").symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"lost\.parquet: there is no such file"):
         open_source(folder)
@@ -301,7 +315,7 @@ def test_a_manifest_misses_what_is_missing(folder, table, tmp_path):
         r"1 file unexpected, the first 'country=FR/late\.parquet'$",
     ):
         open_source(folder, manifest=manifest)
-    with pytest.raises(InputError, match="manifest: .* 2 files unexpected"):
+    with pytest.raises(InputError, match=r"manifest: .* 2 files unexpected"):
         open_source(folder / "country=FR", manifest=["part-1.parquet"])
     with pytest.raises(InputError, match="there is no such file"):
         open_source(folder, manifest=tmp_path / "nowhere.txt")

@@ -8,13 +8,13 @@ import urllib.request
 import pyarrow.parquet as pq
 import pytest
 
-boto3 = pytest.importorskip("boto3")
-server = pytest.importorskip("moto.server")
-
 from survscore._validation import InputError
 from survscore.scale.files import BadFileError, FilePart
 from survscore.scale.filesystems import described_uri
 from survscore.scale.sources import open_source
+
+boto3 = pytest.importorskip("boto3")
+server = pytest.importorskip("moto.server")
 
 SECRET = "hush-this-is-secret"
 KEY = "AKIDOFSOMEBODY"
@@ -82,8 +82,8 @@ def test_the_files_of_a_bucket(bucket, options, table):
     listed = [part.name for part in source.parts]
     assert listed[0] == "s3://scores/data/country=DE/part-0.parquet"
     assert ids_of(open_source(listed, storage_options=options)) == everybody
-    with pytest.raises(InputError, match="1 of 7 files missing, the first 'data/late.parquet'"):
-        names = [name.removeprefix("s3://scores/") for name in listed]
+    names = [name.removeprefix("s3://scores/") for name in listed]
+    with pytest.raises(InputError, match=r"1 of 7 files missing, the first 'data/late\.parquet'"):
         open_source("s3://scores", storage_options=options, manifest=[*names, "data/late.parquet"])
 
 
@@ -145,7 +145,7 @@ def test_a_connection_that_is_lost(bucket, options, running):
 
 
 def test_options_nobody_knows(options):
-    with pytest.raises(InputError, match="storage_options do not fit s3://: .*'secret'") as caught:
+    with pytest.raises(InputError, match=r"storage_options do not fit s3://: .*'secret'") as caught:
         open_source("s3://scores/data", storage_options=options | {"secret": SECRET})
     assert_clean(caught)
     with pytest.raises(InputError, match="'secret_key' is of type object"):

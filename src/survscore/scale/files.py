@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,15 +172,16 @@ class FilePart:
         """
         with self._reader(numeric, checksums) as reader:
             check_schema(self, self._full_schema(reader.schema), expected, columns=columns, numeric=numeric)
-            own = [name for name in columns if name in reader.schema.names]
+            there = set(reader.schema.names)
+            own = [name for name in columns if name in there]
+            given = [name for name in columns if name not in there]
+            doubly = [name for name in own if name in self.constants]
             first = 0
             for batch in reader.batches(own, rows):
-                arrays = [batch.column(name) if name in own else self._constant(name, len(batch)) for name in columns]
-                whole = arrow().RecordBatch.from_arrays(arrays, names=list(columns))
+                whole = batch if not given else self._with_constants(batch, columns, there)
                 check_complete(self.name, whole, nullable, first, BadFileError)
-                for name in own:
-                    if name in self.constants:
-                        self._check_constant(name, whole.column(name), first)
+                for name in doubly:
+                    self._check_constant(name, whole.column(name), first)
                 yield whole
                 first += len(whole)
 
@@ -189,6 +191,10 @@ class FilePart:
             if name not in schema.names:
                 schema = schema.append(pa.field(name, pa.dictionary(pa.int32(), pa.string())))
         return schema
+
+    def _with_constants(self, batch: pa.RecordBatch, columns: Sequence[str], own: Collection[str]) -> pa.RecordBatch:
+        arrays = [batch.column(name) if name in own else self._constant(name, len(batch)) for name in columns]
+        return arrow().RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _constant(self, name: str, count: int) -> pa.Array:
         pa = arrow()
@@ -230,6 +236,8 @@ class FilePart:
                 self._check_unchanged(status.st_size, str(status.st_mtime_ns))
             system = opened(self.filesystem)
             if self.format == "csv":
+                if not local:  # a stream does not know how long it is
+                    self._check_listed(system)
                 yield csv_reader(lambda: system.open_input_stream(self.path, compression="detect"), numeric)
                 return
             # A map of an Arrow file is read without a copy; its size has just been compared.
@@ -252,6 +260,12 @@ class FilePart:
             way = isinstance(error, OSError) and self.filesystem["type"] != "local"
             what = "can't be read" if way else f"can't be read as {_READABLE[self.format]}"
             raise BadFileError(self.name, f"{what}: {reason(error, self.filesystem)}") from None
+
+    def _check_listed(self, system: Any) -> None:
+        there = system.get_file_info(self.path)
+        if not there.is_file:
+            raise FileNotFoundError
+        self._check_unchanged(there.size, self.etag)
 
     def _check_unchanged(self, size: int, etag: str) -> None:
         if size != self.size:
@@ -342,6 +356,7 @@ def is_numeric(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
+@lru_cache(maxsize=1024)  # there are many columns in many files, and few types
 def type_name(kind: Any) -> str:
     """Return a word for a type: the same for types that differ only in how they are laid out in memory."""
     types = arrow().types

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -23,6 +23,7 @@ from survscore.io.tables import arrow
 Description: TypeAlias = Mapping[str, Any]
 
 LOCAL: Description = {"type": "local"}
+IGNORED = ("_", ".")  # how names begin that are not part of the data
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 ARROW_SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
 # A lost connection ends in seconds, not after the minutes that the defaults of some clients allow.
@@ -131,13 +132,18 @@ def reason(error: BaseException, description: Description) -> str:
 
 def entry(description: Description, path: str) -> Entry | None:
     """Return what lies at a path, if anything does."""
-    with listing(description, path):
+    return entries_at(description, [path])[0]
+
+
+def entries_at(description: Description, paths: Sequence[str]) -> list[Entry | None]:
+    """Return what lies at each path, if anything does; of remote storage, several are asked for at once."""
+    with listing(description, paths[0]):
         if description["type"] == "local":
-            return _local_entry(path) if os.path.lexists(path) else None
+            return [_local_entry(path) if os.path.lexists(path) else None for path in paths]
         if description["type"] == "fsspec":
             inner = opened(description).handler.fs
-            return _fsspec_entry(inner.info(path)) if inner.exists(path) else None
-        found = _arrow_entry(opened(description).get_file_info(path))
+            return [_fsspec_entry(inner.info(path)) if inner.exists(path) else None for path in paths]
+        found = [_arrow_entry(info) for info in opened(description).get_file_info(list(paths))]
     return found
 
 
@@ -281,10 +287,17 @@ def _local_entry(path: str) -> Entry:
 def _local_entries(folder: str, recursive: bool) -> Iterator[Entry]:
     with os.scandir(folder) as members:
         for member in members:
-            status = member.stat()
+            hidden = member.name.startswith(IGNORED)
+            try:
+                status = member.stat()
+            except FileNotFoundError:
+                if hidden:  # what others are still writing comes and goes
+                    continue
+                raise
             yield Entry(member.path, member.is_dir(), status.st_size, str(status.st_mtime_ns))
-            if recursive and member.is_dir():
-                if member.is_symlink() and os.path.realpath(folder).startswith(os.path.realpath(member.path)):
+            if recursive and member.is_dir() and not hidden:
+                above = os.path.realpath(member.path)
+                if member.is_symlink() and os.path.commonpath([above, os.path.realpath(folder)]) == above:
                     raise InputError(f"{member.path}: is a link to a folder above it")
                 yield from _local_entries(member.path, recursive)
 

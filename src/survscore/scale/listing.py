@@ -16,6 +16,7 @@ from survscore._validation import InputError, check_choice, plural, shown
 from survscore.io.tables import listed
 from survscore.scale.files import FilePart
 from survscore.scale.filesystems import (
+    IGNORED,
     LOCAL,
     URI,
     Description,
@@ -24,6 +25,7 @@ from survscore.scale.filesystems import (
     described_filesystem,
     described_uri,
     entries,
+    entries_at,
     entry,
     listing,
     name_of,
@@ -32,7 +34,6 @@ from survscore.scale.filesystems import (
 from survscore.scale.formats import ENDINGS, FORMATS, format_of
 
 MAGIC = re.compile(r"[*?\[]")
-IGNORED = ("_", ".")
 # In these folders lie files that no longer count beside those that do: only the log tells which.
 LOGGED = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
 
@@ -71,8 +72,8 @@ def file_parts(
     if any(other != description for other, _ in places):
         raise InputError("source must be a list of paths of one file system with one set of storage_options")
     found: list[tuple[Entry, str]] = []
-    for _, path in places:
-        found += _found(description, path)
+    for (_, path), there in zip(places, entries_at(description, [path for _, path in places]), strict=True):
+        found += _found(description, path, there)
     repeated = [path for path, count in Counter(one.path for one, _ in found).items() if count > 1]
     if repeated:
         raise InputError(
@@ -122,9 +123,8 @@ def _place(path: str, options: Mapping[str, Any] | None, filesystem: Any) -> tup
     return LOCAL, os.path.abspath(path)  # where it is read, another folder may be the current one
 
 
-def _found(description: Description, path: str) -> list[tuple[Entry, str]]:
+def _found(description: Description, path: str, there: Entry | None) -> list[tuple[Entry, str]]:
     """Return the files that one path means, each with the folder below which names of folders count."""
-    there = entry(description, path)
     if there is None and MAGIC.search(path):
         return _matches(description, path)
     if there is None:

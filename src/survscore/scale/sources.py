@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -18,13 +20,14 @@ from survscore.scale.files import (
     check_columns,
     check_complete,
 )
-from survscore.scale.filesystems import LOCAL, described_filesystem, entry
+from survscore.scale.filesystems import LOCAL, described_filesystem, entries_at, name_of
 from survscore.scale.formats import sliced
 from survscore.scale.listing import file_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FOOTERS = 16  # that are asked for at once
 # Some of the columns, or all for None, in batches or tables.
 Stream: TypeAlias = "Callable[[list[str] | None], Iterable[pa.RecordBatch | pa.Table]]"
 
@@ -228,20 +231,25 @@ def _parts_of(source: Any) -> list[FilePart] | None:
     for column in fragments[0].physical_schema:
         if column.name in source.schema.names and not source.schema.field(column.name).type.equals(column.type):
             return None
+    if kind == "parquet" and not _are_whole(fragments):
+        return None
     description, prefix = described_filesystem(source.filesystem)
+    paths = [prefix + fragment.path for fragment in fragments]
+    paths = [os.path.abspath(path) for path in paths] if description == LOCAL else paths
     parts = []
-    for fragment in fragments:
-        path = prefix + fragment.path
-        path = str(Path(path).absolute()) if description == LOCAL else path
-        there = entry(description, path)
+    for path, fragment, there in zip(paths, fragments, entries_at(description, paths), strict=True):
         if there is None:
-            raise InputError(f"{path}: there is no such file, though it is in the dataset")
+            raise InputError(f"{name_of(description, path)}: there is no such file, though it is in the dataset")
         keys = dataset.get_partition_keys(fragment.partition_expression)
         constants = {key: NO_VALUE if value is None else str(value) for key, value in keys.items()}
-        if len(getattr(fragment, "row_groups", None) or ()) != getattr(fragment, "num_row_groups", 0):
-            return None
         parts.append(FilePart(path, description, kind, there.size, there.etag, constants))
     return parts
+
+
+def _are_whole(fragments: list[Any]) -> bool:
+    """Whether the fragments of a dataset are all row groups of their files."""
+    with ThreadPoolExecutor(FOOTERS) as pool:  # which row groups there are is at the end of each file
+        return all(pool.map(lambda fragment: len(fragment.row_groups) == fragment.metadata.num_row_groups, fragments))
 
 
 def _from_polars(source: Any, name: str) -> Source | None:
