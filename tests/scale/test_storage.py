@@ -10,7 +10,6 @@ import pytest
 
 from survscore._validation import InputError
 from survscore.scale.files import BadFileError, FilePart
-from survscore.scale.filesystems import described_uri
 from survscore.scale.sources import open_source
 
 boto3 = pytest.importorskip("boto3")
@@ -157,21 +156,6 @@ def assert_clean(caught):
     assert "\n" not in text
     assert SECRET not in text
     assert KEY not in text
-
-
-def test_credentials_in_addresses_go_into_options():
-    description, path = described_uri(f"s3://{KEY}:{SECRET}@scores/data/a.parquet?region=eu-west-1", None)
-    assert path == "scores/data/a.parquet"
-    assert description == {
-        "type": "s3",
-        "options": {"access_key": KEY, "secret_key": SECRET, "region": "eu-west-1"},
-    }
-    description, path = described_uri("abfs://box@account.dfs.core.windows.net/data", {"account_key": SECRET})
-    assert (path, description["options"]["account_name"]) == ("box/data", "account")
-    description, path = described_uri("gs://anonymous@box/data/*.parquet", None)
-    assert (path, description["options"]) == ("box/data/*.parquet", {"anonymous": True})
-    with pytest.raises(InputError, match="names no bucket"):
-        described_uri("s3://", None)
 
 
 def test_a_pyarrow_file_system(bucket, options, table):

@@ -30,6 +30,8 @@ ARROW_SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5.0, 30.0, 3
 SECRET = re.compile(r"key|secret|token|password|credential|sas|proxy|user", re.IGNORECASE)
 
+IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[^\s'\"]+"))  # who asks, and tokens
+
 
 class Entry(NamedTuple):
     """What a folder says about one of its members."""
@@ -73,6 +75,16 @@ def described_uri(uri: str, options: Mapping[str, Any] | None) -> tuple[Descript
         host = name
     if not host:
         raise InputError(f"source names no bucket: {scheme}://BUCKET/PATH is expected")
+    if ":" in host:  # half a secret with a slash in it; not to be shown
+        raise InputError(
+            f"source has a ':' in the name of the bucket, {scheme}://BUCKET/PATH is expected; credentials are for "
+            "storage_options"
+        )
+    if kind == "abfs" and "account_name" not in options:
+        raise InputError(
+            "source names no account: abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH is expected, "
+            "or storage_options={'account_name': ...}"
+        )
     if kind == "s3" and not {"region", "endpoint_override"} & set(options):
         options = _with_region(options, host)
     return {"type": kind, "options": options}, f"{host}/{key}".rstrip("/")
@@ -127,6 +139,8 @@ def reason(error: BaseException, description: Description) -> str:
     text = " ".join(str(error).split("Detail: Python exception:")[0].split()) or type(error).__name__
     for secret in sorted(_secrets(description.get("options", {})), key=len, reverse=True):
         text = text.replace(secret, "***")
+    for part in IN_ADDRESSES:
+        text = part.sub(r"\1***", text)
     return shown(text.rstrip(" ."), most=300)
 
 

@@ -67,6 +67,9 @@ def file_parts(
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     if not several:
         raise InputError("source is an empty list of paths")
+    for path in several:
+        if not isinstance(path, str | Path):
+            raise InputError(f"source must be a list of paths, but one is of type {type(path).__name__}")
     places = [_place(os.fspath(path), storage_options, filesystem) for path in several]
     description = places[0][0]
     if any(other != description for other, _ in places):
@@ -107,8 +110,8 @@ def constants_in(path: str, root: str) -> dict[str, str]:
 
 
 def _place(path: str, options: Mapping[str, Any] | None, filesystem: Any) -> tuple[Description, str]:
-    if not isinstance(path, str) or not path:
-        raise InputError(f"source must hold paths as text, not {path!r}")
+    if not path:
+        raise InputError("source must be a path, not an empty text")
     if filesystem is not None:
         if options:
             raise InputError("storage_options and filesystem exclude each other")
