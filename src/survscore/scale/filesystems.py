@@ -27,7 +27,7 @@ IGNORED = ("_", ".")  # how names begin that are not part of the data
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 ARROW_SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
 # A lost connection ends in seconds, not after the minutes that the defaults of some clients allow.
-CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5.0, 30.0, 3
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS, RETRY_SECONDS = 5.0, 10.0, 3, 30.0
 SECRET = re.compile(r"key|secret|token|password|credential|sas|proxy|user", re.IGNORECASE)
 
 IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[^\s'\"]+"))  # who asks, and tokens
@@ -225,7 +225,7 @@ def _opened(description: str, process: int) -> Any:
     if kind == "gs":
         from datetime import timedelta
 
-        options["retry_time_limit"] = timedelta(seconds=options.get("retry_time_limit", REQUEST_SECONDS))
+        options["retry_time_limit"] = timedelta(seconds=options.get("retry_time_limit", RETRY_SECONDS))
     try:
         return getattr(fs, _CLASSES[kind])(**options)
     except TypeError as error:
