@@ -40,6 +40,7 @@ LAYERS = [
     ["diagnostics"],
     ["simulate", "models"],
     ["io"],
+    ["scale"],
     ["datasets"],
     ["plots"],
     ["reports"],

@@ -1,0 +1,375 @@
+"""One file of a data set: where it lies, what it must hold, and its rows in batches."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from survscore._validation import InputError, plural, shown
+from survscore.io.tables import arrow, listed
+from survscore.scale.filesystems import Description, name_of, opened, reason
+from survscore.scale.formats import Reader, arrow_reader, csv_reader, parquet_reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 131072
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how folders spell a missing value
+_READABLE = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
+_PLAIN = {"float": "float32", "double": "float64", "halffloat": "float16"}
+
+
+class BadFileError(InputError):
+    """A file can't be read or does not hold what it must; the message names it and says why.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    what : str
+        What is wrong.
+    """
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(f"{file}: {what}")
+        self.file = file
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:  # it may be raised in another process
+        return type(self), (self.file, self.what)
+
+
+@dataclass(frozen=True)
+class ExpectedSchema:
+    """The columns that every part must have, and of which type: those of the first.
+
+    Attributes
+    ----------
+    part : str
+        The name of the first part, for messages.
+    types : dict of str to str
+        By column, in words that are the same for types that hold the same values.
+    """
+
+    part: str
+    types: Mapping[str, str]
+
+    @classmethod
+    def of(cls, part: str, schema: pa.Schema, columns: Sequence[str]) -> ExpectedSchema:
+        """Return what `schema` says of some of its columns."""
+        return cls(part, {name: type_name(schema.field(name).type) for name in columns})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"part": self.part, "types": dict(self.types)}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> ExpectedSchema:
+        """Return what `to_json` told."""
+        return cls(told["part"], dict(told["types"]))
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """One file of a data set: its name travels to where it is read, never its rows.
+
+    Attributes
+    ----------
+    path : str
+        Within the file system.
+    filesystem : dict
+        How to reach it, in plain values; may hold credentials, and is not shown.
+    format : {"parquet", "csv", "arrow"}
+        What it is written in.
+    size : int
+        In bytes, when it was listed.
+    etag : str
+        What tells its content from an earlier one: its ETag, or when it was last changed, in nanoseconds.
+    constants : dict of str to str
+        What the names of folders say, ``country=DE``.
+    """
+
+    path: str
+    filesystem: Description = field(repr=False, hash=False)
+    format: str
+    size: int
+    etag: str
+    constants: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        """Its path, or its address without credentials."""
+        return name_of(self.filesystem, self.path)
+
+    @property
+    def id(self) -> str:
+        """The same for the same content at the same place."""
+        return f"{self.name}|{self.size}|{self.etag}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values, with the credentials that are needed to read it."""
+        return {
+            "path": self.path,
+            "filesystem": dict(self.filesystem),
+            "format": self.format,
+            "size": self.size,
+            "etag": self.etag,
+            "constants": dict(self.constants),
+        }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> FilePart:
+        """Return what `to_json` told."""
+        return cls(**told)
+
+    def schema(self, *, numeric: Collection[str] = ()) -> pa.Schema:
+        """Return the names and types of its columns, with those that the names of folders give."""
+        with self._reader(numeric) as reader:
+            return self._full_schema(reader.schema)
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        *,
+        rows: int = ROWS,
+        nullable: Collection[str] = (),
+        numeric: Collection[str] = (),
+        expected: ExpectedSchema | None = None,
+        checksums: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read some columns, in the calling thread.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            In the order in which they are given back. Those the file does not have may be names of folders.
+        rows : int
+            The most that a batch holds.
+        nullable : collection of str
+            Columns in which values may be missing.
+        numeric : collection of str
+            Columns that must hold numbers, or lists of them.
+        expected : ExpectedSchema, optional
+            What the first file holds, where this is another.
+        checksums : bool
+            Verify those of a Parquet file's pages; takes a fifth to a half longer.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+
+        Raises
+        ------
+        BadFileError
+            If it can't be read, has changed since it was listed, or does not hold what it must.
+        """
+        with self._reader(numeric, checksums) as reader:
+            check_schema(self, self._full_schema(reader.schema), expected, columns=columns, numeric=numeric)
+            there = set(reader.schema.names)
+            own = [name for name in columns if name in there]
+            given = [name for name in columns if name not in there]
+            doubly = [name for name in own if name in self.constants]
+            first = 0
+            for batch in reader.batches(own, rows):
+                whole = batch if not given else self._with_constants(batch, columns, there)
+                check_complete(self.name, whole, nullable, first, BadFileError)
+                for name in doubly:
+                    self._check_constant(name, whole.column(name), first)
+                yield whole
+                first += len(whole)
+
+    def _full_schema(self, schema: pa.Schema) -> pa.Schema:
+        pa = arrow()
+        for name in self.constants:
+            if name not in schema.names:
+                schema = schema.append(pa.field(name, pa.dictionary(pa.int32(), pa.string())))
+        return schema
+
+    def _with_constants(self, batch: pa.RecordBatch, columns: Sequence[str], own: Collection[str]) -> pa.RecordBatch:
+        arrays = [batch.column(name) if name in own else self._constant(name, len(batch)) for name in columns]
+        return arrow().RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _constant(self, name: str, count: int) -> pa.Array:
+        pa = arrow()
+        value = self.constants[name]
+        if value == NO_VALUE:
+            return pa.nulls(count, pa.dictionary(pa.int32(), pa.string()))
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([value], pa.string()))
+
+    def _check_constant(self, name: str, column: pa.Array, first: int) -> None:
+        """Raise if the file says of a column other than its folder does."""
+        import pyarrow.compute as pc
+
+        pa = arrow()
+        said = self.constants[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        try:
+            value = pa.scalar(None if said == NO_VALUE else said, pa.string()).cast(column.type)
+            other = column.is_valid() if said == NO_VALUE else pc.fill_null(pc.not_equal(column, value), True)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # '2024-W1' is no number at all
+            other = pa.array(np.ones(len(column), dtype=bool))
+        if pc.any(other).as_py():
+            row = pc.index(other, True).as_py()
+            raise BadFileError(
+                self.name,
+                f"its folder says {name}={shown(said)}, but its own column {name!r} does not in "
+                f"{plural(pc.sum(other).as_py(), 'row')}, the first in row {first + row} ({shown(column[row])})",
+            )
+
+    @contextmanager
+    def _reader(self, numeric: Collection[str], checksums: bool = False) -> Iterator[Reader]:
+        pa = arrow()
+        try:
+            if self.size == 0:
+                raise BadFileError(self.name, "is empty: it has 0 bytes")
+            local = self.filesystem["type"] == "local"
+            if local:
+                status = os.stat(self.path)
+                self._check_unchanged(status.st_size, str(status.st_mtime_ns))
+            system = opened(self.filesystem)
+            if self.format == "csv":
+                if not local:  # a stream does not know how long it is
+                    self._check_listed(system)
+                yield csv_reader(lambda: system.open_input_stream(self.path, compression="detect"), numeric)
+                return
+            # A map of an Arrow file is read without a copy; its size has just been compared.
+            mapped = local and self.format == "arrow"
+            with pa.memory_map(self.path) if mapped else system.open_input_file(self.path) as file:
+                self._check_unchanged(file.size(), self.etag)
+                yield (
+                    arrow_reader(file)
+                    if self.format == "arrow"
+                    else parquet_reader(file, local=local, checksums=checksums)
+                )
+        except BadFileError:
+            raise
+        except FileNotFoundError:
+            raise BadFileError(self.name, "is no longer there, though it was listed") from None
+        except (InputError, PermissionError) as error:
+            raise BadFileError(self.name, reason(error, self.filesystem)) from None
+        except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+            # of what is remote, it may be the way there that is wrong
+            way = isinstance(error, OSError) and self.filesystem["type"] != "local"
+            what = "can't be read" if way else f"can't be read as {_READABLE[self.format]}"
+            raise BadFileError(self.name, f"{what}: {reason(error, self.filesystem)}") from None
+
+    def _check_listed(self, system: Any) -> None:
+        there = system.get_file_info(self.path)
+        if not there.is_file:
+            raise FileNotFoundError
+        self._check_unchanged(there.size, self.etag)
+
+    def _check_unchanged(self, size: int, etag: str) -> None:
+        if size != self.size:
+            raise BadFileError(self.name, f"has changed since it was listed: {self.size} bytes then, {size} now")
+        if etag != self.etag:
+            raise BadFileError(self.name, "has changed since it was listed: it was written to")
+
+
+def check_schema(
+    part: FilePart,
+    schema: pa.Schema,
+    expected: ExpectedSchema | None,
+    *,
+    columns: Sequence[str] | None = None,
+    numeric: Collection[str] = (),
+) -> None:
+    """Raise unless a file has the columns that are needed, once each, of the types that the first file has.
+
+    Parameters
+    ----------
+    part : FilePart
+        For its name.
+    schema : pyarrow.Schema
+        What it holds.
+    expected : ExpectedSchema or None
+        What the first file holds; None for the first itself.
+    columns : sequence of str, optional
+        Those that are needed, by default all that are expected.
+    numeric : collection of str
+        Those that must hold numbers, or lists of them.
+    """
+    check_columns(part.name, schema, expected, columns, numeric, BadFileError)
+
+
+def check_columns(
+    name: str,
+    schema: pa.Schema,
+    expected: ExpectedSchema | None,
+    columns: Sequence[str] | None,
+    numeric: Collection[str],
+    error: Any,
+) -> None:
+    """Do what `check_schema` does, for anything that has a name; `error` takes that and what is wrong."""
+    needed = list(columns if columns is not None else expected.types if expected is not None else schema.names)
+    counts = Counter(schema.names)
+    missing = [column for column in needed if not counts[column]]
+    if missing:
+        there = f"; {expected.part} has" if expected is not None and missing[0] in expected.types else ""
+        raise error(name, f"has no column {listed(missing)}{there}; its columns are {listed(schema.names)}")
+    twice = [column for column in needed if counts[column] > 1]
+    if twice:
+        raise error(name, f"columns must have different names; repeated: {listed(twice)}")
+    for column in needed:
+        kind = schema.field(column).type
+        if column in numeric and not is_numeric(kind):
+            raise error(name, f"column {column!r} must hold numbers, not {type_name(kind)}")
+        wanted = expected.types.get(column) if expected is not None else None
+        if expected is not None and wanted is not None and type_name(kind) != wanted:
+            raise error(
+                name, f"column {column!r} is {type_name(kind)}, but {wanted} in {expected.part}; write all files alike"
+            )
+
+
+def check_complete(name: str, batch: pa.RecordBatch, nullable: Collection[str], first: int, error: Any) -> None:
+    """Raise if values are missing in columns other than `nullable`, or in lists in them."""
+    types = arrow().types
+    for column, values in zip(batch.schema.names, batch.columns, strict=True):
+        if column in nullable:
+            continue
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            raise error(
+                name,
+                f"column {column!r} has {plural(values.null_count, 'missing value')} in the "
+                f"{plural(len(values), 'row')} from row {first} on, the first in row {first + row}",
+            )
+        if types.is_nested(values.type) and hasattr(values, "flatten") and not types.is_struct(values.type):
+            inner = values.flatten()
+            if inner.null_count:
+                raise error(name, f"column {column!r} has {plural(inner.null_count, 'missing value')} in its lists")
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether a type is one of numbers, or of lists of them."""
+    types = arrow().types
+    if _is_list(kind):
+        kind = kind.value_type
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+@lru_cache(maxsize=1024)  # there are many columns in many files, and few types
+def type_name(kind: Any) -> str:
+    """Return a word for a type: the same for types that differ only in how they are laid out in memory."""
+    types = arrow().types
+    if types.is_dictionary(kind):
+        return type_name(kind.value_type)
+    if any(is_text(kind) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
+        return "text"
+    if _is_list(kind):
+        length = f" of {kind.list_size}" if types.is_fixed_size_list(kind) else ""
+        return f"lists{length} of {type_name(kind.value_type)}"
+    return _PLAIN.get(str(kind), str(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))

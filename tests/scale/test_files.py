@@ -1,0 +1,252 @@
+"""A hundred files, one of them bad: one line that names it."""
+
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from survscore._validation import InputError
+from survscore.scale.files import BadFileError, ExpectedSchema, FilePart, check_schema
+from survscore.scale.sources import expected_schema, open_source
+
+COLUMNS = ["duration", "event", "30", "curve"]
+BAD = "part-042.parquet"
+
+
+def part_table(k, n=20):
+    rng = np.random.default_rng(k)
+    return pa.table(
+        {
+            "duration": rng.exponential(1, n),
+            "event": rng.random(n) < 0.5,
+            "30": rng.random(n),
+            "curve": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(2 * n)), 2),
+        }
+    )
+
+
+@pytest.fixture
+def hundred(tmp_path):
+    for k in range(100):
+        pq.write_table(part_table(k), tmp_path / f"part-{k:03d}.parquet", row_group_size=8)
+    return tmp_path
+
+
+def replaced(name, values):
+    table = part_table(42)
+    return table.set_column(table.schema.names.index(name), name, values)
+
+
+def corrupt(path):
+    content = bytearray(path.read_bytes())
+    content[8:200] = b"\xff" * 192
+    path.write_bytes(content)
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def holed(path):
+    values = np.arange(20.0)
+    pq.write_table(replaced("30", pa.array(values, mask=np.isin(values, [13, 17]))), path)
+
+
+def holed_list(path):
+    values = pa.array([[0.5, None]] + [[0.5, 0.4]] * 19, pa.list_(pa.float64(), 2))
+    pq.write_table(replaced("curve", values), path)
+
+
+WRONG = {
+    "corrupt": (corrupt, "can't be read as Parquet: "),
+    "truncated": (truncated, "can't be read as Parquet: Parquet magic bytes not found"),
+    "empty": (lambda path: path.write_bytes(b""), "is empty: it has 0 bytes"),
+    "not Parquet": (lambda path: path.write_text("id,duration\n" * 50), "can't be read as Parquet: "),
+    "text": (
+        lambda path: pq.write_table(replaced("30", pa.array(["much"] * 20)), path),
+        "column '30' must hold numbers, not text$",
+    ),
+    "drifted": (
+        lambda path: pq.write_table(replaced("30", pa.array(np.zeros(20, np.float32))), path),
+        r"column '30' is float32, but float64 in .*part-000\.parquet; write all files alike$",
+    ),
+    "longer lists": (
+        lambda path: pq.write_table(
+            replaced("curve", pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(60)), 3)), path
+        ),
+        r"column 'curve' is lists of 3 of float64, but lists of 2 of float64 in .*part-000\.parquet",
+    ),
+    "without a column": (
+        lambda path: pq.write_table(part_table(42).drop_columns(["event"]), path),
+        r"has no column 'event'; .*part-000\.parquet has; its columns are 'duration', '30', 'curve'$",
+    ),
+    "with a column twice": (
+        lambda path: pq.write_table(part_table(42).append_column("30", part_table(42)["30"]), path),
+        "columns must have different names; repeated: '30'$",
+    ),
+    "holed": (holed, "column '30' has 2 missing values in the 20 rows from row 0 on, the first in row 13$"),
+    "with holed lists": (holed_list, "column 'curve' has 1 missing value in its lists$"),
+}
+AFTER = {
+    "vanished": (lambda path: path.unlink(), "is no longer there, though it was listed$"),
+    "shortened": (truncated, r"has changed since it was listed: \d+ bytes then, \d+ now$"),
+    "written to": (lambda path: os.utime(path, ns=(1, 1)), "has changed since it was listed: it was written to$"),
+}
+
+
+@pytest.mark.parametrize("kind", [*WRONG, *AFTER])
+def test_one_bad_file_of_a_hundred(kind, hundred):
+    if kind in WRONG:
+        WRONG[kind][0](hundred / BAD)
+    source = open_source(hundred)
+    if kind in AFTER:
+        AFTER[kind][0](hundred / BAD)
+    what = (WRONG | AFTER)[kind][1]
+    with pytest.raises(BadFileError, match=rf"^{hundred}/{BAD}: {what}") as caught:
+        for _ in source.batches(COLUMNS, numeric=["30", "curve"]):
+            pass
+    assert "\n" not in str(caught.value)
+    assert caught.value.file == str(hundred / BAD)
+    # and where one is read by itself, as in another process
+    columns = expected_schema(source.parts[0], COLUMNS)
+    part, expected = (
+        kind_of.from_json(json.loads(json.dumps(one.to_json())))
+        for kind_of, one in ((FilePart, source.parts[42]), (ExpectedSchema, columns))
+    )
+    with pytest.raises(BadFileError) as again:
+        list(part.batches(COLUMNS, numeric=["30", "curve"], expected=expected))
+    assert str(again.value) == str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["corrupt", "truncated", "empty", "vanished"])
+@pytest.mark.parametrize("ending", ["arrow", "arrows", "csv"])
+def test_bad_files_of_other_formats(kind, ending, tmp_path):
+    table = part_table(1, 1000).drop_columns(["curve"])
+    path = tmp_path / f"a.{ending}"
+    if ending == "csv":
+        table.to_pandas().to_csv(path, index=False)
+    else:
+        with {"arrow": pa.ipc.new_file, "arrows": pa.ipc.new_stream}[ending](path, table.schema) as writer:
+            writer.write_table(table)
+    if kind == "corrupt":
+        content = path.read_bytes()
+        path.write_bytes((b"\xff" * 300 + content[300:]) if ending == "csv" else b"ARROW1\0\0" + b"\xff" * 5000)
+    elif kind == "truncated":
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2] + (b"," * 9 if ending == "csv" else b""))
+    elif kind == "empty":
+        path.write_bytes(b"")
+    source = open_source(path)
+    if kind == "vanished":
+        path.unlink()
+    with pytest.raises(BadFileError, match=rf"^{path}: ") as caught:
+        list(source.batches(["duration", "30"], numeric=["30"]))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_rows_are_fine(hundred):
+    pq.write_table(part_table(42).slice(0, 0), hundred / BAD)
+    assert sum(len(batch) for batch in open_source(hundred).batches(COLUMNS)) == 99 * 20
+
+
+def test_what_may_be_missing_may(hundred):
+    holed(hundred / BAD)
+    holes = sum(batch.column(0).null_count for batch in open_source(hundred).batches(["30"], nullable=["30"]))
+    assert holes == 2
+
+
+def test_checksums_find_what_decoding_does_not(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(part_table(1, 5000), path, compression="none", use_dictionary=False, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[10000] ^= 1
+    path.write_bytes(content)
+    (part,) = open_source(path).parts
+    assert sum(len(batch) for batch in part.batches(["duration"])) == 5000
+    with pytest.raises(BadFileError, match="CRC"):
+        list(part.batches(["duration"], checksums=True))
+
+
+def test_a_row_group_larger_than_is_read_at_once(hundred, monkeypatch):
+    whole = [batch.column(0).to_pylist() for batch in open_source(hundred).batches(["30"])]
+    monkeypatch.setattr("survscore.scale.formats.HUGE", 1)
+    assert [batch.column(0).to_pylist() for batch in open_source(hundred).batches(["30"])] == whole
+
+
+def test_a_folder_and_a_column_that_agree(tmp_path):
+    place = tmp_path / "year=2024" / "plan=a%20b"
+    place.mkdir(parents=True)
+    path = place / "a.parquet"
+    table = part_table(1).append_column("year", pa.array([2024] * 20))
+    pq.write_table(table.append_column("plan", pa.array(["a b"] * 20).dictionary_encode()), path)
+    (batch,) = open_source(tmp_path).batches(["year", "plan"])
+    assert set(batch.column(0).to_pylist()) == {2024}
+    assert set(batch.column(1).to_pylist()) == {"a b"}
+
+
+@pytest.mark.parametrize(("year", "shown"), [(2023, "2023"), ("last", "last")])
+def test_a_folder_and_a_column_that_disagree(tmp_path, year, shown):
+    place = tmp_path / "year=2024"
+    place.mkdir()
+    years = pa.array([2024 if isinstance(year, int) else "2024"] * 19 + [year])
+    pq.write_table(part_table(1).append_column("year", years), place / "a.parquet")
+    source = open_source(tmp_path)
+    assert sum(len(batch) for batch in source.batches(["30"])) == 20  # nobody asks
+    with pytest.raises(
+        BadFileError,
+        match=rf"its folder says year=2024, but .* 'year' does not in 1 row, the first in row 19 \({shown}\)",
+    ):
+        list(source.batches(["year"]))
+
+
+def test_a_folder_that_is_no_number_and_one_that_says_nothing(tmp_path):
+    for name, years in (("year=old", [2024] * 20), ("plan=__HIVE_DEFAULT_PARTITION__", None)):
+        place = tmp_path / name.split("=")[0] / name
+        place.mkdir(parents=True)
+        table = part_table(1)
+        pq.write_table(table if years is None else table.append_column("year", pa.array(years)), place / "a.parquet")
+    with pytest.raises(BadFileError, match=r"its folder says year=old, but .* in 20 rows"):
+        list(open_source(tmp_path / "year").batches(["year"]))
+    with pytest.raises(BadFileError, match="column 'plan' has 20 missing values"):
+        list(open_source(tmp_path / "plan").batches(["plan"]))
+    (batch,) = open_source(tmp_path / "plan").batches(["plan"], nullable=["plan"])
+    assert batch.column(0).null_count == 20
+
+
+def test_a_folder_that_only_some_files_have(hundred):
+    place = hundred / "country=DE"
+    place.mkdir()
+    (hundred / BAD).rename(place / BAD)
+    with pytest.raises(BadFileError, match=r"part-000\.parquet: has no column 'country'"):
+        list(open_source(hundred).batches(["30", "country"], nullable=["country"]))
+
+
+def test_check_schema_by_itself(hundred):
+    part = open_source(hundred).parts[0]
+    schema = part.schema()
+    expected = ExpectedSchema.of(part.name, schema, ["30"])
+    check_schema(part, schema, expected)
+    check_schema(part, schema.remove(0), expected)  # what nobody needs may be missing
+    with pytest.raises(BadFileError, match="has no column '30'"):
+        check_schema(part, schema.remove(2), expected)
+    with pytest.raises(BadFileError, match="column 'event' must hold numbers, not bool"):
+        check_schema(part, schema, None, numeric=["event"])
+
+
+def test_reading_does_not_hold_the_file(tmp_path):
+    path = tmp_path / "a.parquet"
+    n = 400_000
+    table = pa.table({str(k): np.random.default_rng(k).random(n) for k in range(10)})
+    pq.write_table(table, path, compression="none", use_dictionary=False, row_group_size=n // 40)
+    (part,) = open_source(path).parts
+    del table
+    before = pa.total_allocated_bytes()
+    most = max(pa.total_allocated_bytes() - before for _ in part.batches([str(k) for k in range(10)], rows=n // 40))
+    assert most < path.stat().st_size / 4
+
+
+def test_an_error_that_is_no_file_is_no_bad_file():
+    assert issubclass(BadFileError, InputError)

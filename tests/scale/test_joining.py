@@ -1,0 +1,187 @@
+"""Outcomes joined by id: everybody once, or a line that says who is not."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("duckdb")
+
+from survscore._validation import InputError
+from survscore.scale import joining
+from survscore.scale.files import BadFileError
+from survscore.scale.joining import joined
+from survscore.scale.sources import open_source
+
+N = 5000
+
+
+@pytest.fixture(params=["text", "number"])
+def ids(request):
+    return pa.array([f"i{k:05d}" for k in range(N)] if request.param == "text" else range(N))
+
+
+@pytest.fixture
+def predictions(ids):
+    n = len(ids)
+    curve = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2.0 * n)), 2)
+    return pa.table({"id": ids, "30": np.arange(n, dtype=np.float32), "curve": curve})
+
+
+@pytest.fixture
+def outcomes(ids):
+    order = np.random.default_rng(1).permutation(len(ids))
+    table = pa.table({"id": ids, "duration": np.arange(len(ids)) / 2, "event": np.arange(len(ids)) % 2 == 0})
+    return table.take(order)
+
+
+def read(source, columns, **options):
+    return pa.Table.from_batches(list(source.batches(columns, **options)))
+
+
+def test_everybody_gets_their_outcome(predictions, outcomes):
+    source = joined(open_source(predictions), outcomes, id="id")
+    assert source.schema().names == ["id", "30", "curve", "duration", "event"]
+    for _ in range(2):  # it can be read again
+        table = read(source, ["event", "30", "duration", "curve"], rows=1000)
+        row = table["30"].to_numpy()
+        assert sorted(row) == list(range(N))
+        np.testing.assert_array_equal(table["duration"].to_numpy(), row / 2)
+        np.testing.assert_array_equal(table["event"].to_numpy(zero_copy_only=False), row % 2 == 0)
+        assert table["curve"][0].as_py() == [2 * row[0], 2 * row[0] + 1]
+        assert table["30"].type == pa.float32()
+    assert read(source, ["id", "duration"]).num_rows == N
+
+
+def test_from_files_with_names_of_folders(tmp_path, predictions, outcomes):
+    for k, country in enumerate(["DE", "FR", "IT"]):
+        (tmp_path / "p" / f"country={country}").mkdir(parents=True)
+        pq.write_table(predictions.slice(k * 2000, 2000), tmp_path / "p" / f"country={country}" / "a.parquet")
+    pq.write_table(outcomes, tmp_path / "o.parquet")
+    source = joined(open_source(tmp_path / "p"), tmp_path / "o.parquet", id="id", columns=["duration"])
+    table = read(source, ["country", "30", "duration"], rows=700)
+    wanted = np.array(["DE", "FR", "IT"])[table["30"].to_numpy().astype(int) // 2000]
+    assert table["country"].to_pylist() == wanted.tolist()
+
+
+def test_several_predictions_of_one_id(predictions, outcomes):
+    twice = pa.concat_tables([predictions, predictions.slice(0, 10)])
+    assert read(joined(open_source(twice), outcomes, id="id"), ["30", "duration"]).num_rows == N + 10
+
+
+def test_outcomes_without_predictions(predictions, outcomes, ids):
+    source = open_source(predictions.slice(3))
+    with pytest.raises(
+        InputError, match=f"^outcomes \\(outcomes\\): 3 ids without prediction, the first '{ids[0]}'; say allow_extra"
+    ):
+        read(joined(source, outcomes, id="id"), ["30", "duration"])
+    assert read(joined(source, outcomes, id="id", allow_extra=True), ["30", "duration"]).num_rows == N - 3
+
+
+def test_ids_without_outcome(predictions, outcomes, ids):
+    some = outcomes.filter(pa.compute.greater(outcomes["id"], ids[6]))
+    with pytest.raises(
+        InputError, match=f"^predictions .*: 7 of {N} rows have an id without outcome, the first '{ids[0]}'; every 'id'"
+    ):
+        read(joined(open_source(predictions), some, id="id", allow_extra=True), ["30", "duration"])
+
+
+def test_outcomes_twice(predictions, outcomes, ids):
+    again = outcomes.filter(pa.compute.is_in(outcomes["id"], pa.array([ids[4], ids[5]])))
+    twice = pa.concat_tables([outcomes, again])
+    with pytest.raises(
+        InputError, match=rf"2 of {N + 2} rows in column 'id' repeat another, the first '{ids[4]}' \(2 times\)"
+    ):
+        read(joined(open_source(predictions), twice, id="id"), ["30", "duration"])
+
+
+def test_columns_that_are_not_there_or_in_both(predictions, outcomes):
+    source = open_source(predictions)
+    with pytest.raises(InputError, match=r"outcomes \(outcomes\): has no column 'cause'"):
+        joined(source, outcomes, id="id", columns=["cause"])
+    with pytest.raises(InputError, match=r"predictions \(source\): has no column 'duration'"):
+        joined(source, outcomes, id="duration")
+    both = outcomes.append_column("30", outcomes["duration"])
+    with pytest.raises(InputError, match="'30' are in both"):
+        joined(source, both, id="id")
+    assert read(joined(source, both, id="id", columns=["event"]), ["30", "event"]).num_rows == N
+    with pytest.raises(InputError, match="has no column 'cause'"):
+        read(joined(source, outcomes, id="id"), ["30", "cause"])
+
+
+def test_ids_must_be_alike(predictions, outcomes):
+    as_float = outcomes.set_column(0, "id", pa.array(np.arange(N) + 0.5))
+    with pytest.raises(InputError, match="column 'id' must hold whole numbers or text, alike in both"):
+        joined(open_source(predictions), as_float, id="id")
+    if pa.types.is_integer(predictions["id"].type):
+        as_text = outcomes.set_column(0, "id", outcomes["id"].cast("string"))
+        with pytest.raises(InputError, match="it is int64 in predictions and text in outcomes"):
+            joined(open_source(predictions), as_text, id="id")
+        narrow = outcomes.set_column(0, "id", outcomes["id"].cast("int32"))
+        assert read(joined(open_source(predictions), narrow, id="id"), ["duration"]).num_rows == N
+
+
+def test_missing_values(predictions, outcomes):
+    durations = pa.array(np.arange(N), mask=np.arange(N) == 9)
+    holed = outcomes.set_column(1, "duration", durations)
+    with pytest.raises(InputError, match="outcomes: column 'duration' has 1 missing value"):
+        read(joined(open_source(predictions), holed, id="id"), ["duration"])
+    source = joined(open_source(predictions), holed, id="id", nullable=["duration"])
+    assert read(source, ["duration"], nullable=["duration"])["duration"].null_count == 1
+    with pytest.raises(InputError, match="column 'duration' has 1 missing value"):
+        read(source, ["duration"])
+    nobody = predictions.set_column(0, "id", pa.array([None] * N, predictions["id"].type))
+    with pytest.raises(InputError, match="column 'id' has 5000 missing values"):
+        read(joined(open_source(nobody), outcomes, id="id"), ["30"])
+
+
+def test_a_bad_file_is_named_through_the_join(tmp_path, predictions, outcomes):
+    for k in range(5):
+        pq.write_table(predictions.slice(k * 1000, 1000), tmp_path / f"{k}.parquet")
+    content = (tmp_path / "3.parquet").read_bytes()
+    (tmp_path / "3.parquet").write_bytes(content[:-50])
+    with pytest.raises(BadFileError, match=rf"^{tmp_path}/3\.parquet: can't be read as Parquet") as caught:
+        read(joined(open_source(tmp_path), outcomes, id="id"), ["30", "duration"])
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_to_join(predictions, outcomes):
+    with pytest.raises(InputError, match="have no rows"):
+        read(joined(open_source(predictions), outcomes.slice(0, 0), id="id"), ["30"])
+    with pytest.raises(InputError, match="have no rows"):
+        read(joined(open_source(predictions.slice(0, 0)), outcomes, id="id"), ["30"])
+
+
+def test_stopping_early_leaves_nothing_behind(predictions, outcomes):
+    source = joined(open_source(predictions), outcomes, id="id")
+    batches = source.batches(["30", "duration"], rows=10)
+    next(batches)
+    batches.close()
+    assert read(source, ["30", "duration"]).num_rows == N
+
+
+def test_the_database_reaches_for_nothing(predictions, outcomes):
+    held = joining._Outcomes(open_source(outcomes), "id", ["duration"], (), "500MB", joining._duckdb())
+    cursor = held.cursor()
+    settings = dict(cursor.execute("SELECT name, value FROM duckdb_settings()").fetchall())
+    assert settings["autoinstall_known_extensions"] == settings["autoload_known_extensions"] == "false"
+    assert settings["enable_external_access"] == settings["preserve_insertion_order"] == "false"
+    assert "build_side_probe_side" in settings["disabled_optimizers"]
+    assert settings["memory_limit"].startswith("476")  # MiB
+    with pytest.raises(InputError, match="memory_limit 'plenty' is refused"):
+        read(joined(open_source(predictions), outcomes, id="id", memory_limit="plenty"), ["30"])
+
+
+def test_a_stream_is_read_once(predictions, outcomes):
+    source = joined(open_source(iter(predictions.to_batches(100))), outcomes, id="id")
+    assert not source.rereadable
+    assert read(source, ["30", "duration"]).num_rows == N
+    with pytest.raises(InputError, match="can't be read again"):
+        next(source.batches(["30"]))
+
+
+def test_names_of_columns_are_no_queries(ids, outcomes):
+    odd = '"; DROP TABLE outcomes; --'
+    predictions = pa.table({"id": ids, odd: np.arange(N)})
+    source = joined(open_source(predictions), outcomes.rename_columns(["id", 'a"b', "event"]), id="id")
+    assert read(source, [odd, 'a"b']).num_rows == N
