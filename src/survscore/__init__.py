@@ -31,6 +31,7 @@ from survscore.outcomes import Outcomes
 from survscore.populations import counted_population
 from survscore.reports import Report, report
 from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
+from survscore.scale.evaluating import evaluate
 from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
 from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
@@ -74,6 +75,7 @@ __all__ = [
     "config",
     "counted_population",
     "diagnose",
+    "evaluate",
     "log_loss",
     "make_scorer",
     "report",

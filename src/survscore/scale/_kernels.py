@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from survscore._kernels import _bits_of, _log, compiled, inlined
-from survscore.scale.exact import MAGIC, MAGIC_BITS
+from survscore.scale.exact import LOG_SCALE, MAGIC, MAGIC_BITS
 
 CHUNK = 2048  # rows at a time, whose losses stay in the nearest cache
 BRIER, LOG = 0, 1
-LOG_SCALE = 2.0**-5  # a loss clipped at 2**-53 is at most 37: below 2 then, and its square below 4
 
 
 @inlined

@@ -18,6 +18,8 @@ ROWS = 1 << 18  # so many terms of at most one can be added before 64 bits overf
 #: Added to a number below one, it leaves the number's multiple of the unit in the last bits of the sum.
 MAGIC = 1.5 * 2.0 ** (52 - BITS)
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
+#: Logarithmic losses are multiplied by this: clipped at 2**-53 they are at most 37, and then hardly more than one.
+LOG_SCALE = 2.0**-5
 LOW = 32
 MASK = (1 << LOW) - 1
 

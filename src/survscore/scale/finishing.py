@@ -18,7 +18,7 @@ from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.engine.support import Support
 from survscore.engine.units import Units
 from survscore.metrics import Log, Loss
-from survscore.scale._kernels import LOG_SCALE
+from survscore.scale.exact import LOG_SCALE
 from survscore.scale.products import Products
 from survscore.scale.specification import Specification, estimated
 from survscore.scale.tables import Tables

@@ -35,6 +35,10 @@ MOST_BINS = 1 << 14
 MOST_BYTES = 1 << 34  # of a stored state, against files that claim more
 
 
+class BinsNeededError(InputError):
+    """Somebody leaves, and the specification has no bins to weight for that, or not fine enough ones."""
+
+
 @dataclass(eq=False)
 class State:
     """Sums over some of the rows of a data set.
@@ -117,7 +121,7 @@ class State:
         for q, weighting in enumerate(what.weightings):
             left = leaves(weighting, outcomes)
             if what.bins is None and estimated(weighting) and left.any():
-                raise InputError(
+                raise BinsNeededError(
                     f"{plural(int(left.sum()), 'individual')} left before C*, but this state has no bins to weight for "
                     "them: specify bins='units' for times in whole units, or use evaluate, which looks first"
                 )
@@ -184,13 +188,13 @@ class State:
         whole = time == np.floor(time)
         if not whole.all():
             first = int(np.argmin(whole))
-            raise InputError(
+            raise BinsNeededError(
                 f"times must be whole numbers for bins='units': {int((~whole).sum())} of {time.size} are not, the "
                 f"first in row {first} ({time[first]:g}); evaluate looks at the times first, and takes any"
             )
         last = int(time.max(initial=0.0))
         if last >= MOST_BINS:
-            raise InputError(
+            raise BinsNeededError(
                 f"times reach {last}, too many units for bins='units' (at most {MOST_BINS}): use a coarser unit, or "
                 "evaluate, which looks at the times first"
             )
