@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +15,7 @@ from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.exact import ROWS, rounded
+from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
 from survscore.scale.specification import Specification, estimated, leaves
 from survscore.scale.tables import Tables
@@ -29,10 +27,9 @@ if TYPE_CHECKING:
     from survscore.comparison import Comparison
     from survscore.segments import SegmentedComparison
 
-FORM = b"survscore state 1\n"
+FORM = "state"
 BINS = 64  # units of time are added so many at a time
 MOST_BINS = 1 << 14
-MOST_BYTES = 1 << 34  # of a stored state, against files that claim more
 
 
 class BinsNeededError(InputError):
@@ -295,43 +292,18 @@ class State:
             "segments": [list(self.segments[place]) for place in order],
             "n": self.n,
             "n_dropped_out": self.n_dropped_out,
-            "arrays": [[name, list(values.shape)] for name, values in arrays.items()],
         }
-        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-        numbers = b"".join(np.ascontiguousarray(values, dtype="<i8").tobytes() for values in arrays.values())
-        body = len(text).to_bytes(8, "little") + text + zlib.compress(numbers, 1)
-        return FORM + hashlib.sha256(body).digest() + body
+        return pack(FORM, header, arrays)
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> State:
         """Take what `to_bytes` returned; anything else is refused."""
-        if not stored.startswith(FORM):
-            raise InputError("not a state of survscore")
-        checksum, body = stored[len(FORM) : len(FORM) + 32], stored[len(FORM) + 32 :]
-        if hashlib.sha256(body).digest() != checksum:
-            raise InputError("the state is damaged: its checksum does not fit")
+        header, arrays = unpack(FORM, stored)
         try:
-            size = int.from_bytes(body[:8], "little")
-            header = json.loads(body[8 : 8 + size])
             what = Specification.from_json(header["specification"])
-            shapes = {name: tuple(shape) for name, shape in header["arrays"]}
-            wanted = sum(8 * int(np.prod(shape, dtype=np.int64)) for shape in shapes.values())
-            if not 0 <= wanted <= MOST_BYTES:
-                raise ValueError(f"it claims {wanted} bytes")
-            numbers = zlib.decompressobj().decompress(body[8 + size :], wanted)
-            if len(numbers) != wanted:
-                raise ValueError(f"it has {len(numbers)} of {wanted} bytes")
-            arrays: dict[str, NDArray[np.int64]] = {}
-            start = 0
-            for name, shape in shapes.items():
-                count = int(np.prod(shape, dtype=np.int64))
-                values = np.frombuffer(numbers, dtype="<i8", count=count, offset=start)
-                arrays[name] = values.reshape(shape).astype(np.int64)
-                start += 8 * count
-            several = range(len(what.weightings))
             parts = [
                 {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{q}.")}
-                for q in several
+                for q in range(len(what.weightings))
             ]
             return cls(
                 what,
@@ -343,7 +315,7 @@ class State:
                 [Tables.of_arrays(part) for part in parts],
                 [Products.of_arrays(part) for part in parts] if what.over_time else [],
             )
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
+        except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"not a state of survscore: {error}") from None
