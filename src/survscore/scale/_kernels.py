@@ -207,3 +207,61 @@ def fill_losses(predicted, j, kind, epsilon, first_stop, last_stop, label, scale
             row, filled = losses[a], out[a, start : start + size]
             for i in range(size):
                 filled[i] = np.rint(row[i] * scale)
+
+
+@compiled
+def fill_influences(
+    predicted, j, kind, epsilon, first_stop, last_stop, label, left, segment, bins, score, usable, first, late, event,
+    moved, drift, own, factor, out,
+):  # fmt: skip
+    """Fill everybody's influence on the scores at one time, times the sum of weights and a factor: (models, rows).
+
+    What is known has the segment first: `score` (segments, models), `usable`, `first` and `late` (segments,), `event`
+    and `own` (segments, bins), `moved` (segments, models, bins) and `drift` (segments, models, bins + 1); without bins,
+    `moved` has none.
+    """
+    k, n = predicted.shape
+    estimated = moved.shape[2] > 0
+    for i in range(n):
+        s, b = segment[i], bins[i]
+        event_free = j < first_stop[i] or label[i] == 0
+        weight = 0.0
+        if usable[s]:
+            if j < first_stop[i]:
+                weight = first[s]
+            elif j < last_stop[i]:
+                weight = late[s] if label[i] == 0 else event[s, b]
+        for a in range(k):
+            value = 0.0
+            if weight > 0:
+                p = np.float64(predicted[a, i])
+                if kind == BRIER:
+                    distance = 1.0 - p if event_free else p
+                    loss = distance * distance
+                else:
+                    p = min(max(p, epsilon), 1.0 - epsilon)
+                    loss = -LOG_SCALE * _log(p if event_free else 1.0 - p)
+                value = weight * (loss - score[s, a])
+            if estimated and usable[s]:
+                value -= drift[s, a, b]
+                if left[i]:
+                    value += moved[s, a, b] * own[s, b]
+            out[a, i] = value * factor
+
+
+@compiled
+def add_to_groups(influences, group, scale, sums):
+    """Add influences of one time, (models, rows), to sums by group, (groups, models), as whole numbers."""
+    for a in range(influences.shape[0]):
+        row = influences[a]
+        for i in range(row.size):
+            sums[group[i], a] += np.int64(np.rint(row[i] * scale))
+
+
+@compiled
+def add_sizes(stops, group, sizes):
+    """Count who is still counted, by group and time: (groups, times)."""
+    for i in range(stops.size):
+        row = sizes[group[i]]
+        for j in range(stops[i]):
+            row[j] += 1

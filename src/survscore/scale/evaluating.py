@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from survscore._files import written_whole
@@ -18,16 +19,24 @@ from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
 from survscore.engine.evaluation import Ranges
 from survscore.scale.exits import Exits
-from survscore.scale.files import FilePart
+from survscore.scale.files import ExpectedSchema, FilePart
+from survscore.scale.finishing import finish, first_pass
+from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS, GroupLook
+from survscore.scale.influences import Influences
 from survscore.scale.sources import Source, expected_schema, open_source
-from survscore.scale.specification import Bins, OutcomeColumns, Specification, specify
-from survscore.scale.state import BinsNeededError, State
+from survscore.scale.specification import Bins, BinsNeededError, OutcomeColumns, Specification, specify
+from survscore.scale.state import State
 from survscore.scale.threads import Threads
-from survscore.scale.work import Work
+from survscore.scale.work import Kind, Work
 from survscore.weighting import IPCW
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from survscore.segments import SegmentedComparison
+
+
+STEPS = {"exits": "looking at outcomes", "groups": "looking at groups", "influences": "second pass", "state": "reading"}
 
 
 class Engine(Protocol):
@@ -46,6 +55,7 @@ def evaluate(
     times: ArrayLike | None = None,
     outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
     by: str | Sequence[str] = (),
+    groups: str | None = None,
     reference: str | None = None,
     ranges: Ranges = None,
     level: float = 0.95,
@@ -85,10 +95,15 @@ def evaluate(
         ``event_date`` and ``last_seen``; by default columns of these names.
     by : str or sequence of str
         Columns whose values make segments: each is scored as if it were alone.
+    groups : str, optional
+        The column of labels of individuals that belong together. Where each group is whole within one file, standard
+        errors are those of `compare`; otherwise groups are put into random buckets, which the settings of the result
+        tell. Takes a second pass over the data.
     reference : str, optional
         The model that the others are compared with; by default the first.
     ranges : optional
-        ``"any"``, or pairs of times: means over time have standard errors. It takes about as long again.
+        ``"any"``, or pairs of times: means over time have standard errors. It takes about as long again; with
+        estimated weights, a second pass over the data.
     level : float, default 0.95
         Of all confidence intervals.
     engine : optional
@@ -127,20 +142,20 @@ def evaluate(
     """
     opened = open_source(source, storage_options=storage_options, format=format, manifest=manifest)
     what = specify(
-        opened.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, level=level,
-        outcomes=_columns(outcomes), over_time=ranges is not None,
+        opened.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, groups=groups,
+        level=level, outcomes=_columns(outcomes), over_time=ranges is not None,
     )  # fmt: skip
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
     run = _Run(opened, as_engine(engine), skip_bad_files, checksums, state, progress)
-    total = run.state(what)
+    total, influences = run.sums(what)
     if total.skipped:
         warnings.warn(
             f"{plural(len(total.skipped), 'file')} of {len(total.files)} could not be read and "
             f"{'was' if len(total.skipped) == 1 else 'were'} left out, the first {total.skipped[0]}",
             stacklevel=2,
         )
-    result = total.result()
+    result = finish(total, influences)
     return result if reference is None else result.against(reference)
 
 
@@ -183,39 +198,67 @@ class _Run:
     folder: str | Path | None
     progress: Progress
 
-    def state(self, what: Specification) -> State:
-        """Return the sums of all rows; weights are looked into only where somebody turns out to leave."""
+    def sums(self, what: Specification) -> tuple[State, Influences | None]:
+        """Return the sums of all rows, and those of a second pass where one is needed."""
+        if what.groups is not None:
+            look = self._folded("groups", what, GroupLook(np.zeros(0, dtype=np.uint64), 0, 0))
+            buckets = SEGMENT_BUCKETS if what.by else BUCKETS
+            what = replace(what, largest_group=look.largest) if look.whole else replace(what, buckets=buckets)
+        state = self._state(what)
+        if not state.specification.two_passes:
+            return state, None
+        first = first_pass(state)
+        nothing = Influences(state.specification, first)
+        return state, self._folded("influences", state.specification, nothing, first.to_bytes())
+
+    def _state(self, what: Specification) -> State:
+        """Return the sums of all rows; times of leaving are looked into only where somebody turns out to leave."""
         some_censored = any(isinstance(one, IPCW) for one in what.weightings)  # nearly always
         tries: tuple[Bins, ...] = ("units",) if some_censored else (None, "units")
         for bins in tries:
+            binned = replace(what, bins=bins)
             try:
-                return self._state(replace(what, bins=bins))
+                found: State = self._folded("state", binned, State(binned))
+                return found
             except BinsNeededError:
                 if not self.source.rereadable:
                     raise
-        return self._state(replace(what, bins=self._exits(what)))
+        binned = replace(what, bins=self._folded("exits", what, Exits(np.zeros(0))).bins())
+        found = self._folded("state", binned, State(binned))
+        return found
 
-    def _state(self, what: Specification) -> State:
-        if self.source.parts is None:
-            state = State(what)
-            columns = what.columns(self.source.schema().names)
-            done, start = 0, clock.monotonic()
-            for rows in self.source.batches(columns, nullable=what.outcomes.nullable()):
-                state.update(rows)
-                done += rows.num_rows
-                self.progress(0, 1, _speed(done, start))
-            return state
-        total = State(what)
+    def _folded(self, kind: Kind, what: Specification, total: Any, first: bytes = b"") -> Any:
+        """Add up what comes of all files, or of one stream, to `total`, which is nothing yet."""
+        parts = self.source.parts
+        if parts is None:
+            return self._streamed(kind, what, total, first)
         start, rows = clock.monotonic(), 0
-        for done, state in enumerate(self._states(what, self.source.parts), 1):
-            total = total + state
-            rows += state.n
-            self.progress(done, len(self.source.parts), _speed(rows, start))
+        columns = what.columns(parts[0].schema().names)
+        work = Work(kind, what, expected_schema(parts[0], columns), self.skip_bad, self.checksums, first)
+        for done, stored in enumerate(self._results(work, parts), 1):
+            one: Any = work.result(stored)
+            total = total + one
+            rows += one.n if isinstance(one, State) else 0
+            self.progress(done, len(parts), _speed(rows, start) if rows else STEPS[kind])
         return total
 
-    def _states(self, what: Specification, parts: Sequence[FilePart]) -> Iterator[State]:
-        work = self._work("state", what, parts[0])
-        kept = None if self.folder is None else _Kept(Path(self.folder), what)
+    def _streamed(self, kind: Kind, what: Specification, total: Any, first: bytes) -> Any:
+        names = self.source.schema().names
+        work = Work(kind, what, ExpectedSchema("", dict.fromkeys(names, "")), first=first)
+        start, done = clock.monotonic(), 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal done
+            for rows in self.source.batches(work.columns, nullable=what.outcomes.nullable()):
+                done += rows.num_rows
+                yield rows
+                self.progress(0, 1, _speed(done, start))
+
+        return total + work.result(work.of_rows(counted(), (), self.source.name))
+
+    def _results(self, work: Work, parts: Sequence[FilePart]) -> Iterator[bytes]:
+        """Yield the result of every file: kept from an earlier run, or new."""
+        kept = None if self.folder is None or work.kind != "state" else _Kept(Path(self.folder), work.specification)
         waiting = []
         for part in parts:
             stored = None if kept is None else kept.load(part)
@@ -226,22 +269,7 @@ class _Run:
         for part, found in self.engine.run(work, waiting):
             if kept is not None:
                 kept.save(part, found)
-            yield State.from_bytes(found)
-
-    def _exits(self, what: Specification) -> Bins:
-        if self.source.parts is None:
-            columns = what.outcomes.names(self.source.schema().names)
-            return Exits.of(what, self.source.batches(columns, nullable=what.outcomes.nullable())).bins()
-        found = Exits.from_bytes(b"")
-        work = self._work("exits", what, self.source.parts[0])
-        for done, (_, stored) in enumerate(self.engine.run(work, self.source.parts), 1):
-            found = found + Exits.from_bytes(stored)
-            self.progress(done, len(self.source.parts), "looking at outcomes")
-        return found.bins()
-
-    def _work(self, kind: Any, what: Specification, first: FilePart) -> Work:
-        columns = what.columns(first.schema().names)
-        return Work(kind, what, expected_schema(first, columns), self.skip_bad, self.checksums)
+            yield found
 
 
 class _Kept:
@@ -255,13 +283,15 @@ class _Kept:
     def _path(self, part: FilePart) -> Path:
         return self.folder / f"{hashlib.sha256(part.id.encode()).hexdigest()[:32]}.state"
 
-    def load(self, part: FilePart) -> State | None:
+    def load(self, part: FilePart) -> bytes | None:
         """Return the sums of a file, if they are there and whole."""
         try:
-            state = State.from_bytes(self._path(part).read_bytes())
+            stored = self._path(part).read_bytes()
+            state = State.from_bytes(stored)
         except (FileNotFoundError, InputError):
             return None
-        return state if state.files == (part.id,) and state.specification.digest == self.what.digest else None
+        fits = state.files == (part.id,) and state.specification.digest == self.what.digest
+        return stored if fits else None
 
     def save(self, part: FilePart, found: bytes) -> None:
         """Keep the sums of a file."""

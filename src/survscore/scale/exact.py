@@ -58,10 +58,14 @@ class Exact:
         total.carry()
         return total
 
+    def whole(self) -> NDArray[np.float64]:
+        """Return the whole numbers themselves."""
+        self.carry()
+        return np.asarray(np.ldexp(self.high.astype(np.float64), LOW) + self.low)
+
     def value(self, scale: float = 1.0) -> NDArray[np.float64]:
         """Return the sums as numbers, `scale` times as large."""
-        self.carry()
-        return np.asarray((np.ldexp(self.high.astype(np.float64), LOW) + self.low) * (UNIT * scale))
+        return self.whole() * (UNIT * scale)
 
     def summed(self, axis: int) -> Exact:
         """Return the sums over an axis; lower parts first brought into range, so that nothing overflows."""

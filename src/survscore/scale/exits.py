@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,8 +58,3 @@ class Exits:
     def from_bytes(cls, stored: bytes) -> Exits:
         """Take what `to_bytes` returned."""
         return cls(np.frombuffer(stored, dtype="<f8").astype(np.float64))
-
-
-def merged(several: Sequence[Exits]) -> Exits:
-    """Return all exits of several looks."""
-    return Exits(np.unique(np.concatenate([np.zeros(0), *(one.times for one in several)])))

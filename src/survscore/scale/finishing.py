@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from survscore.engine.evaluation import Scored, undefined_times
 from survscore.engine.inputs import distinct
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.engine.support import Support
-from survscore.engine.units import Units
+from survscore.engine.units import PowerSums, Units
 from survscore.metrics import Log, Loss
-from survscore.scale.exact import LOG_SCALE
-from survscore.scale.products import Products
+from survscore.scale.exact import LOG_SCALE, Exact
+from survscore.scale.influences import GROUP_BITS, FirstPass, Influences, Known
+from survscore.scale.products import PRODUCT_BITS, Products
 from survscore.scale.specification import Specification, estimated
 from survscore.scale.tables import Tables
 from survscore.stretches import Stretches, inverse
@@ -35,20 +37,46 @@ def loss_scale(loss: Loss) -> float:
     return LOG_SCALE if isinstance(loss, Log) else 1.0
 
 
-def finish(state: State) -> Comparison | SegmentedComparison:
-    """Return the results of all rows that a state has seen."""
+def finish(state: State, influences: Influences | None = None) -> Comparison | SegmentedComparison:
+    """Return the results of all rows that a state has seen, with the sums of a second pass where one is needed."""
     if state.n == 0:
         raise InputError("there are no rows to score")
-    total = _comparison(state, None)
+    total = _comparison(state, None, influences)
     if not state.specification.by:
         return total
     from survscore.segments import SegmentedComparison
 
-    parts = {label: _comparison(state, place) for place, label in enumerate(state.segments)}
+    parts = {label: _comparison(state, place, influences) for place, label in enumerate(state.segments)}
     return SegmentedComparison(state.specification.by, total, dict(sorted(parts.items())))
 
 
-def _comparison(state: State, which: int | None) -> Comparison:
+def first_pass(state: State) -> FirstPass:
+    """Return what the second pass needs to know: of everybody, and of each segment."""
+    what = state.specification
+    levels: list[Sequence[int | None]] = [[None], *([range(len(state.segments))] if what.by else [])]
+    known = []
+    for places in levels:
+        of_level = []
+        for q, weighting in enumerate(what.weightings):
+            finished = [_Finished.of(what, weighting, state.tables[q].segment(place)) for place in places]
+            of_level.append([_stacked([one.known(k) for one in finished]) for k in range(len(what.metrics))])
+        known.append(of_level)
+    return FirstPass(list(state.segments), known)
+
+
+def _stacked(several: list[Known]) -> Known:
+    """Return what is known of several segments as one."""
+    axes = dict.fromkeys(("score", "usable", "total", "first", "late", "moved", "drift"), 1)
+    values = {
+        name: np.concatenate([getattr(one, name) for one in several], axis=axes.get(name, 0))
+        for name in (*axes, "event", "own")
+    }
+    # one bound for all, a power of two: dividing by it is exact
+    bound = max(float(one.bound) for one in several)
+    return Known(**values, bound=np.array(2.0 ** np.ceil(np.log2(bound))))
+
+
+def _comparison(state: State, which: int | None, influences: Influences | None) -> Comparison:
     what = state.specification
     scored, names = [], []
     for q, weighting in enumerate(what.weightings):
@@ -56,10 +84,19 @@ def _comparison(state: State, which: int | None) -> Comparison:
         products = state.products[q].segment(which) if state.products else None
         lost = bool(tables.lost_counts.any() or tables.left.any())
         names.append(weighting._told(lost=lost) if isinstance(weighting, Administrative) else str(weighting))
-        scored.append([_Finished.of(what, weighting, tables).scored(k, products) for k in range(len(what.metrics))])
+        finished = _Finished.of(what, weighting, tables)
+        of_weighting = []
+        for k in range(len(what.metrics)):
+            one = finished.scored(k, products)
+            if influences is not None:
+                one = with_influences(one, influences, which, q, k)
+            of_weighting.append(one)
+        scored.append(of_weighting)
     labels = distinct(names)
     flat = [
-        _labelled(of_weighting[k], labels[q]) for k in range(len(what.metrics)) for q, of_weighting in enumerate(scored)
+        replace(of_weighting[k], weighting=labels[q], settings={**of_weighting[k].settings, "weighting": labels[q]})
+        for k in range(len(what.metrics))
+        for q, of_weighting in enumerate(scored)
     ]
     n = int(state.tables[0].segment(which).everybody.sum())
     dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
@@ -73,12 +110,6 @@ def _dropped_out(state: State, which: int) -> int | None:
     return None
 
 
-def _labelled(scored: Scored, label: str) -> Scored:
-    from dataclasses import replace
-
-    return replace(scored, weighting=label, settings={**scored.settings, "weighting": label})
-
-
 @dataclass(frozen=True, eq=False)
 class _Curve:
     """The product-limit estimate of leaving, by bins: who leaves does so at a bin's end.
@@ -87,14 +118,15 @@ class _Curve:
     ----------
     ends : ndarray of shape (bins,)
         Where bins end; infinite for the last, where nobody leaves.
-    steps : ndarray of shape (bins,)
-        Greenwood's.
+    steps, own : ndarray of shape (bins,)
+        Greenwood's, and one over those at risk, where somebody leaves.
     before : ndarray of shape (bins,)
         The curve before each bin: of everybody whose time is in it.
     """
 
     ends: NDArray[np.float64]
     steps: NDArray[np.float64]
+    own: NDArray[np.float64]
     before: NDArray[np.float64]
     after: NDArray[np.float64]
     blind_from: float | None
@@ -112,7 +144,10 @@ class _Curve:
         steps = np.divide(left, pair, out=np.zeros(later.size), where=(left > 0) & (later > 0))
         after = np.cumprod(share)
         last = int(np.flatnonzero(everybody)[-1])
-        return cls(ends, steps, np.concatenate(([1.0], after[:-1])), after, float(ends[last]) if left[last] else None)
+        own = np.divide(1.0, at_risk, out=np.zeros(later.size), where=left > 0)
+        return cls(
+            ends, steps, own, np.concatenate(([1.0], after[:-1])), after, float(ends[last]) if left[last] else None
+        )
 
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curve at times."""
@@ -231,6 +266,37 @@ class _Finished:
             self._bounds(metric, values, scale), loss.scale, total, support, reasons, settings,
         )  # fmt: skip
 
+    def known(self, metric: int) -> Known:
+        """Return what the second pass needs to know, with one segment."""
+        what = self.what
+        k, m = len(what.models), what.at.size
+        values = self._values(metric)
+        weight_sums = np.array([part.total(part.count) for part in self.parts])
+        undefined, _ = undefined_times(
+            what.metrics[metric], what.at, self.weighting.weights_for, self._stretches(), weight_sums
+        )
+        total = np.where(undefined, 1.0, weight_sums.sum(axis=0))
+        sums = np.array([part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)]).sum(axis=0)
+        centre = np.where(undefined, 0.0, sums / total)
+        # of those who are counted at some time at which there is a score
+        used = [(part.count > 0) & ~undefined for part in self.parts]
+        weights = [np.where(where, part.weight, 0.0) for where, part in zip(used, self.parts, strict=True)]
+        moved, drift = np.zeros((m, 1, k, 0)), np.zeros((m, 1, k, 0))
+        own = np.zeros((1, self.tables.n_bins))
+        bound = max(float(one.max(initial=0.0)) for one in weights)
+        if self.curve is not None:
+            after = np.where(undefined, 0.0, self._after_exits(values, centre, self.cap))
+            moved = after.transpose(2, 0, 1)[:, None]
+            steps = np.cumsum(self.curve.steps * moved, axis=-1)
+            drift = np.concatenate((np.zeros((m, 1, k, 1)), steps), axis=-1)
+            own = self.curve.own[None]
+            bound += float(np.abs(moved * own).max(initial=0.0)) + float(np.abs(drift).max(initial=0.0))
+        return Known(
+            score=centre.T[:, None], usable=(~undefined).astype(np.int64)[:, None], total=total[:, None],
+            first=weights[0].T, late=weights[1].T, event=weights[2].max(axis=1)[None], own=own, moved=moved,
+            drift=drift, bound=np.array(max(bound, 1.0)),
+        )  # fmt: skip
+
     def _stretches(self) -> Stretches:
         """Return weights of nobody, from which can be told when there is no score."""
         nobody, blind = np.zeros(0, dtype=np.int32), None
@@ -300,3 +366,64 @@ class _Finished:
             factor = 1.0 / (scale * divisor)
             lower, upper = (one.value()[metric, :, 0].T * factor for one in (tables.lowest, tables.highest))
             return AllBounds(losses * factor, lower, upper, np.zeros((0, m)), np.zeros((2, n_pairs(k), 0)), None)
+
+
+def with_influences(scored: Scored, influences: Influences, which: int | None, q: int, metric: int) -> Scored:
+    """Return the same with variances from the sums of influences."""
+    what = influences.specification
+    level, place = (0, 0) if which is None else (1, which)
+    known, sums = influences.first.known[level][q][metric], influences.sums[level, q, metric]
+    usable = known.usable[:, place] > 0
+    k, m = scored.scores.shape
+    unit = np.where(usable, float(known.bound) / known.total[:, place] / loss_scale(what.metrics[metric]), 0.0)
+    support, moments = scored.support, scored.moments
+    none, no_means = np.zeros((0, m)), np.zeros((n_pairs(k), 0))
+    over_time = None
+    if what.groups is None:
+        products = _symmetric(sums.products, place, k, m)
+        factor = unit * np.where(usable, np.sqrt(support.units.inflation), 0.0)
+        over_time = np.array([_pair(products, a, b) for a, b in pairs(k)]) * np.outer(factor, factor)
+        pointwise = moments.pointwise if moments is not None else np.zeros((n_pairs(k), m))
+        return replace(scored, moments=Moments(pointwise, none, no_means, over_time))
+    sizes = influences.sizes[level, q]
+    if what.buckets:
+        rows = slice(place * influences.n_buckets(level), (place + 1) * influences.n_buckets(level))
+        power_sums = PowerSums.of(sizes.buckets[rows])
+        values = np.ldexp(sums.buckets[rows].astype(np.float64), -GROUP_BITS).transpose(2, 0, 1) * unit
+        several = [contrast(values, a, b) for a, b in pairs(k)]
+        squares = np.array([np.square(one).sum(axis=0) for one in several])
+        if what.over_time:
+            over_time = np.array([one.T @ one for one in several])
+    else:
+        powers = Exact(sizes.powers.high[:, place], sizes.powers.low[:, place]).whole()
+        power_sums = PowerSums(powers, sizes.largest[place].astype(np.float64))
+        unit = unit * what.largest_group
+        squares = sums.squares.value()[:, :, place] * unit**2
+        if what.over_time:
+            products = _symmetric(sums.products, place, k, m)
+            over_time = np.array([_pair(products, a, b) for a, b in pairs(k)]) * np.outer(unit, unit)
+    units = Units(*power_sums.units())
+    inflation = np.where(usable, units.inflation, 0.0)
+    if over_time is not None:
+        root = np.sqrt(inflation)
+        over_time = over_time * np.outer(root, root)
+    how = f"{what.buckets} random buckets" if what.buckets else "as they are, whole within files"
+    return replace(
+        scored,
+        moments=Moments(squares * inflation, none, no_means, over_time),
+        support=replace(support, units=units, grouped=True),
+        settings={**scored.settings, "groups": how},
+    )
+
+
+def _symmetric(products: Exact, place: int, k: int, m: int) -> NDArray[np.float64]:
+    """Return products over time, (models, times, models, times)."""
+    whole = Exact(products.high[place], products.low[place]).whole()
+    return np.ldexp(whole, -2 * PRODUCT_BITS).reshape(k, m, k, m)
+
+
+def _pair(products: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
+    """Return the products of a model, or of a difference, (times, times)."""
+    if a == b:
+        return np.asarray(products[a, :, a])
+    return np.asarray(products[a, :, a] + products[b, :, b] - products[a, :, b] - products[b, :, a])

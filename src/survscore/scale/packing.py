@@ -19,7 +19,7 @@ TYPES = {"i": "<i8", "f": "<f8"}
 
 def pack(form: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return numbers as bytes: equal ones as equal bytes."""
-    kinds = [[name, TYPES[values.dtype.kind], list(values.shape)] for name, values in arrays.items()]
+    kinds = [(name, TYPES[values.dtype.kind], list(values.shape)) for name, values in arrays.items()]
     text = json.dumps({**header, "arrays": kinds}, sort_keys=True, separators=(",", ":")).encode()
     numbers = b"".join(
         np.ascontiguousarray(values, dtype=kind).tobytes()

@@ -81,9 +81,7 @@ class Products:
     def covariances(self, metric: int, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return sums of products of deviations from `centre`, (models, times), of all pairs: (pairs, times, times)."""
         k, m = centre.shape
-        one = Exact(self.sums.high[metric, 0], self.sums.low[metric, 0])
-        one.carry()
-        whole = (np.ldexp(one.high.astype(np.float64), 32) + one.low).reshape(k + 1, m, k + 1, m)
+        whole = Exact(self.sums.high[metric, 0], self.sums.low[metric, 0]).whole().reshape(k + 1, m, k + 1, m)
         losses = np.ldexp(whole[:k, :, :k], -2 * PRODUCT_BITS)
         counted = np.ldexp(whole[:k, :, k], -PRODUCT_BITS)  # the loss at the first time, if counted at the second
         found = []

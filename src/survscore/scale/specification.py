@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 VERSION = 1  # of the form of states
 #: Where weights are estimated from the data: sums by every unit of time, or by given times at which somebody leaves.
+MOST_BINS = 1 << 14
 Bins = Literal["units"] | tuple[float, ...] | None
+
+
+class BinsNeededError(InputError):
+    """Somebody leaves, and the specification has no bins to weight for that, or not fine enough ones."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,8 @@ class Specification:
         The column of labels of individuals that belong together.
     buckets : int
         Into how many random groups these are put; 0: they are whole within every file, and taken as they are.
+    largest_group : int
+        How many rows a group has at most, where they are taken as they are.
     over_time : bool
         Whether second moments over time are kept, for errors of means over time.
     bins : {"units"}, tuple of float or None
@@ -147,6 +154,7 @@ class Specification:
     by: tuple[str, ...] = ()
     groups: str | None = None
     buckets: int = 0
+    largest_group: int = 0
     over_time: bool = False
     bins: Bins = None
     level: float = 0.95
@@ -160,16 +168,6 @@ class Specification:
                     f"times must be within the reach of all models: {model.name!r} ends at {model.grid[-1]:g}, and the "
                     f"last time is {times[-1]:g}; beyond='hold' holds its last value"
                 )
-        if self.over_time and self.bins is not None:
-            raise InputError(
-                "errors of means over time need weights that are known, not estimated: Uncensored(), or "
-                "Administrative() of data in which nobody dropped out"
-            )
-        if self.groups is not None and self.bins is not None:
-            raise InputError(
-                "groups need weights that are known, not estimated: Uncensored(), or Administrative() of data in which "
-                "nobody dropped out"
-            )
 
     # Sizes
 
@@ -193,9 +191,10 @@ class Specification:
         several = [*self.outcomes.names(available), *(c for model in self.models for c in model.columns), *self.by]
         return list(dict.fromkeys([*several, *([] if self.groups is None else [self.groups])]))
 
-    def outcomes_only(self) -> Specification:
-        """Return the same without predictions: what a first look at the data needs."""
-        return replace(self, models=(), metrics=(), over_time=False, bins=None, groups=None)
+    @property
+    def two_passes(self) -> bool:
+        """Whether variances need everybody's influence, and with it a second pass."""
+        return self.groups is not None or (self.over_time and self.bins is not None)
 
     # As plain data
 
@@ -211,6 +210,7 @@ class Specification:
             "by": list(self.by),
             "groups": self.groups,
             "buckets": self.buckets,
+            "largest_group": self.largest_group,
             "over_time": self.over_time,
             "bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins,
             "level": self.level,
@@ -231,6 +231,7 @@ class Specification:
                 tuple(data["by"]),
                 data["groups"],
                 int(data["buckets"]),
+                int(data["largest_group"]),
                 bool(data["over_time"]),
                 tuple(data["bins"]) if isinstance(data["bins"], list) else data["bins"],
                 float(data["level"]),
@@ -290,6 +291,29 @@ def leaves(weighting: Weighting, outcomes: Outcomes) -> NDArray[np.bool_]:
     if isinstance(weighting, Administrative):
         return outcomes.dropped_out
     return ~outcomes.event if isinstance(weighting, IPCW) else np.zeros(len(outcomes), dtype=np.bool_)
+
+
+def bins_of(what: Specification, outcomes: Outcomes) -> NDArray[np.int32]:
+    """Return everybody's bin: how many exits can have come before."""
+    time = outcomes.time
+    if what.bins is None:
+        return np.zeros(time.size, dtype=np.int32)
+    if isinstance(what.bins, tuple):
+        return np.searchsorted(np.array(what.bins), time, side="left").astype(np.int32)
+    whole = time == np.floor(time)
+    if not whole.all():
+        first = int(np.argmin(whole))
+        raise BinsNeededError(
+            f"times must be whole numbers for bins='units': {int((~whole).sum())} of {time.size} are not, the first in "
+            f"row {first} ({time[first]:g}); evaluate looks at the times first, and takes any"
+        )
+    last = int(time.max(initial=0.0))
+    if last >= MOST_BINS:
+        raise BinsNeededError(
+            f"times reach {last}, too many units for bins='units' (at most {MOST_BINS}): use a coarser unit, or "
+            "evaluate, which looks at the times first"
+        )
+    return time.astype(np.int32)
 
 
 def _weighting_to_json(weighting: Weighting) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from survscore.scale.batches import Batch, Labels
 from survscore.scale.exact import ROWS, rounded
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
-from survscore.scale.specification import Specification, estimated, leaves
+from survscore.scale.specification import BinsNeededError, Specification, bins_of, estimated, leaves
 from survscore.scale.tables import Tables
 from survscore.stretches import Stretches, TimeIndex
 
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 FORM = "state"
 BINS = 64  # units of time are added so many at a time
-MOST_BINS = 1 << 14
-
-
-class BinsNeededError(InputError):
-    """Somebody leaves, and the specification has no bins to weight for that, or not fine enough ones."""
 
 
 @dataclass(eq=False)
@@ -87,7 +82,7 @@ class State:
             bins = 1 if what.bins is None or what.bins == "units" else len(what.bins) + 1
             sizes = (len(what.metrics), len(what.times), 0, bins, len(what.models))
             self.tables = [Tables.zeros(*sizes) for _ in what.weightings]
-            if what.over_time:
+            if what.over_time and not what.two_passes:
                 self.products = [Products.zeros(len(what.metrics), 0, len(what.models), len(what.times))
                                  for _ in what.weightings]  # fmt: skip
         self._pending: list[_Pending] | None = None
@@ -96,7 +91,7 @@ class State:
 
     def update(self, rows: pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]) -> State:
         """Add rows, in place, and return the state."""
-        for part in _batches(rows, ROWS_OVER_TIME if self.specification.over_time else ROWS):
+        for part in _batches(rows, ROWS_OVER_TIME if self.products else ROWS):
             self._add(Batch(self.specification, part))
         return self
 
@@ -148,7 +143,7 @@ class State:
         n, k, m = len(batch), len(what.models), len(what.times)
         kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
         columns = [batch.columns(model) for model in what.models]
-        filled = [[np.empty((k + 1, m, n)) for _ in kinds] for _ in stretches] if what.over_time else []
+        filled = [[np.empty((k + 1, m, n)) for _ in kinds] for _ in stretches] if self.products else []
         row = segment * np.int32(self.tables[0].n_bins) + bins
         for j in range(m):
             several = [next(column) for column in columns]
@@ -167,7 +162,7 @@ class State:
                         _kernels.add_counted(*rows, segment, sums[0])
                     else:
                         _kernels.add_stretches(*rows, segment, row, *sums)
-                    if what.over_time:
+                    if self.products:
                         _kernels.fill_losses(*rows, Products.scale, filled[q][place][:, j])
                 if one.lost_from is not None:
                     pending.add_lost(predicted, j, one, segment, what.metrics)
@@ -176,29 +171,13 @@ class State:
                 products.add(place, losses.reshape(-1, n), segment)
 
     def _bins(self, outcomes: Outcomes) -> NDArray[np.int32]:
-        """Return everybody's bin: how many exits can have come before."""
-        what, time = self.specification, outcomes.time
-        if what.bins is None:
-            return np.zeros(time.size, dtype=np.int32)
-        if isinstance(what.bins, tuple):
-            return np.searchsorted(np.array(what.bins), time, side="left").astype(np.int32)
-        whole = time == np.floor(time)
-        if not whole.all():
-            first = int(np.argmin(whole))
-            raise BinsNeededError(
-                f"times must be whole numbers for bins='units': {int((~whole).sum())} of {time.size} are not, the "
-                f"first in row {first} ({time[first]:g}); evaluate looks at the times first, and takes any"
-            )
-        last = int(time.max(initial=0.0))
-        if last >= MOST_BINS:
-            raise BinsNeededError(
-                f"times reach {last}, too many units for bins='units' (at most {MOST_BINS}): use a coarser unit, or "
-                "evaluate, which looks at the times first"
-            )
-        wanted = -(-(last + 1) // BINS) * BINS
-        if wanted > self.tables[0].n_bins:
-            self._grow(len(self.segments), wanted)
-        return time.astype(np.int32)
+        """Return everybody's bin, with room for those that are new."""
+        bins = bins_of(self.specification, outcomes)
+        if self.specification.bins == "units":
+            wanted = -(-(int(bins.max(initial=0)) + 1) // BINS) * BINS
+            if wanted > self.tables[0].n_bins:
+                self._grow(len(self.segments), wanted)
+        return bins
 
     def _places(self, labels: Sequence[Labels]) -> NDArray[np.int32]:
         """Return where segments are, with room for those that are new."""
@@ -313,7 +292,7 @@ class State:
                 int(header["n"]),
                 header["n_dropped_out"],
                 [Tables.of_arrays(part) for part in parts],
-                [Products.of_arrays(part) for part in parts] if what.over_time else [],
+                [Products.of_arrays(part) for part in parts if "products.high" in part],
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
