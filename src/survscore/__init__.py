@@ -33,6 +33,7 @@ from survscore.reports import Report, report
 from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
 from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
+from survscore.segments import IntegratedSegments, SegmentedComparison
 from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",
+    "IntegratedSegments",
     "KaplanMeierCensoring",
     "KnownCensoring",
     "Log",
@@ -62,6 +64,7 @@ __all__ = [
     "Report",
     "ScoreCurve",
     "ScoreTerms",
+    "SegmentedComparison",
     "SurvivalCurves",
     "Uncensored",
     "UndefinedScoreWarning",

@@ -3,7 +3,7 @@ r"""Weightings: whom a score counts at time t, and how much."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore import _loops
 from survscore._validation import InputError, check_choice, check_length, plural
-from survscore.censoring import CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
+from survscore.censoring import CensoringCurves, CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.curves import SurvivalCurves
 from survscore.nuisance import Elsewhere, Nuisance, here
 from survscore.outcomes import Outcomes
@@ -50,6 +50,10 @@ class Weighting(ABC):
     def label(self, outcomes: Outcomes) -> str:
         """Return what it is called in the result for these outcomes."""
         return str(self)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
+        """Return the same for some of the individuals: what it holds for each of them is picked."""
+        return self
 
     def __str__(self) -> str:
         return self.name
@@ -253,6 +257,14 @@ class Administrative(Weighting):
         )
         return _Weights.of_curve(curve, index, cap, nuisance)
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
+        own = {
+            name: value[rows]
+            for name, value in (("dropout", self.dropout), ("population", self.population))
+            if isinstance(value, SurvivalCurves)
+        }
+        return replace(self, **own) if own else self
+
     @property
     def explanation(self) -> str:  # noqa: D102
         return (
@@ -388,6 +400,11 @@ class IPCW(Weighting):
         if censoring.curves is not None:
             return _Weights(None, last, censoring.curves)
         return _Weights(inverse(censoring.at(index.times), cap), last)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
+        if not isinstance(self.censoring, CensoringCurves):
+            return self
+        return replace(self, censoring=CensoringCurves(self.censoring.curves[rows]))
 
     @property
     def explanation(self) -> str:  # noqa: D102
