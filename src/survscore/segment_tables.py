@@ -32,9 +32,45 @@ ALL = "(all)"
 TOO_FEW = "too few"
 #: Columns of tables, which segmenting columns can't be called.
 TAKEN = frozenset(
-    "metric weighting model reference time from to score difference skill se lower upper p_value p_adjusted verdict "
-    "reliable reason n_counted n_events n_effective n_groups largest_share bound_lower bound_upper against n "
-    "n_dropped_out others q df p_value estimate n_segments times sentence segment_label".split()
+    [
+        "metric",
+        "weighting",
+        "model",
+        "reference",
+        "time",
+        "from",
+        "to",
+        "score",
+        "difference",
+        "skill",
+        "se",
+        "lower",
+        "upper",
+        "p_value",
+        "p_adjusted",
+        "verdict",
+        "reliable",
+        "reason",
+        "n_counted",
+        "n_events",
+        "n_effective",
+        "n_groups",
+        "largest_share",
+        "bound_lower",
+        "bound_upper",
+        "against",
+        "n",
+        "n_dropped_out",
+        "others",
+        "q",
+        "df",
+        "p_value",
+        "estimate",
+        "n_segments",
+        "times",
+        "sentence",
+        "segment_label",
+    ]
 )
 
 
@@ -187,7 +223,7 @@ class SegmentTables:
                     if name == skip:
                         continue
                     found = columns(seen, a)
-                    numbers = {column: padded(values, self.look.size) for column, values in found.items()}
+                    numbers: Columns = {column: padded(values, self.look.size) for column, values in found.items()}
                     if isinstance(self.look, Means):
                         numbers["reason"] = _reason(one, seen, few(one), bool(found["reliable"][0]))
                     yield {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Segments:
             )
         order = np.argsort(together, kind="stable")
         starts = np.searchsorted(together[order], np.arange(n_segments + 1))
-        members = [order[start:stop] for start, stop in zip(starts[:-1], starts[1:], strict=True)]
+        members = [order[start:stop] for start, stop in pairwise(starts)]
         return cls(by, {tuple(some[code[m[0]]] for some, code in zip(texts, codes, strict=True)): m for m in members})
 
 
@@ -216,8 +217,8 @@ def _warn_about_parts(found: SegmentedComparison, stacklevel: int) -> None:
     few = [key for key, part in found.parts.items() if any(one.support.cautions() for one in part.scored)]
     if few:
         warnings.warn(
-            f"in {len(few)} of {n} standard errors rest on few groups, such as in {_named(found.by, few[0])}: intervals "
-            "allow for that, and there are none below five groups",
+            f"in {len(few)} of {n} standard errors rest on few groups, such as in {_named(found.by, few[0])}: "
+            "intervals allow for that, and there are none below five groups",
             FewGroupsWarning,
             stacklevel=stacklevel,
         )

@@ -317,7 +317,7 @@ class IntegratedSegments:
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Long table: the segmenting columns, and those of `IntegratedComparison.scores`; reason, where there is none."""
+        """Long table: the segmenting columns, those of `IntegratedComparison.scores`, and why there is none."""
         return self._tables().scores()
 
     @property
@@ -370,9 +370,6 @@ class IntegratedSegments:
         contrasts = self.contrasts
         tables = [self.scores] if contrasts is None else [contrasts]
         return "\n".join(table.to_html(index=False, escape=True, max_rows=200) for table in tables)
-
-
-
 
 
 def check_names(by: tuple[str, ...]) -> None:

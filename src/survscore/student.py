@@ -85,7 +85,7 @@ def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
 
 
 def fisher_p(statistic: float, numerator: float, denominator: float) -> float:
-    r"""Return :math:`P(F \ge f)` of Fisher's F; with very many in the denominator, a chi-square by its degrees of freedom.
+    r"""Return :math:`P(F \ge f)` of Fisher's F, which is a chi-square by its degrees if the denominator has very many.
 
     Examples
     --------

@@ -258,7 +258,7 @@ class Administrative(Weighting):
         return _Weights.of_curve(curve, index, cap, nuisance)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
-        own = {
+        own: dict[str, Any] = {
             name: value[rows]
             for name, value in (("dropout", self.dropout), ("population", self.population))
             if isinstance(value, SurvivalCurves)
