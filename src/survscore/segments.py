@@ -72,9 +72,9 @@ class SegmentedComparison:
     >>> means = found.integrated(5, 15)
     >>> means.contrasts[["country", "model", "difference", "lower", "upper", "p_adjusted", "verdict"]].round(4)
       country  model  difference   lower   upper  p_adjusted    verdict
-    0   (all)  other      0.0226  0.0165  0.0288         0.0      worse
+    0   (all)  other      0.0197  0.0138  0.0256         0.0      worse
     1      DE  other      0.0000 -0.0000  0.0000         1.0  undecided
-    2      FR  other      0.0559  0.0412  0.0706         0.0      worse
+    2      FR  other      0.0508  0.0359  0.0657         0.0      worse
     3      SE  other      0.0000     NaN     NaN         NaN    too few
     >>> means.heterogeneity().round(4)[["model", "n_segments", "df", "p_value"]]
        model  n_segments   df  p_value

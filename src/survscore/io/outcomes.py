@@ -104,13 +104,13 @@ def read_outcomes(
     Outcomes(2 individuals, 1 event (50.0 %), time 10 to 20, censoring_time known (20 to 30), no drop-outs)
     """
     used = (time or "time", event or "event", censoring_time or "censoring_time", start or "start")
-    for name in by:
-        if name in (*used, event_date or "event_date", last_seen or "last_seen"):
-            raise InputError(f"by must name columns of labels, not {name!r}, which holds outcomes")
+    for segmenting in by:
+        if segmenting in (*used, event_date or "event_date", last_seen or "last_seen"):
+            raise InputError(f"by must name columns of labels, not {segmenting!r}, which holds outcomes")
     file = open_table(path, text=labels_in(id, groups, by))
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
-    segments = {name: vector(file.column(columns.named("by", name))) for name in by} or None
+    segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
     if cutoff is None:
         for argument, name in (("start", start), ("event_date", event_date), ("last_seen", last_seen)):
             if name is not None:
