@@ -443,6 +443,8 @@ def test_numbers_are_in_their_own_order():
     ("by", "message"),
     [
         (lambda c: {}, "by is empty"),
+        (lambda c: "country", "by must hold everybody's labels, not the name 'country' of a column"),
+        (lambda c: pd.Series(c, dtype="string").mask(c == "FR"), "by: 'segment' must be given for everybody"),
         (lambda c: {"model": c}, "by must not be called 'model', which is a column of the results: rename it"),
         (lambda c: c[:-1], "by: 'segment' has length 899, but y has length 900"),
         (lambda c: np.where(c == "DE", None, c), r"by: 'segment' must be given for everybody: \d+ of 900 are missing"),
@@ -537,7 +539,7 @@ def test_it_stays_small(data, monkeypatch):
     full = ss.compare(y, models, ranges="any", **asked)
     assert len(pickle.dumps(lean)) < len(pickle.dumps(full))
     for ends in ((None, None), (2, 5)):
-        pd.testing.assert_frame_equal(lean.integrated(*ends).contrasts, full.integrated(*ends).contrasts)
+        pd.testing.assert_frame_equal(lean.integrated(*ends).contrasts, full.integrated(*ends).contrasts, rtol=1e-9)
     with pytest.raises(ss.InputError, match="ranges="):
         lean.integrated(3, 4).contrasts  # noqa: B018
 

@@ -19,7 +19,8 @@ from survscore.engine.evaluation import Scored
 from survscore.engine.support import FEW_FOR_DIFFERENCE
 from survscore.inference import ROUNDING
 from survscore.multiplicity import adjusted
-from survscore.segment_tables import Key, SegmentTables, verdicts_by_p
+from survscore.segment_labels import Key
+from survscore.segment_tables import SegmentTables, verdicts_by_p
 from survscore.student import fisher_p, student_p, student_quantile
 
 if TYPE_CHECKING:

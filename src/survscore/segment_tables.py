@@ -23,55 +23,12 @@ from survscore.comparison import (
 from survscore.engine.evaluation import Scored
 from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
 from survscore.multiplicity import Correction, adjusted
+from survscore.segment_labels import ALL, Key
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Key = tuple[str, ...]
-ALL = "(all)"
 TOO_FEW = "too few"
-#: Columns of tables, which segmenting columns can't be called.
-TAKEN = frozenset(
-    [
-        "metric",
-        "weighting",
-        "model",
-        "reference",
-        "time",
-        "from",
-        "to",
-        "score",
-        "difference",
-        "skill",
-        "se",
-        "lower",
-        "upper",
-        "p_value",
-        "p_adjusted",
-        "verdict",
-        "reliable",
-        "reason",
-        "n_counted",
-        "n_events",
-        "n_effective",
-        "n_groups",
-        "largest_share",
-        "bound_lower",
-        "bound_upper",
-        "against",
-        "n",
-        "n_dropped_out",
-        "others",
-        "q",
-        "df",
-        "p_value",
-        "estimate",
-        "n_segments",
-        "times",
-        "sentence",
-        "segment_label",
-    ]
-)
 
 
 class Look(Protocol):

@@ -28,8 +28,8 @@ from survscore.engine.inputs import as_models, check_outcomes, one_or_more
 from survscore.engine.units import Groups
 from survscore.outcomes import Outcomes
 from survscore.scores import undefined_times, warn_about
-from survscore.segment_tables import ALL, Key
-from survscore.segments import SegmentedComparison, check_names
+from survscore.segment_labels import ALL, Key, check_names
+from survscore.segments import SegmentedComparison
 from survscore.weighting import Weighting, as_weighting
 
 MOST_SEGMENTS = 1000
@@ -94,6 +94,7 @@ def compare_segments(
     total = compared(y, named, **{**asked, "weighting": weightings})
     of_parts = {**asked, "times": total.times, "reference": total.reference, "ranges": _ranges(total, asked["ranges"])}
     keep = asked["ranges"] == "any" or _covariances(total) * len(segments.rows) <= KEPT
+    of_parts["unasked"] = keep
     parts = {}
     for key, rows in segments.rows.items():
         own = {
@@ -114,6 +115,8 @@ def compare_segments(
 
 def _columns(given: Any) -> dict[str, Any]:
     """Return the segmenting columns by name, whichever way they were given."""
+    if isinstance(given, str):
+        raise InputError(f"by must hold everybody's labels, not the name {shown(given)!r} of a column")
     if isinstance(given, Mapping):
         return {str(name): values for name, values in given.items()}
     try:
@@ -185,9 +188,7 @@ def _covariances(total: Comparison) -> int:
 
 def _lean(one: Scored) -> Scored:
     """Leave out what serves means over ranges that nobody asked for."""
-    moments = None if one.moments is None else replace(one.moments, over_time=None)
-    bounds = None if one.bounds is None else replace(one.bounds, kept=None)
-    return replace(one, moments=moments, bounds=bounds)
+    return one if one.bounds is None else replace(one, bounds=replace(one.bounds, kept=None))
 
 
 def _spanning(groups: Groups, segments: Segments) -> int:

@@ -15,7 +15,8 @@ from survscore.engine.averaging import WhereNaN
 from survscore.engine.support import FEW_FOR_DIFFERENCE
 from survscore.heterogeneity import Quantity, between, heterogeneity
 from survscore.multiplicity import CORRECTIONS, Correction
-from survscore.segment_tables import ALL, TAKEN, ByTime, Key, Means, SegmentTables
+from survscore.segment_labels import ALL, Key, check_names, check_part, in_order
+from survscore.segment_tables import ByTime, Means, SegmentTables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,8 +95,8 @@ class SegmentedComparison:
         if not self.parts:
             raise InputError("parts is empty: there is no segment")
         for key, part in self.parts.items():
-            _check_part(by, self.total, key, part)
-        ordered = {key: self.parts[key] for key in sorted(self.parts, key=_in_order)}
+            check_part(by, self.total, key, part)
+        ordered = {key: self.parts[key] for key in sorted(self.parts, key=in_order)}
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "parts", ordered)
 
@@ -372,18 +373,6 @@ class IntegratedSegments:
         return "\n".join(table.to_html(index=False, escape=True, max_rows=200) for table in tables)
 
 
-def check_names(by: tuple[str, ...]) -> None:
-    """Raise unless these can be columns beside those of the tables."""
-    if not by:
-        raise InputError("by is empty: name at least one column")
-    repeated = sorted({name for name in by if by.count(name) > 1})
-    if repeated:
-        raise InputError(f"by must name different columns; repeated: {', '.join(map(repr, repeated))}")
-    taken = [name for name in by if name in TAKEN]
-    if taken:
-        raise InputError(f"by must not be called {taken[0]!r}, which is a column of the results: rename it")
-
-
 def check_independent(segmented: SegmentedComparison) -> None:
     """Raise if segments depend on each other."""
     if segmented.n_spanning:
@@ -392,37 +381,6 @@ def check_independent(segmented: SegmentedComparison) -> None:
             f"{'has' if segmented.n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
             "on each other; segment by something that is the same for all of a group"
         )
-
-
-def _check_part(by: tuple[str, ...], total: Comparison, key: Any, part: Any) -> None:
-    if not isinstance(key, tuple) or len(key) != len(by) or not all(isinstance(label, str) for label in key):
-        raise InputError(f"parts must have keys of {plural(len(by), 'label')} as text, one for each of by, not {key!r}")
-    if ALL in key:
-        raise InputError(f"by: the label {ALL!r} stands for everybody in the results: rename it")
-    if not isinstance(part, Comparison):
-        raise InputError(f"parts must be Comparisons, not {type(part).__name__}, as that of {key} is")
-    same = {
-        "models": part.models == total.models,
-        "reference": part.reference == total.reference,
-        "level": part.level == total.level,
-        "times": np.array_equal(part.times, total.times),
-        "metrics and weightings": [one.metric for one in part.scored] == [one.metric for one in total.scored],
-    }
-    for what, agree in same.items():
-        if not agree:
-            raise InputError(f"parts must have the {what} of the total; that of {key} has others")
-
-
-def _in_order(key: Key) -> list[tuple[int, float, str]]:
-    """Return what to sort labels by: numbers by their value, before texts."""
-    found = []
-    for label in key:
-        try:
-            number = float(label)
-        except ValueError:
-            number = np.nan
-        found.append((0, number, label) if np.isfinite(number) else (1, 0.0, label))
-    return found
 
 
 def _most_events(one: Comparison) -> int:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from survscore.engine.evaluation import Range
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
-    from survscore.reports.segments import SegmentFindings
     from survscore.results import ScoreCurve
     from survscore.weighting import Weighting
 
@@ -55,7 +54,7 @@ def score(**arguments: Any) -> None:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
       survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
-    from survscore.cli.segments import segment_score_tables
+    from survscore.cli.segments import scored_segments, segment_score_tables
     from survscore.cli.tables import console, score_tables
 
     write = results_writer(arguments)
@@ -66,7 +65,7 @@ def score(**arguments: Any) -> None:
             means, by_time = _score_frames(_scores(study, weightings, arguments, show), time_range)
         else:
             show(0, 1, "scoring")
-            segments = _scored_segments(study, weightings, arguments)
+            segments = scored_segments(study, weightings, arguments)
     settings = _settings("score", study, weightings, arguments)
     if study.by is None:
         printed = score_tables(means, by_time, settings)
@@ -96,18 +95,6 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
             level=level, ranges=[arguments["time_range"]],
         )  # fmt: skip
     return scores
-
-
-def _scored_segments(study: Study, weightings: list[Weighting], arguments: Arguments) -> SegmentFindings:
-    """Return the scores of everybody and of every segment."""
-    from survscore import comparison
-    from survscore.reports.segments import SegmentFindings
-
-    segmented = comparison.compare(
-        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
-        null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
-    )  # fmt: skip
-    return SegmentFindings.of(segmented, arguments["time_range"])
 
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")

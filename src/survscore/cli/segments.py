@@ -11,9 +11,23 @@ from survscore.cli.tables import contrast_cells, heading, new_table, plain_text,
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.io import Study
     from survscore.reports.segments import SegmentFindings
+    from survscore.weighting import Weighting
 
 MOST_PRINTED = 50
+
+
+def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[str, Any]) -> SegmentFindings:
+    """Return the scores of everybody and of every segment, by the arguments of a command."""
+    from survscore import comparison
+    from survscore.reports.segments import SegmentFindings
+
+    segmented = comparison.compare(
+        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
+        null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
+    )  # fmt: skip
+    return SegmentFindings.of(segmented, arguments["time_range"])
 
 
 def segment_tables(findings: SegmentFindings) -> list[Any]:
