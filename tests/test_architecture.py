@@ -16,7 +16,7 @@ PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
     ["_version", "_validation", "_files", "_progress", "_isotonic", "_logistic"],
-    ["_frames", "student"],
+    ["_frames", "student", "multiplicity"],
     ["_config"],
     ["_parallel"],
     ["_kernels"],
@@ -37,7 +37,11 @@ LAYERS = [
     ["results"],
     ["scores"],
     ["calibrating", "comparison", "horizon", "populations", "scorers"],
-    ["diagnostics"],
+    ["diagnostics", "segment_labels"],
+    ["segment_tables"],
+    ["heterogeneity"],
+    ["segments"],
+    ["segmenting"],
     ["simulate", "models"],
     ["io"],
     ["scale"],
@@ -69,6 +73,8 @@ ALLOWED_LAZILY = {
     ("diagnostics", "plots"),
     ("_isotonic", "_kernels"),
     ("models", "plots"),
+    ("segments", "plots"),
+    ("comparison", "segmenting"),  # compare(by=...) makes many comparisons of one
 }
 
 

@@ -34,6 +34,7 @@ from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
 from survscore.scale.evaluating import evaluate
 from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
+from survscore.segments import IntegratedSegments, SegmentedComparison
 from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",
+    "IntegratedSegments",
     "KaplanMeierCensoring",
     "KnownCensoring",
     "Log",
@@ -63,6 +65,7 @@ __all__ = [
     "Report",
     "ScoreCurve",
     "ScoreTerms",
+    "SegmentedComparison",
     "SurvivalCurves",
     "Uncensored",
     "UndefinedScoreWarning",

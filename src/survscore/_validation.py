@@ -20,7 +20,11 @@ class InputError(ValueError):
 
 
 class FewGroupsWarning(UserWarning):
-    """Standard errors by group rest on few groups, or on few that hold most of the individuals."""
+    """Standard errors by group rest on few groups, or on few that hold most of the individuals.
+
+    Groups are of individuals that depend on each other, such as a customer's subscriptions. For scores of each country
+    or plan, `compare` has ``by=``.
+    """
 
 
 class UndefinedScoreWarning(UserWarning):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,8 @@ from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored
 from survscore.engine.inputs import Null
-from survscore.engine.support import FEW_FOR_BAND
+from survscore.engine.support import FEW_FOR_BAND, Support
+from survscore.engine.units import Units
 from survscore.inference import (
     difference_interval,
     normal_quantile,
@@ -34,8 +35,45 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.plots import DifferenceDisplay
+    from survscore.segments import SegmentedComparison
 
 Columns = dict[str, Any]
+#: A mean over time, as weights of the times, and from when to when it is.
+MeanOver = tuple[NDArray[np.float64], tuple[float, float]]
+
+
+@overload
+def compare(
+    y: Outcomes,
+    models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+    *,
+    metric: str | Metric | Sequence[str | Metric] = ...,
+    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
+    times: ArrayLike | None = ...,
+    reference: str | None = ...,
+    null: Null = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
+    ranges: Ranges = ...,
+    by: None = ...,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    y: Outcomes,
+    models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+    *,
+    metric: str | Metric | Sequence[str | Metric] = ...,
+    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
+    times: ArrayLike | None = ...,
+    reference: str | None = ...,
+    null: Null = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
+    ranges: Ranges = ...,
+    by: Any,
+) -> SegmentedComparison: ...
 
 
 def compare(
@@ -50,7 +88,8 @@ def compare(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
-) -> Comparison:
+    by: Any = None,
+) -> Comparison | SegmentedComparison:
     r"""Score several models on the same individuals and test their differences.
 
     The difference of two scores is a sum over individuals of the differences of their influences, so its
@@ -82,10 +121,15 @@ def compare(
         As for `brier_score`.
     level : float, default 0.95
         Of all confidence intervals.
+    by : mapping of str to labels, data frame, or labels, optional
+        Columns that segment the individuals, such as country and plan; one array is called by its name, or "segment".
+        Everybody is scored together, and every segment as if it were scored alone: what is estimated inside weights,
+        and the null model, are of the segment's own outcomes. Times are the same for all.
 
     Returns
     -------
     Comparison
+        Or, with `by`, a `SegmentedComparison`.
 
     Examples
     --------
@@ -106,19 +150,37 @@ def compare(
     0        gloomy     truth      0.0447  0.0072  0.0304  0.0589      0.0   worse
     1  Kaplan-Meier     truth      0.0444  0.0069  0.0309  0.0580      0.0   worse
     """
-    evaluation = Evaluation.of(
-        y, models, metric=metric, weighting=weighting, times=times, null=null, groups=groups, level=level, ranges=ranges
-    )
+    asked: dict[str, Any] = {
+        "metric": metric, "weighting": weighting, "times": times, "reference": reference, "null": null,
+        "groups": groups, "level": level, "ranges": ranges,
+    }  # fmt: skip
+    if by is not None:
+        from survscore.segmenting import compare_segments
+
+        return compare_segments(y, models, by, asked, stacklevel=3)
+    found = compared(y, models, **asked)
+    warn_about(found.scored, stacklevel=3)
+    return found
+
+
+def compared(
+    y: Outcomes,
+    models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+    *,
+    reference: str | None = None,
+    **asked: Any,
+) -> Comparison:
+    """Compare without a warning; the arguments are those of `compare`."""
+    evaluation = Evaluation.of(y, models, **asked)
     if evaluation.index.times.size == 0:
         raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
     names = evaluation.names
     reference = names[0] if reference is None else str(reference)
     if reference not in names:
         raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
-    scored = evaluation.run()
-    warn_about(scored, stacklevel=3)
+    scored = tuple(evaluation.run())
     return Comparison(
-        names, reference, evaluation.null_name, evaluation.times, level, len(y), y.n_dropped_out, tuple(scored)
+        names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
     )
 
 
@@ -184,7 +246,7 @@ class Comparison:
             }  # fmt: skip
             if support.grouped:
                 numbers |= {"n_groups": support.units.counted, "largest_share": support.units.largest_share}
-            return {**_score(one, a, self.level), **numbers, **_bounds(one, a, a)}
+            return {**score_columns(one, a, self.level), **numbers, **bound_columns(one, a, a)}
 
         return self._table(columns)
 
@@ -197,7 +259,7 @@ class Comparison:
         r = self.models.index(self.reference)
 
         def columns(one: Scored, a: int) -> Columns:
-            return {**_contrast(one, a, r, self.level), **_bounds(one, a, r)}
+            return {**contrast_columns(one, a, r, self.level), **bound_columns(one, a, r)}
 
         return self._table(columns, against=self.reference)
 
@@ -208,10 +270,10 @@ class Comparison:
         Columns: metric, weighting, model, time, skill, se, lower, upper, reliable. Only for metrics of which lower
         values are better.
         """
-        null = self._null()
+        null = self.null_index()
 
         def columns(one: Scored, a: int) -> Columns:
-            return _skill(one, a, null, self.level)
+            return skill_columns(one, a, null, self.level)
 
         return self._table(columns, skip=self.null, of=[one for one in self.scored if one.direction == "lower"])
 
@@ -231,30 +293,40 @@ class Comparison:
 
         r = self.models.index(self.reference)
         tables: dict[str, list[Columns]] = {"scores": [], "contrasts": [], "skill": []}
-        for metric in self.metrics:
-            some = [one for one in self.scored if one.metric == metric]
-            worst = np.full(self.times.size, np.nan)
-            worst[: some[0].scores.shape[1]] = np.sum([one.scores.sum(axis=0) for one in some], axis=0)
-            reasons = dict.fromkeys(reason for one in some for reason in one.undefined)
-            weights, used_range = averaging_weights(self.times, worst, lower, upper, nan, reasons)
-            for one in some:
-                mean = _mean(one, weights)
+        for metric, (weights, used_range) in self.means_over(lower, upper, nan=nan).items():
+            for one in self.scored:
+                if one.metric != metric:
+                    continue
+                mean = mean_of(one, weights)
                 for a, name in enumerate(self.models):
                     row: Columns = {"metric": metric, "weighting": one.weighting, "model": name}
                     ends = {"from": used_range[0], "to": used_range[1]}
-                    found = _score(mean, a, self.level)
-                    tables["scores"].append({**row, **found, **_bounds(mean, a, a), **ends})
+                    found = score_columns(mean, a, self.level)
+                    tables["scores"].append({**row, **found, **bound_columns(mean, a, a), **ends})
                     if name != self.reference:
-                        found = {**_contrast(mean, a, r, self.level), **_bounds(mean, a, r), **ends}
+                        found = {**contrast_columns(mean, a, r, self.level), **bound_columns(mean, a, r), **ends}
                         tables["contrasts"].append({**row, "reference": self.reference, **found})
                     if self.null is not None and name != self.null and one.direction == "lower":
-                        found = _skill(mean, a, self._null(), self.level)
+                        found = skill_columns(mean, a, self.null_index(), self.level)
                         tables["skill"].append({**row, **found, **ends})
         frames = {
             key: pd.concat([pd.DataFrame(rows) for rows in some], ignore_index=True) if some else None
             for key, some in tables.items()
         }
         return IntegratedComparison(self.level, frames["scores"], frames["contrasts"], frames["skill"])
+
+    def means_over(
+        self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
+    ) -> dict[str, MeanOver]:
+        """Return over which range means are taken, by metric, as weights of the times; see `integrated`."""
+        found = {}
+        for metric in self.metrics:
+            some = [one for one in self.scored if one.metric == metric]
+            worst = np.full(self.times.size, np.nan)
+            worst[: some[0].scores.shape[1]] = np.sum([one.scores.sum(axis=0) for one in some], axis=0)
+            reasons = dict.fromkeys(reason for one in some for reason in one.undefined)
+            found[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+        return found
 
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
@@ -343,7 +415,8 @@ class Comparison:
             ax=ax, band=band
         )
 
-    def _null(self) -> int:
+    def null_index(self) -> int:
+        """Return the place of the null model among the models; raise where there is none."""
         if self.null is None:
             raise InputError("skill scores need the null model, which was left out (null=False)")
         return self.models.index(self.null)
@@ -370,7 +443,7 @@ class Comparison:
 
         parts = []
         for one, a, row in self._parts(against, skip, of):
-            found = {name: _padded(values, self.times.size) for name, values in columns(one, a).items()}
+            found = {name: padded(values, self.times.size) for name, values in columns(one, a).items()}
             parts.append(pd.DataFrame({**row, "time": self.times, **found}))
         if parts:
             return pd.concat(parts, ignore_index=True)
@@ -440,7 +513,7 @@ class _MeanBounds:
         return np.array([lower]), np.array([upper])
 
 
-def _mean(one: Scored, weights: NDArray[np.float64]) -> Any:
+def mean_of(one: Scored, weights: NDArray[np.float64]) -> Any:
     """Return a mean over time as if it were a score at one time."""
     scored = weights[: one.scores.shape[1]]
     used = scored > 0
@@ -453,13 +526,36 @@ def _mean(one: Scored, weights: NDArray[np.float64]) -> Any:
     )
 
 
+class _NoMoments:
+    """The moments of what is not defined."""
+
+    def variance(self, a: int, b: int) -> NDArray[np.float64]:
+        return np.full(1, np.nan)
+
+
+def mean_where_defined(one: Scored, weights: NDArray[np.float64]) -> Any:
+    """Return a mean over time as `mean_of` does, or, if a score is missing in the range, one that is NaN."""
+    m = one.scores.shape[1]
+    if not weights[m:].any() and np.isfinite(one.scores[:, weights[:m] > 0]).all():
+        return mean_of(one, weights)
+    none, nobody = np.zeros(1), Units(np.zeros(1), np.full(1, np.nan), np.zeros(1))
+    return replace(
+        one,
+        scores=np.full((len(one.scores), 1), np.nan),
+        moments=_NoMoments(),  # type: ignore[arg-type]
+        support=Support(none, none, none, none, nobody, one.support.grouped),
+        bounds=None,
+    )
+
+
 def _of(one: Scored) -> Any:
     if one.moments is None:
         raise TypeError("a comparison always has moments")
     return one.moments
 
 
-def _padded(values: NDArray[Any], size: int) -> NDArray[Any]:
+def padded(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return values at the scored times as values at all times."""
     missing = size - values.size
     if not missing:
         return values
@@ -475,7 +571,8 @@ def _se(one: Scored, a: int, b: int) -> NDArray[np.float64]:
     return np.where(np.isnan(one.scores[a] - one.scores[b]), np.nan, np.sqrt(_of(one).variance(a, b)))
 
 
-def _score(one: Scored, a: int, level: float) -> Columns:
+def score_columns(one: Scored, a: int, level: float) -> Columns:
+    """Return the scores of a model with their intervals."""
     se = _se(one, a, a)
     return {
         "score": one.scores[a],
@@ -484,7 +581,8 @@ def _score(one: Scored, a: int, level: float) -> Columns:
     }
 
 
-def _contrast(one: Scored, a: int, r: int, level: float) -> Columns:
+def contrast_columns(one: Scored, a: int, r: int, level: float) -> Columns:
+    """Return the differences of a model to another with their intervals and p-values."""
     se = _se(one, a, r)
     critical = student_quantile(level, one.support.difference_degrees)
     found = difference_interval(one.scores[a], one.scores[r], se, critical, one.scale, one.support)
@@ -499,7 +597,7 @@ def _contrast(one: Scored, a: int, r: int, level: float) -> Columns:
     }
 
 
-def _bounds(one: Scored, a: int, b: int) -> Columns:
+def bound_columns(one: Scored, a: int, b: int) -> Columns:
     """Return between which values a score or difference lies, whatever happened to the lost."""
     if one.bounds is None:
         return {}
@@ -508,7 +606,7 @@ def _bounds(one: Scored, a: int, b: int) -> Columns:
     return {"bound_lower": np.where(undefined, np.nan, lower), "bound_upper": np.where(undefined, np.nan, upper)}
 
 
-def _skill(one: Scored, a: int, null: int, level: float) -> Columns:
+def skill_columns(one: Scored, a: int, null: int, level: float) -> Columns:
     """Return 1 - score/null, with the variance of that ratio to first order; NaN where the null score is zero.
 
     The ratio is positive, so its interval is made on the logarithmic scale.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from survscore._validation import check_whole
+from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
 from survscore.diagnostics import Diagnosis
 from survscore.estimate import Estimate
@@ -113,6 +115,127 @@ class DifferenceDisplay:
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self
+
+
+@dataclass(eq=False, repr=False)
+class SegmentsDisplay:
+    """A drawn forest plot: differences to a reference by segment.
+
+    Attributes
+    ----------
+    contrasts : pandas.DataFrame
+        The numbers, one row for the total, which comes first, and one for each segment: as
+        `SegmentedComparison.contrasts` gives them, of one metric, weighting, model and time, with n and n_events.
+    by : tuple of str
+        The segmenting columns.
+    metric, weighting, model, reference : str
+        What was compared.
+    direction : {"lower", "higher"}
+        Which values are better.
+    level : float
+        Of the intervals.
+    over : str
+        At which time, or over which.
+    ax_, figure_
+        The matplotlib objects, once drawn.
+    """
+
+    contrasts: pd.DataFrame
+    by: tuple[str, ...]
+    metric: str
+    weighting: str
+    model: str
+    reference: str
+    direction: Direction = "lower"
+    level: float = 0.95
+    over: str = ""
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None, *, most: int = 50) -> Self:
+        """Draw into `ax`, or a new figure: one row per segment, the total below as a diamond, counts at the right.
+
+        Of more than `most` segments, those with the largest differences are drawn, and a note says so. Without interval
+        there is only a mark, hollow; without difference, nothing.
+        """
+        check_whole("most", most, 1)
+        rows, note = self._rows(most)
+        if ax is None:
+            figure = pyplot().figure(figsize=(7.5, 1.9 + 0.26 * (len(rows) + 2)), layout="constrained")
+            ax = figure.add_subplot()
+        place = [float(k) for k in range(len(rows) + 1, 1, -1)]  # from top to bottom, and the total below a gap
+        for y, row in zip(place, rows.to_dict("records"), strict=True):
+            known = not math.isnan(row["lower"])
+            if known:
+                ax.hlines(y, row["lower"], row["upper"], color="C0", linewidth=1.5)
+            ax.plot(row["difference"], y, "s", color="C0", markersize=4.5, markerfacecolor="C0" if known else "none")
+        total = self.contrasts.iloc[0]
+        self._diamond(ax, total)
+        ax.vlines(0.0, -0.4, len(rows) + 1.6, color="0.5", linewidth=1, linestyle="--", zorder=0)
+        ax.axhline(1.15, color="0.8", linewidth=0.8)
+        labels = [segment_label(row[name] for name in self.by) for row in rows.to_dict("records")]
+        ax.set_yticks([*place, 0.4], labels=[*labels, "all"], parse_math=False)
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(-0.4, len(rows) + 2.6)
+        ax.margins(x=0.05)
+        ax.locator_params(axis="x", nbins=5)
+        every = [*rows.to_dict("records"), dict(total)]
+        for y, row in zip([*place, 0.4], every, strict=True):
+            self._at_right(ax, y, f"{row['n']:,}", f"{row['n_events']:,}")
+        self._at_right(ax, len(rows) + 2.05, "n", "events", color="0.35")
+        self._sides(ax, len(rows))
+        if any(math.isnan(row["lower"]) and not math.isnan(row["difference"]) for row in every):
+            note += "\nhollow: too few for an interval"
+        ax.set_xlabel(self._told() + note, fontsize="small", parse_math=False)
+        for side in ("top", "right", "left"):
+            ax.spines[side].set_visible(False)
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+    def _rows(self, most: int) -> tuple[pd.DataFrame, str]:
+        """Return the segments to draw, in their order, and a note where some are left out."""
+        parts = self.contrasts.iloc[1:]
+        if len(parts) <= most:
+            return parts, ""
+        size = parts["difference"].abs().where(parts["lower"].notna(), -1.0).fillna(-2.0)
+        kept = size.sort_values(ascending=False, kind="stable").index[:most]
+        return parts.loc[sorted(kept)], f"\nthe {most} of {len(parts)} segments with the largest differences"
+
+    def _diamond(self, ax: Axes, total: Any) -> None:
+        middle, lower, upper = (float(total[name]) for name in ("difference", "lower", "upper"))
+        if math.isnan(lower):
+            ax.plot(middle, 0.4, "D", color="0.2", markerfacecolor="none")
+            return
+        ax.fill([lower, middle, upper, middle], [0.4, 0.72, 0.4, 0.08], color="0.2", linewidth=0.8)
+
+    def _at_right(self, ax: Axes, y: float, n: str, events: str, color: str = "black") -> None:
+        across = ax.get_yaxis_transform()  # x by the axes, y by the data
+        for points, text in ((48, n), (98, events)):
+            ax.annotate(
+                text, (1.0, y), xycoords=across, xytext=(points, 0), textcoords="offset points", ha="right",
+                va="center", fontsize="small", color=color, annotation_clip=False,
+            )  # fmt: skip
+
+    def _sides(self, ax: Axes, n_rows: int) -> None:
+        """Name the sides of zero, each at its end of the axis."""
+        left, right = ("better", "worse") if self.direction == "lower" else ("worse", "better")
+        across = ax.get_yaxis_transform()
+        for x, text, align in ((0.0, f"← {left}", "left"), (1.0, f"{right} →", "right")):
+            ax.text(x, n_rows + 2.05, text, transform=across, ha=align, va="center", fontsize="small", color="0.35")
+
+    def _told(self) -> str:
+        what = (
+            f"difference in {metric_label(self.metric)}, {printable(self.model, 40)} to {printable(self.reference, 40)}"
+        )
+        how = f"{self.over}, {printable(self.weighting, 60)}, {100 * self.level:g} % intervals"
+        return f"{what}\n{how}"
+
+
+def segment_label(labels: Iterable[str], most: int = 34) -> str:
+    """Return a segment's labels on one line, and not too long to stand beside a plot."""
+    every = list(labels)
+    return ", ".join(printable(label, most // len(every)) if label else "''" for label in every)
 
 
 @dataclass(eq=False, repr=False)

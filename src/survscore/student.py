@@ -84,6 +84,23 @@ def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
     return b * high / (a * (1.0 - high)) if high < 1 else math.inf
 
 
+def fisher_p(statistic: float, numerator: float, denominator: float) -> float:
+    r"""Return :math:`P(F \ge f)` of Fisher's F, which is a chi-square by its degrees if the denominator has very many.
+
+    Examples
+    --------
+    >>> from survscore.student import fisher_p
+    >>> [round(fisher_p(3.0, 2, of), 4) for of in (10, 100, 1e9)]
+    [0.0954, 0.0543, 0.0498]
+    """
+    if not (statistic >= 0 and numerator > 0 and denominator >= LEAST):
+        return math.nan
+    if math.isinf(statistic):
+        return 0.0
+    df = min(denominator, MANY)
+    return _incomplete_beta(df / (df + numerator * statistic), df / 2, numerator / 2)
+
+
 def _expansion(z: float, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return quantiles by Cornish and Fisher's expansion in the inverse of the degrees of freedom."""
     terms = (

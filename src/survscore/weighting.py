@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore import _loops
 from survscore._validation import InputError, check_choice, check_length, plural
-from survscore.censoring import CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
+from survscore.censoring import CensoringCurves, CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.curves import SurvivalCurves
 from survscore.nuisance import Elsewhere, Nuisance, here
 from survscore.outcomes import Outcomes
@@ -57,6 +57,10 @@ class Weighting(ABC):
     def label(self, outcomes: Outcomes) -> str:
         """Return what it is called in the result for these outcomes."""
         return str(self)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
+        """Return the same for some of the individuals: what it holds for each of them is picked."""
+        return self
 
     def __str__(self) -> str:
         return self.name
@@ -260,6 +264,14 @@ class Administrative(Weighting):
         )
         return _Weights.of_curve(curve, index, cap, nuisance)
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
+        own: dict[str, Any] = {
+            name: value[rows]
+            for name, value in (("dropout", self.dropout), ("population", self.population))
+            if isinstance(value, SurvivalCurves)
+        }
+        return replace(self, **own) if own else self
+
     @property
     def explanation(self) -> str:  # noqa: D102
         return (
@@ -396,6 +408,11 @@ class IPCW(Weighting):
         if censoring.curves is not None:
             return _Weights(None, last, censoring.curves)
         return _Weights(inverse(censoring.at(index.times), cap), last)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
+        if not isinstance(self.censoring, CensoringCurves):
+            return self
+        return replace(self, censoring=CensoringCurves(self.censoring.curves[rows]))
 
     @property
     def explanation(self) -> str:  # noqa: D102

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import survscore as ss
-from report_case import HOSTILE, TITLE
+from report_case import HOSTILE, OPTIONS, TITLE
 from survscore.reports import figures
 from survscore.reports.verdicts import short
 
@@ -381,3 +381,56 @@ def test_the_direction_goes_with_the_metric(browser, lost_report, tmp_path):
     assert any("AUC" in text and "(higher is better)" in text for text in answer)
     assert not any("lower is better" in text for text in answer)
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def segments_page(case, tmp_path_factory):
+    y, models = case
+    rng = np.random.default_rng(1)
+    labels = rng.choice(["DE", "FR", "", "<img src=x onerror=alert(1)>"], len(y), p=[0.5, 0.33, 0.01, 0.16])
+    by = {"country": labels, "plan": rng.choice(["basic", "plus"], len(y))}
+    made = ss.report(y, models, **OPTIONS, by=by, n_curves=0)
+    return made, made.save(tmp_path_factory.mktemp("page") / "segments.html")
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+def test_segments_are_drawn(browser, segments_page, width):
+    made, path = segments_page
+    opened = browser.new_page(viewport={"width": width, "height": 900})
+    said = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened.goto(path.as_uri())
+    forest = opened.locator('[data-chart="segments"] .forest').first
+    assert opened.locator('[data-chart="segments"] .forest').count() == 2
+    assert forest.get_attribute("role") == "img"
+    assert "by segment" in forest.get_attribute("aria-label")
+    table = made.summary["segments"]["table"]
+    first = [
+        k for k in range(len(table["model"]))
+        if (table["metric"][k], table["weighting"][k]) == ("brier", "administrative") and table["country"][k] != "(all)"
+    ]  # fmt: skip
+    assert forest.locator("line.whisker").count() == sum(table["lower"][k] is not None for k in first)
+    assert forest.locator("circle").count() == sum(table["difference"][k] is not None for k in first)
+    assert forest.locator("path.fill").count() == 3  # everybody's, by model
+    texts = forest.locator("text").all_text_contents()
+    assert {"← better", "worse →", "all", "n", "events"} <= set(texts)
+    assert any(text.startswith("DE, ") for text in texts)
+    boxes = [text.bounding_box() for text in forest.locator("text").all()]
+    for k, a in enumerate(boxes):  # no text on another, none outside
+        assert 0 <= a["x"]
+        assert a["x"] + a["width"] <= width
+        for b in boxes[:k]:
+            apart = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+            assert apart or a["y"] + a["height"] <= b["y"] + 4 or b["y"] + b["height"] <= a["y"] + 4
+    opened.get_by_role("checkbox", name="leaking").uncheck()
+    assert forest.locator("path.fill").count() == 2
+    opened.get_by_role("checkbox", name="intervals").uncheck()
+    assert forest.locator("line.whisker").count() == 0
+    opened.get_by_role("radio", name="logarithmic loss").check()
+    assert "logarithmic loss" in " ".join(forest.locator("text").all_text_contents())
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    opened.keyboard.press("Escape")
+    opened.close()
+    assert said == []

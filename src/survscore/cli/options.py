@@ -12,6 +12,7 @@ import click
 
 from survscore._validation import InputError
 from survscore.metrics import LOSSES, METRICS
+from survscore.multiplicity import CORRECTIONS
 from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
 
 if TYPE_CHECKING:
@@ -230,9 +231,16 @@ scoring = several(
                  usual="101 times up to where 5 % are still followed"),
     option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
            usual="all times"),
-    option("--groups", metavar="COLUMN", help="Labels of those that belong together, for robust standard errors."),
+    option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
+           help="Score every segment too, such as every country. Repeat it for combinations of columns."),
+    option("--groups", metavar="COLUMN",
+           help="Labels of those that depend on each other, such as a customer's subscriptions, for robust standard "
+           "errors. For scores of each country or plan, take --by."),
     option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
 )  # fmt: skip
+
+correction: Callable[[Command], Command] = choice("--correction", of=CORRECTIONS, usual=CORRECTIONS[0],
+                    help="With --by, how p-values allow for the number of segments.")  # fmt: skip
 
 results = several(
     option("--json", "json_path", type=FILE, metavar="FILE", help="Write all results as JSON; - is standard output."),

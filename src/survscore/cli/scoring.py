@@ -52,31 +52,49 @@ def score(**arguments: Any) -> None:
       survscore score play/outcomes.csv net=play/truth.csv -w administrative -w ipcw --cap 5 --cap none
       survscore score subscriptions.csv net.parquet --cutoff 2017-01-29 -w administrative -t 0:365:5
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
+      survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
+    from survscore.cli.segments import scored_segments, segment_score_tables
     from survscore.cli.tables import console, score_tables
+
+    write = results_writer(arguments)
+    time_range = arguments["time_range"]
+    with noted(), progress(total=1) as show:
+        study, weightings = read(arguments, show)
+        if study.by is None:
+            means, by_time = _score_frames(_scores(study, weightings, arguments, show), time_range)
+        else:
+            show(0, 1, "scoring")
+            segments = scored_segments(study, weightings, arguments)
+    settings = _settings("score", study, weightings, arguments)
+    if study.by is None:
+        printed = score_tables(means, by_time, settings)
+        tables = {"means": means, "scores": by_time}
+    else:
+        printed = segment_score_tables(segments)
+        tables = {name: segments.frames()[name] for name in ("means", "scores", "counts")}
+    if not write(tables["scores"], tables, settings):
+        console().print(*printed, sep="\n")
+
+
+def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, show: Progress) -> dict[str, Any]:
+    """Return the score curves of every model."""
     from survscore.engine.evaluation import Evaluation
     from survscore.scores import score_all
 
-    write = results_writer(arguments)
-    metrics, time_range, level = (arguments[name] for name in ("metrics", "time_range", "level"))
-    with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show)
-        # one grid for all models, within the reach of all of them unless times were named
-        times = Evaluation.of(
-            study.outcomes, study.models, metric=metrics, weighting=weightings, times=arguments["times"], level=level
-        ).times
-        scores = {}
-        for done, (name, curves) in enumerate(study.models.items()):
-            show(done, len(study.models), f"scoring {name}")
-            scores[name] = score_all(
-                study.outcomes, curves, metric=metrics, weighting=weightings, times=times, groups=study.groups,
-                level=level, ranges=[time_range],
-            )  # fmt: skip
-        means, by_time = _score_frames(scores, time_range)
-    settings = _settings("score", study, weightings, arguments)
-    printed = score_tables(means, by_time, settings)
-    if not write(by_time, {"means": means, "scores": by_time}, settings):
-        console().print(*printed, sep="\n")
+    metrics, level = arguments["metrics"], arguments["level"]
+    # one grid for all models, within the reach of all of them unless times were named
+    times = Evaluation.of(
+        study.outcomes, study.models, metric=metrics, weighting=weightings, times=arguments["times"], level=level
+    ).times
+    scores = {}
+    for done, (name, curves) in enumerate(study.models.items()):
+        show(done, len(study.models), f"scoring {name}")
+        scores[name] = score_all(
+            study.outcomes, curves, metric=metrics, weighting=weightings, times=times, groups=study.groups,
+            level=level, ranges=[arguments["time_range"]],
+        )  # fmt: skip
+    return scores
 
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")
@@ -85,39 +103,50 @@ def score(**arguments: Any) -> None:
 @options.scoring
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @options.null
+@options.correction
 @options.results
 def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     """Compare models on the same individuals: differences, intervals, p-values, and where weightings disagree.
 
-    Files are as for "survscore score". --csv and --parquet write the differences by time.
+    Files are as for "survscore score". --csv and --parquet write the differences by time. With --by, every segment is
+    compared as if it were alone, and rows of everybody have "(all)" in the segmenting columns.
 
     \b
     Examples:
       survscore compare play/outcomes.csv play/truth.csv play/leaking.csv -w administrative -w ipcw
       survscore compare outcomes.parquet new=a.parquet old=b.parquet -w administrative -r old --range 0:365
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
+      survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
     from survscore import comparison
+    from survscore.cli.segments import segment_tables
     from survscore.cli.tables import comparison_tables, console
     from survscore.reports.comparing import Findings
+    from survscore.reports.segments import SegmentFindings
+    from survscore.segments import SegmentedComparison
 
     write = results_writer(arguments)
     time_range = arguments["time_range"]
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show)
         show(0, 1, "comparing")
-        compared = comparison.compare(
+        compared: Any = comparison.compare(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
             reference=reference, null=null, groups=study.groups, level=arguments["level"], ranges=[time_range],
+            by=study.by,
         )  # fmt: skip
+        segments = None
+        if isinstance(compared, SegmentedComparison):
+            segments = SegmentFindings.of(compared.corrected(arguments["correction"] or "holm"), time_range)
+            compared = compared.total
         findings = Findings.of(compared, time_range)
     settings = {
         **_settings("compare", study, weightings, arguments),
         "reference": compared.reference,
         "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
-    printed = comparison_tables(findings)
-    frames = findings.frames()
+    printed = comparison_tables(findings) + ([] if segments is None else segment_tables(segments))
+    frames = findings.frames() if segments is None else segments.frames()
     if not write(frames["contrasts"], frames, settings):
         console().print(*printed, sep="\n")
 
@@ -129,6 +158,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @options.null
+@options.correction
 @options.times_option("--horizons", help="At which times to show calibration: 90,365.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
@@ -155,7 +185,8 @@ def report(
         made = make_report(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
             time_range=arguments["time_range"], reference=reference, null=null, horizons=horizons,
-            groups=study.groups, level=arguments["level"], n_curves=individuals, title=title,
+            groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
+            n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
             settings={"files": study.files, "options": _asked(arguments)},
             progress=show,
@@ -227,6 +258,8 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
             raise InputError(f"{option} is for matching by id, not for --by-order")
     if arguments["censoring_between"] and not arguments["censoring"]:
         raise InputError("--censoring-between is for --censoring")
+    if arguments.get("correction") and not arguments["by"]:
+        raise InputError("--correction is for --by")
     columns = {name: arguments[name] for name in ("time", "event", "censoring_time", "cutoff", *dates[:3])}
     columns |= {"unit": arguments["unit"] or "D", "late_starts": "drop" if arguments["drop_late_starts"] else "raise"}
     as_they_are = ("censoring", "censoring_between", "by_order", "allow_extra", "grid", "columns", "between", "beyond")
@@ -235,6 +268,7 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
         options.as_predictions(arguments["predictions"]),
         id=arguments["id_column"],
         groups=arguments["groups"],
+        by=arguments["by"],
         monotone=arguments["monotone"],
         progress=show,
         **{name: arguments[name] for name in as_they_are},

@@ -41,6 +41,10 @@ IN_OPTIONS = {
     "or say null=False": "or say --null none",
     "np.clip the predictions": "cut the predictions at 0 and 1",
     "score several `times`": "score several --times",
+    "groups= is for": "--groups is for",
+    "by= gives scores": "--by gives scores",
+    "; the table `undefined` has all": "",
+    "of `groups`": "of --groups",
 }
 
 

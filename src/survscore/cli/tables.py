@@ -97,10 +97,10 @@ def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str,
     printed: list[Any] = []
     for (metric,), of_metric in by_name(by_time, "metric"):
         better = f"{METRICS[metric].direction} is better"
-        printed.append(_heading(metric, settings["individuals"], settings["dropped_out"], better))
+        printed.append(heading(metric, settings["individuals"], settings["dropped_out"], better))
         for (weighting,), part in by_name(of_metric, "weighting"):
             bounded = anybody_lost and "bound_lower" in part and bool(part["bound_lower"].notna().any())
-            table = _table(weighting)
+            table = new_table(weighting)
             table.add_column("model", overflow="fold")
             if mean_of:
                 table.add_column(f"mean ({100 * settings['level']:g} %)", justify="right", no_wrap=True)
@@ -113,11 +113,13 @@ def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str,
                 cells = [model]
                 mean = mean_of.get((metric, weighting, model))
                 if mean is not None:
-                    cells.append(_with_limits(mean["score"], mean["lower"], mean["upper"]))
+                    cells.append(with_limits(mean["score"], mean["lower"], mean["upper"]))
                     cells += [_bounds("{:.4f}", mean)] if bounded else []
                     cells.append(f"{_plain(mean['from'])} to {_plain(mean['to'])}")
                 scores = rows.set_index("time")["score"]
-                table.add_row(*(_text(cell) for cell in cells), *(_text(_score(scores[time])) for time in times))
+                table.add_row(
+                    *(plain_text(cell) for cell in cells), *(plain_text(_score(scores[time])) for time in times)
+                )
             printed.append(table)
     return printed + ([_about_bounds(settings["dropped_out"], settings["individuals"])] if anybody_lost else [])
 
@@ -138,14 +140,14 @@ def comparison_tables(findings: Findings) -> list[Any]:
         ends = findings.time_ranges.get(metric)
         over = "at one time" if ends is None else f"mean over {_plain(ends[0])} to {_plain(ends[1])}"
         how = f"{over}, {100 * compared.level:g} % intervals, {findings.directions[metric]} is better"
-        printed.append(_heading(metric, compared.n, compared.n_dropped_out, how))
+        printed.append(heading(metric, compared.n, compared.n_dropped_out, how))
         for (weighting,), part in by_name(of_metric, "weighting"):
             bounded = "bound_lower" in part and bool(part["bound_lower"].notna().any())
-            table = _table(weighting)
+            table = new_table(weighting)
             table.add_column("model", overflow="fold")
             table.add_column("score", justify="right", no_wrap=True)
             table.add_column(
-                _text(f"difference to {compared.reference}"), justify="right", overflow="fold", min_width=7
+                plain_text(f"difference to {compared.reference}"), justify="right", overflow="fold", min_width=7
             )
             if bounded:
                 table.add_column("bounds", justify="right", no_wrap=True)
@@ -156,8 +158,8 @@ def comparison_tables(findings: Findings) -> list[Any]:
                 if contrast is None:
                     cells = ["", *([""] if bounded else []), "", "reference"]
                 else:
-                    cells = _contrast(contrast, bounded=bounded)
-                table.add_row(_text(row["model"]), _text(_score(row["score"])), *cells)
+                    cells = contrast_cells(contrast, bounded=bounded)
+                table.add_row(plain_text(row["model"]), plain_text(_score(row["score"])), *cells)
             printed.append(table)
         about_lost = [
             printable(f"{row['model']}, {row['weighting']}: {findings.bounds_sentence(row)}", most=1000)
@@ -172,7 +174,8 @@ def comparison_tables(findings: Findings) -> list[Any]:
     return printed
 
 
-def _heading(metric: str, n: int, n_dropped_out: int | None, how: str) -> Any:
+def heading(metric: str, n: int, n_dropped_out: int | None, how: str) -> Any:
+    """Return the line above tables of a metric."""
     from rich.text import Text
 
     from survscore.metrics import metric_label
@@ -197,16 +200,22 @@ def console() -> Any:
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_ELSEWHERE)
 
 
-def _contrast(row: dict[str, Any], *, bounded: bool) -> list[Any]:
+def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool = False) -> list[Any]:
+    """Return the cells of a difference: its interval, where asked for its bounds, p-values, and the verdict."""
     from rich.text import Text
 
-    p = row["p_value"]
+    difference = _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"])
     return [
-        _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"]),
+        "-" if _missing(row["difference"]) else difference,
         *([_bounds("{:+.4f}", row)] if bounded else []),
-        "-" if _missing(p) else "<0.001" if p < 0.001 else f"{p:.3f}",
+        _p(row["p_value"]),
+        *([_p(row["p_adjusted"])] if adjusted else []),
         Text(row["verdict"], {"better": "green", "worse": "red"}.get(row["verdict"], "dim")),
     ]
+
+
+def _p(value: float) -> str:
+    return "-" if _missing(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _bounds(form: str, row: dict[str, Any]) -> str:
@@ -218,14 +227,15 @@ def _bounds(form: str, row: dict[str, Any]) -> str:
     return f"{form.format(row['bound_lower'])} to {form.format(row['bound_upper'])}"
 
 
-def _table(title: str) -> Any:
+def new_table(title: str) -> Any:
+    """Return an empty table."""
     from rich.box import SIMPLE
     from rich.table import Table
 
-    return Table(title=_text(title), title_justify="left", box=SIMPLE, pad_edge=False)
+    return Table(title=plain_text(title), title_justify="left", box=SIMPLE, pad_edge=False)
 
 
-def _text(text: str) -> Any:
+def plain_text(text: str) -> Any:
     """Return text as it is: no markup, no control characters."""
     from rich.text import Text
 
@@ -244,9 +254,9 @@ def _with_half(form: str, value: float, lower: float, upper: float) -> str:
     return form.format(value) + ("" if _missing(lower) else f" ±{(upper - lower) / 2:.4f}")
 
 
-def _with_limits(value: float, lower: float, upper: float) -> str:
-    """Return a value with its interval, which need not lie evenly around it."""
-    return f"{value:.4f}" + ("" if _missing(lower) else f" ({lower:.4f} to {upper:.4f})")
+def with_limits(value: float, lower: float, upper: float) -> str:
+    """Return a value with its interval, which need not lie evenly around it; a dash where there is none."""
+    return _score(value) + ("" if _missing(lower) else f" ({lower:.4f} to {upper:.4f})")
 
 
 def _missing(value: float | None) -> bool:

@@ -73,6 +73,19 @@ class CurveBatches:
     def __len__(self) -> int:
         return self.n
 
+    def __getitem__(self, rows: NDArray[np.intp]) -> CurveBatches:
+        """Pick individuals by rising positions; the batches still come one at a time, without those left out."""
+
+        def some() -> Iterator[SurvivalCurves]:
+            start = 0
+            for batch in self:
+                first, last = np.searchsorted(rows, [start, start + len(batch)])
+                if last > first:
+                    yield batch[rows[first:last] - start]
+                start += len(batch)
+
+        return CurveBatches(some, len(rows))
+
     # What scoring asks of curves: the grid, and how it is read
 
     @property

@@ -123,6 +123,8 @@ class Evaluation:
         Whether covariances over time are computed.
     errors : bool
         Whether standard errors are computed.
+    unasked : bool
+        Whether covariances over time are computed unasked where that is cheap: not for each of very many segments.
     """
 
     models: Models
@@ -137,6 +139,7 @@ class Evaluation:
     ranges: Ranges
     errors: bool
     far: dict[str, int]
+    unasked: bool = True
 
     @classmethod
     def of(
@@ -152,6 +155,7 @@ class Evaluation:
         level: float = 0.95,
         ranges: Ranges = None,
         errors: bool = True,
+        unasked: bool = True,
     ) -> Evaluation:
         """Check what a user gave, and prepare what all metrics and weightings share."""
         check_outcomes(y)
@@ -188,7 +192,7 @@ class Evaluation:
                 check_range(given)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            null_model(null, y), grouping, level, ranges, errors, far,
+            null_model(null, y), grouping, level, ranges, errors, far, unasked,
         )  # fmt: skip
 
     @property
@@ -450,6 +454,8 @@ class Evaluation:
         """Whether covariances over time are computed: asked for, or cheap. It goes by size alone."""
         if self.ranges == "any":
             return True
+        if not self.unasked:
+            return False
         return self.models.n * self.index.times.size**2 * n_pairs(k) <= ANY_RANGE_PRODUCTS
 
     def _averages(self, undefined: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:

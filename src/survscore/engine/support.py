@@ -92,7 +92,8 @@ class Support:
             return [
                 f"standard errors rest on {plural(fewest, 'group')} at some times, the largest with {share:.0%} of the "
                 f"individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
-                f"rough below {FEW_GROUPS} groups"
+                f"rough below {FEW_GROUPS} groups (groups= is for individuals that depend on each other; by= gives "
+                "scores for each of them)"
             ]
         if degrees < FEW_GROUPS / 2:
             return [

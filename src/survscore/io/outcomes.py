@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,6 +36,8 @@ class ObservedFile:
         Who belongs together, where a column was named.
     left_out : ndarray or None
         Rows of the file that are no outcomes, since they start after the cut-off.
+    by : dict of str to ndarray, or None
+        The segmenting columns, where some were named.
     """
 
     path: Path
@@ -43,6 +46,7 @@ class ObservedFile:
     groups: NDArray[Any] | None
     left_out: NDArray[np.bool_] | None = None
     left_out_ids: pa.Array | None = None
+    by: dict[str, NDArray[Any]] | None = None
 
 
 def read_outcomes(
@@ -59,6 +63,7 @@ def read_outcomes(
     late_starts: LateStarts = "raise",
     id: str | Literal[False] | None = None,
     groups: str | None = None,
+    by: Sequence[str] = (),
 ) -> ObservedFile:
     r"""Read outcomes from a CSV or Parquet file.
 
@@ -82,6 +87,8 @@ def read_outcomes(
         The column of ids; by default ``id``, if there is one. False reads none.
     groups : str, optional
         The column of labels of individuals that belong together.
+    by : sequence of str, optional
+        Columns of labels that segment the individuals, such as country and plan.
 
     Returns
     -------
@@ -96,9 +103,14 @@ def read_outcomes(
     >>> read_outcomes(path, cutoff="2017-01-29").outcomes
     Outcomes(2 individuals, 1 event (50.0 %), time 10 to 20, censoring_time known (20 to 30), no drop-outs)
     """
-    file = open_table(path, text=labels_in(id, groups))
+    used = (time or "time", event or "event", censoring_time or "censoring_time", start or "start")
+    for segmenting in by:
+        if segmenting in (*used, event_date or "event_date", last_seen or "last_seen"):
+            raise InputError(f"by must name columns of labels, not {segmenting!r}, which holds outcomes")
+    file = open_table(path, text=labels_in(id, groups, by))
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
+    segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
     if cutoff is None:
         for argument, name in (("start", start), ("event_date", event_date), ("last_seen", last_seen)):
             if name is not None:
@@ -112,16 +124,17 @@ def read_outcomes(
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
     if kept is None or kept.all():
-        return ObservedFile(file.path, outcomes, ids, labels)
+        return ObservedFile(file.path, outcomes, ids, labels, by=segments)
     labels = None if labels is None else labels[kept]
+    segments = None if segments is None else {name: some[kept] for name, some in segments.items()}
     if ids is None:
-        return ObservedFile(file.path, outcomes, None, labels, ~kept)
-    return ObservedFile(file.path, outcomes, ids.filter(kept), labels, ~kept, ids.filter(~kept))
+        return ObservedFile(file.path, outcomes, None, labels, ~kept, by=segments)
+    return ObservedFile(file.path, outcomes, ids.filter(kept), labels, ~kept, ids.filter(~kept), segments)
 
 
-def labels_in(id: str | Literal[False] | None, groups: str | None = None) -> list[str]:
+def labels_in(id: str | Literal[False] | None, groups: str | None = None, by: Sequence[str] | None = None) -> list[str]:
     """Return the columns that hold labels, which are text even if they look like numbers."""
-    return [name for name in (id or ID, groups) if name]
+    return [name for name in (id or ID, groups, *(by or ())) if name]
 
 
 @dataclass(frozen=True)

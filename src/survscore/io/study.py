@@ -40,6 +40,8 @@ class Study:
         Curves of a censoring model, where they were given.
     files : dict
         What came from where.
+    by : dict of str to ndarray, or None
+        The segmenting columns, where some were named.
     """
 
     outcomes: Outcomes
@@ -48,6 +50,7 @@ class Study:
     groups: NDArray[Any] | None
     censoring: SurvivalCurves | None
     files: dict[str, Any]
+    by: dict[str, NDArray[Any]] | None = None
 
 
 def read_study(
@@ -112,7 +115,7 @@ def read_study(
     total = 1 + len(named) + (censoring is not None)
     identified: str | Literal[False] | None = False if by_order else id
     progress(0, total, f"reading {Path(outcomes).name}")
-    file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups")))
+    file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
     observed = read_outcomes(file, id=identified, **outcome_columns)
     models: dict[str, SurvivalCurves] = {}
     sources: dict[str, str] = {}
@@ -146,7 +149,7 @@ def read_study(
     files = {"outcomes": str(outcomes), "predictions": sources}
     if censoring is not None:
         files["censoring"] = str(censoring)
-    return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files)
+    return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files, observed.by)
 
 
 def matching_rows(

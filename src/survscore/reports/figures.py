@@ -13,6 +13,7 @@ Panel = dict[str, Any]
 
 def tables(summary: dict[str, Any]) -> dict[str, Table]:
     """Return every table of the page by the name of its file."""
+    segments = summary.get("segments") or {}
     by_name = {
         "follow-up": summary["data"]["quantiles"],
         "remaining": summary["data"]["remaining"],
@@ -21,6 +22,10 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "verdicts": summary["verdicts"],
         "differences": summary["contrasts"],
         "disagreements": summary["disagreements"]["table"],
+        "segments": segments.get("table", {}),
+        "segment-differences": segments.get("listed", {}),
+        "segment-counts": segments.get("counts", {}),
+        "segment-heterogeneity": segments.get("heterogeneity", {}),
         "around-censoring": summary["around_censoring"]["curves"],
         "falls": summary["around_censoring"]["falls"],
         "ipcw-weights": summary["around_censoring"]["weights"],
@@ -40,6 +45,7 @@ def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
         "remaining": _remaining(summary),
         "scores": _by_metric_and_weighting(summary, "scores", "score", "{label} ({direction} is better)"),
         "differences": _by_metric_and_weighting(summary, "contrasts", "difference", "difference in {label}"),
+        "segments": _forests(summary),
         "around-censoring": _around(summary),
         "calibration": _calibration(summary),
         "curves": _single_curves(summary),
@@ -100,6 +106,28 @@ def _by_metric_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: 
                 "xlabel": "time",
                 "ylabel": ylabel.format(**summary["metrics"][metric]),
                 "zero": True,
+                "series": [],
+            },
+        )
+        panel["series"].append(_series(summary, model, start, stop))
+    return list(panels.values())
+
+
+def _forests(summary: dict[str, Any]) -> list[Panel]:
+    """Return one forest for each metric and weighting; the first row of each model is that of everybody."""
+    panels: dict[tuple[str, str], Panel] = {}
+    table = (summary.get("segments") or {}).get("table", {})
+    for (metric, weighting, model), start, stop in _runs(table, ("metric", "weighting", "model")):
+        label, lower = summary["metrics"][metric]["label"], summary["metrics"][metric]["direction"] == "lower"
+        panel = panels.setdefault(
+            (metric, weighting),
+            {
+                "forest": True,
+                "metric": metric,
+                "title": weighting,
+                "xlabel": f"difference in {'mean ' if summary['means'] else ''}{label} to {summary['reference']}",
+                "by": summary["segments"]["by"],
+                "sides": ["better", "worse"] if lower else ["worse", "better"],
                 "series": [],
             },
         )

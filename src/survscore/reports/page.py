@@ -22,6 +22,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null
 from survscore.metrics import Metric
+from survscore.multiplicity import Correction
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts
 from survscore.reports.comparing import WHOLE, Table
@@ -90,6 +91,8 @@ def report(
     null: Null = True,
     horizons: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    by: Any = None,
+    correction: Correction = "holm",
     level: float = 0.95,
     ids: Sequence[Any] | None = None,
     n_curves: int = 6,
@@ -110,8 +113,10 @@ def report(
     weighting : str, Weighting, or several, optional
         By default those that the data allow. The headline goes by the one to trust if it is among them, by the first
         otherwise.
-    times, reference, null, groups, level
-        As for `compare`.
+    times, reference, null, groups, by, level
+        As for `compare`; `by` adds a section on segments.
+    correction : {"holm", "benjamini-hochberg", "none"}
+        How p-values of segments allow for their number.
     time_range : tuple of float, optional
         Over which time mean scores are taken; by default over all of `times`, up to the first without score.
     horizons : array_like, optional
@@ -148,8 +153,8 @@ def report(
     return Report(
         summarise(
             y, curves, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
-            null=null, horizons=horizons, groups=groups, level=level, ids=ids, n_curves=n_curves, title=title,
-            settings=settings, progress=progress,
+            null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
+            n_curves=n_curves, title=title, settings=settings, progress=progress,
         )
     )  # fmt: skip
 
@@ -193,6 +198,7 @@ def render(summary: dict[str, Any]) -> str:
     panels = {chart: drawn for chart, drawn in figures.panels(summary).items() if drawn}
     return environment.get_template("page.html").render(
         summary=summary,
+        segments=summary.get("segments"),
         tables=tables,
         panels=panels,
         null_model=summary["null_model"],

@@ -29,10 +29,12 @@ from survscore.diagnostics import diagnose
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
 from survscore.metrics import Metric, as_metric, metric_label
+from survscore.multiplicity import Correction
 from survscore.outcomes import Outcomes
 from survscore.populations import counted_population
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, Findings, Table, as_table, plain
+from survscore.reports.segments import SegmentFindings
 from survscore.weighting import IPCW, Administrative, Weighting, as_weighting, weightings_that_fit
 
 CALIBRATION_NUMBERS = (
@@ -57,6 +59,8 @@ def summarise(
     null: Null = True,
     horizons: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    by: Any = None,
+    correction: Correction = "holm",
     level: float = 0.95,
     ids: Sequence[Any] | None = None,
     n_curves: int = 6,
@@ -81,8 +85,10 @@ def summarise(
         The evaluation times; by default as for `compare`.
     time_range : tuple of float, optional
         Over which time mean scores are taken; by default over all of `times`, up to the first without score.
-    reference, null, groups, level
-        As for `compare`.
+    reference, null, groups, by, level
+        As for `compare`; `by` adds a section on segments.
+    correction : {"holm", "benjamini-hochberg", "none"}
+        How p-values of segments allow for their number.
     horizons : array_like, optional
         At which times to show calibration, under the weighting of the headline; by default at three within the range.
     ids : sequence, optional
@@ -131,10 +137,12 @@ def summarise(
     with warnings.catch_warnings():
         for told_elsewhere in (UndefinedScoreWarning, FewGroupsWarning):  # the notes say so, from the numbers
             warnings.simplefilter("ignore", told_elsewhere)
-        comparison = compare(
+        compared: Any = compare(
             y, named, metric=metrics, weighting=weightings, times=times, reference=reference, null=null, groups=groups,
-            level=level, ranges=[time_range],
+            level=level, ranges=[time_range], by=by,
         )  # fmt: skip
+    comparison: Comparison = compared if by is None else compared.total
+    segments = None if by is None else SegmentFindings.of(compared.corrected(correction), time_range)
     findings = Findings.of(comparison, time_range)
     headline = next((k for k, one in enumerate(weightings) if one.name == choices.names[0]), 0)
     progress(1, 3, "checking calibration")
@@ -165,6 +173,7 @@ def summarise(
         "data": _data(y, comparison.times, groups),
         **{name: as_table(frame) for name, frame in findings.frames().items()},
         "disagreements": {**findings.disagreements(), "table": as_table(comparison.disagreements())},
+        "segments": None if segments is None else segments.summary(comparison.weightings[headline]),
         "calibration": calibrated,
         "around_censoring": _around(y, named, weightings, comparison.times, groups, level),
         "curves": _single_curves(y, named, comparison.times, n_curves, labels),
@@ -175,6 +184,7 @@ def summarise(
             "python": platform.python_version(),
             "numpy": np.__version__,
             **_asked(comparison, metrics, time_range, null, calibrated_at, groups is not None),
+            **({} if segments is None else {"by": segments.by, "correction": correction}),
             "curves": {name: _described(curves) for name, curves in named.items()},
         },
     }

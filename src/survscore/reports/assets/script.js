@@ -237,12 +237,65 @@
     return plot;
   };
 
+  // A forest: a row for each segment, in it every model's difference with its interval; below, everybody's as diamonds.
+  const MOST_ROWS = 40;
+  const drawForest = (name, panel, now, _, figure) => {
+    if (!figure.firstChild) figure.append(make("figcaption"), make("div", { class: "forest", role: "img" }));
+    const [caption, plot] = figure.children;
+    const lines = visible(panel, now).map((series) => {
+      const get = (key) => column(name, series, key);
+      return { series, labels: panel.by.map(get), y: get("difference"), lower: get("lower"), upper: get("upper"), n: get("n"), events: get("n_events") };
+    });
+    const known = (line, k) => line.lower[k] !== null && line.upper[k] !== null;
+    let rows = lines.length ? lines[0].y.map((_, k) => k).slice(1) : [];
+    const all = rows.length, size = (k) => Math.max(...lines.map((line) => (known(line, k) ? Math.abs(line.y[k]) : -1)));
+    if (all > MOST_ROWS) rows = rows.sort((a, b) => size(b) - size(a)).slice(0, MOST_ROWS).sort((a, b) => a - b);
+    caption.textContent = panel.title + (all > rows.length ? ` (the ${rows.length} of ${all} segments with the largest differences)` : "");
+    plot.setAttribute("aria-label", `${panel.title}: ${panel.xlabel}, by segment, with intervals. The table below has all numbers.`);
+    const width = Math.max(300, plot.clientWidth || 360), left = Math.min(170, 0.3 * width), right = width - 104;
+    const high = 12 * Math.max(1, lines.length) + 6, bottom = 26 + high * (rows.length + 1) + 6, height = bottom + 40;
+    const values = lines.flatMap((line) => [0, ...rows].flatMap((k) => (now.bands && known(line, k) ? [line.lower[k], line.y[k], line.upper[k]] : [line.y[k]])));
+    const [least, most] = extent([0, ...values]), pad = 0.05 * (most - least) || 0.5;
+    const px = (value) => left + ((value - least + pad) / (most - least + 2 * pad)) * (right - left);
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", focusable: "false" });
+    const write = (x, y, text, anchor = "start") => svg.append(make("text", { x, y, "text-anchor": anchor }, text));
+    const room = Math.max(3, Math.floor(left / 6.6 / panel.by.length - 1)); // characters of each label
+    const cut = (text) => ([...text].length > room + 1 ? `${[...text].slice(0, room).join("")}…` : text || "''");
+    for (const tick of nice(least - pad, most + pad, right - left < 260 ? 3 : 5)) {
+      svg.append(make("line", { class: "axis", x1: px(tick), x2: px(tick), y1: 22, y2: bottom + 4 }));
+      write(px(tick), bottom + 17, show(tick), "middle");
+    }
+    svg.append(make("line", { class: "zero", x1: px(0), x2: px(0), y1: 22, y2: bottom }));
+    svg.append(make("line", { class: "axis", x1: 0, x2: width, y1: bottom - high - 3, y2: bottom - high - 3 }));
+    write(left, 12, `← ${panel.sides[0]}`);
+    write(right, 12, `${panel.sides[1]} →`, "end");
+    write(right + 50, 12, "n", "end");
+    write(width, 12, "events", "end");
+    write((left + right) / 2, height - 6, panel.xlabel, "middle");
+    [...rows, 0].forEach((k, place) => {
+      const top = 26 + high * place + (k ? 0 : 6), middle = top + high / 2;
+      if (!lines.length) return;
+      write(0, middle + 4, k ? lines[0].labels.map((some) => cut(some[k])).join(", ") : "all");
+      write(right + 50, middle + 4, show(lines[0].n[k]), "end");
+      write(width, middle + 4, show(lines[0].events[k]), "end");
+      lines.forEach((line, j) => {
+        if (line.y[k] === null) return;
+        const y = top + 9 + 12 * j, style = styleOf(line.series), x = px(line.y[k]);
+        const drawn = now.bands && known(line, k), [low, up] = drawn ? [px(line.lower[k]), px(line.upper[k])] : [x, x];
+        if (k && drawn) svg.append(make("line", { class: `whisker solid line ${style}`, x1: low, x2: up, y1: y, y2: y }));
+        if (k) svg.append(make("circle", { class: known(line, k) ? `dot fill ${style}` : `hollow line ${style}`, cx: x, cy: y, r: known(line, k) ? 4 : 3 }));
+        else svg.append(make("path", { class: `fill ${style}`, d: `M${at(Math.min(low, x - 4), y)}L${at(x, y - 5)}L${at(Math.max(up, x + 4), y)}L${at(x, y + 5)}Z` }));
+      });
+    });
+    plot.replaceChildren(svg);
+  };
+
   const drawChart = (chart, now) => {
     const name = chart.dataset.chart, panels = shownPanels(name, now), domain = domains(name, now);
     const holder = chart.querySelector(".panels");
     while (holder.children.length > panels.length) holder.lastChild.remove();
     while (holder.children.length < panels.length) holder.append(make("figure", { class: "panel" }));
-    panels.forEach((panel, k) => drawPanel(name, panel, now, domain, holder.children[k]));
+    panels.forEach((panel, k) => (panel.forest ? drawForest : drawPanel)(name, panel, now, domain, holder.children[k]));
     drawLegend(chart.querySelector(".legend"), panels, now);
   };
 

@@ -1,0 +1,195 @@
+"""A comparison by segment, as tables and in words: the same in the terminal, in files and on the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from survscore._validation import InputError, plural
+from survscore.engine.evaluation import Range
+from survscore.engine.support import FEW_FOR_DIFFERENCE
+from survscore.reports import verdicts
+from survscore.reports.comparing import WHOLE, as_table, by_name, records
+from survscore.segment_labels import ALL
+from survscore.segments import IntegratedSegments, SegmentedComparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_LISTED = 200  # segments in the page's own table; the file has all
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentFindings:
+    """A comparison by segment, and its means over a range of time; None, where there is one time only."""
+
+    segmented: SegmentedComparison
+    means: IntegratedSegments | None
+
+    @classmethod
+    def of(cls, segmented: SegmentedComparison, time_range: Range = WHOLE) -> SegmentFindings:
+        """Take the means over the range, as far as the total has scores."""
+        if segmented.total.times.size == 1 and time_range == WHOLE:
+            return cls(segmented, None)
+        return cls(segmented, segmented.integrated(*time_range, nan="stop"))
+
+    @property
+    def by(self) -> list[str]:
+        """The segmenting columns."""
+        return list(self.segmented.by)
+
+    @cached_property
+    def counts(self) -> pd.DataFrame:
+        """How many individuals and events there are, first in the total."""
+        return self.segmented.counts
+
+    @cached_property
+    def judged(self) -> pd.DataFrame:
+        """What verdicts go by: the contrasts of the means, or those at the one time, with n and n_events."""
+        table = None if self.means is None else self.means.contrasts
+        return self._counted(self.segmented.contrasts if table is None else table)
+
+    @cached_property
+    def scored(self) -> pd.DataFrame:
+        """The mean scores, or those at the one time, with n and n_events."""
+        table = self.segmented.scores if self.means is None else self.means.scores
+        return self._counted(table.drop(columns=["n_events"], errors="ignore"))
+
+    def _counted(self, table: pd.DataFrame) -> pd.DataFrame:
+        return table.merge(self.counts[[*self.by, "n", "n_events"]], on=self.by, how="left")
+
+    @cached_property
+    def heterogeneity(self) -> pd.DataFrame | None:
+        """Whether the segments could be the same; None where they can't be compared with each other, or are alone."""
+        found = self.segmented if self.means is None else self.means
+        try:
+            table = found.heterogeneity()
+        except InputError:  # groups that span segments, which `notes` tells
+            return None
+        return table if len(table) else None
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return scores and contrasts by time, means, verdicts, counts and heterogeneity."""
+        scores, contrasts = self.segmented.scores, self.segmented.contrasts
+        more = {} if self.heterogeneity is None else {"heterogeneity": self.heterogeneity}
+        return {
+            "scores": scores,
+            "contrasts": contrasts,
+            "means": self._means(),
+            "verdicts": self.judged.drop(columns=["n", "n_events"]),
+            "counts": self.counts,
+            **more,
+        }
+
+    def _means(self) -> pd.DataFrame:
+        """Return the means with their skill, where there is a null model; an empty table, where there are no means."""
+        import pandas as pd
+
+        if self.means is None:
+            return pd.DataFrame()
+        skill = self.means.skill
+        keys = [*self.by, "metric", "weighting", "model"]
+        return self.means.scores if skill is None else self.means.scores.merge(skill[[*keys, "skill"]], how="left")
+
+    def sentences(self, metric: str, weighting: str) -> list[str]:
+        """Return in words, for each model, in how many segments it is better or worse, and whether segments differ."""
+        told = []
+        rows = self.judged[(self.judged["metric"] == metric) & (self.judged["weighting"] == weighting)]
+        differ = {} if self.heterogeneity is None else {
+            (row["metric"], row["weighting"], row["model"]): row for row in records(self.heterogeneity)
+        }  # fmt: skip
+        for (model,), part in by_name(rows, "model"):
+            told.append(self._sentence(model, part.iloc[1:], differ.get((metric, weighting, model))))
+        return told
+
+    def _sentence(self, model: str, parts: pd.DataFrame, differ: dict[str, Any] | None) -> str:
+        found = parts["verdict"].value_counts()
+        reference, of_all = self.segmented.total.reference, plural(len(parts), "segment")
+        told = [(verdict, found[verdict]) for verdict in ("better", "worse") if verdict in found]
+        clear = f"{model} is clearly better or worse than {reference} in none of {of_all}"
+        if told:
+            clear = f"{model} is {told[0][0]} than {reference} in {told[0][1]}"
+            clear += f", and {told[1][0]} in {told[1][1]}, of {of_all}" if len(told) > 1 else f" of {of_all}"
+        rest = [
+            f"{found[verdict]} {words}"
+            for verdict, words in (
+                ("undecided", "undecided"), ("too few", "with too few individuals"), ("unknown", "without score")
+            )
+            if verdict in found
+        ]  # fmt: skip
+        sentence = f"{clear} ({', '.join(rest)})." if rest else f"{clear}."
+        if differ is None or verdicts.missing(differ["q"]):
+            return sentence
+        same = "differ" if differ["p_value"] < 1 - self.segmented.total.level else "can't be told apart"
+        return (
+            f"{sentence} The {differ['n_segments']:.0f} segments with an interval {same} in this difference "
+            f"(Cochran's Q = {differ['q']:.1f} on {differ['df']:.0f}, {verdicts.p_value(differ['p_value'])})."
+        )
+
+    def notes(self) -> list[str]:
+        """Return what readers should know: what has no interval, what has no score, and how p-values are adjusted."""
+        how = {
+            "holm": "P-values are adjusted for the number of segments by Holm's method, and verdicts go by them.",
+            "benjamini-hochberg": "P-values are adjusted for the number of segments by Benjamini and Hochberg's "
+            "method, and verdicts go by them.",
+            "none": "P-values are not adjusted for the number of segments.",
+        }
+        notes = [f"{how[self.segmented.correction]} Intervals are each segment's own."]
+        of_all = plural(len(self.segmented.parts), "segment")
+        few = int((~self.counts["reliable"].iloc[1:]).sum())
+        if few:
+            notes.append(
+                f"{few} of {of_all} {'has' if few == 1 else 'have'} fewer than {FEW_FOR_DIFFERENCE} individuals with "
+                "event, or without, or too few groups: differences have no interval there."
+            )
+        if self.means is not None:
+            missing = self.means.scores
+            gone = len(missing.loc[missing["score"].isna(), self.by].drop_duplicates())
+            if gone:
+                notes.append(
+                    f"{gone} of {of_all} {'has' if gone == 1 else 'have'} no mean over the whole range of time by some "
+                    "metric or weighting; a shorter range may have one."
+                )
+        if self.segmented.n_spanning:
+            notes.append(
+                f"{plural(self.segmented.n_spanning, 'group')} span several segments, so these are not compared with "
+                "each other."
+            )
+        return notes
+
+    def summary(self, headline: str) -> dict[str, Any]:
+        """Return the same as plain data, for a page; `headline` is the weighting of its first table."""
+        import pandas as pd
+
+        total = self.segmented.total
+        # a chart draws rows that follow each other
+        runs = [part for _, part in by_name(self.judged, "metric", "weighting", "model")]
+        table = pd.concat(runs, ignore_index=True) if runs else self.judged
+        table = table.drop(columns=["reliable"])
+        table.insert(0, "segment_label", [segment_name(row, self.by) for row in records(table)])
+        counts = self.counts.copy()
+        counts.insert(0, "segment_label", [segment_name(row, self.by) for row in records(counts)])
+        largest = self.counts.iloc[1:].nlargest(MOST_LISTED, "n")[self.by]
+        first = pd.concat([self.counts[self.by].iloc[:1], largest])
+        listed = table[table["weighting"] == headline].merge(first, on=self.by)
+        return {
+            "by": self.by,
+            "n": len(self.segmented.parts),
+            "n_listed": min(MOST_LISTED, len(self.segmented.parts)),
+            "table": as_table(table),
+            "listed": as_table(listed),
+            "counts": as_table(counts),
+            "heterogeneity": {} if self.heterogeneity is None else as_table(self.heterogeneity),
+            "sentences": {
+                metric: {weighting: self.sentences(metric, weighting) for weighting in total.weightings}
+                for metric in total.metrics
+            },
+            "notes": self.notes(),
+        }
+
+
+def segment_name(row: dict[str, Any], by: list[str]) -> str:
+    """Return a segment's labels in one, for people."""
+    labels = [str(row[name]) for name in by]
+    return ALL if set(labels) == {ALL} else ", ".join(label or "''" for label in labels)

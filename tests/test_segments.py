@@ -1,0 +1,639 @@
+"""Scores by segment: parts are comparisons of their own, few individuals have no interval, segments are compared."""
+
+import pickle
+import warnings
+
+import matplotlib as mpl
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+import survscore as ss
+from survscore.engine.evaluation import Evaluation
+from survscore.multiplicity import adjusted
+from survscore.segmenting import MOST_SEGMENTS, Segments
+from survscore.student import fisher_p
+
+mpl.use("agg")
+pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")  # small segments have some
+
+TIMES = np.arange(1.0, 9.0)
+NASTY = ["<script>alert(1)</script>", "a" * 300, "", "Türkiye", "quote \" & '", "$x^$", "new\nline"]
+
+
+def draw(seed=0, n=900, lost=False):
+    """Return outcomes, two models and labels; country and plan are independent of all."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(n)
+    rate = 0.12 * np.exp(0.7 * x)
+    star, end = rng.exponential(1 / rate), rng.uniform(3, 12, n)
+    gone = rng.exponential(60, n) if lost else np.full(n, np.inf)
+    time = np.minimum(np.minimum(star, end), gone)
+    y = ss.Outcomes(time, (star <= end) & (star <= gone), end)
+    models = {
+        "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * TIMES), TIMES),
+        "noisy": ss.SurvivalCurves(np.exp(-(rate * np.exp(rng.normal(0, 0.6, n)))[:, None] * TIMES), TIMES),
+    }
+    country = rng.choice(["DE", "FR", "SE", "IS"], n, p=[0.5, 0.3, 0.18, 0.02])
+    plan = rng.integers(1, 3, n)
+    return y, models, country, plan
+
+
+@pytest.fixture(scope="module")
+def data():
+    return draw()
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    y, models, country, plan = data
+    return ss.compare(
+        y,
+        models,
+        metric=["brier", "auc"],
+        weighting="administrative",
+        times=TIMES,
+        by={"country": country, "plan": plan},
+    )
+
+
+def numbers(frame):
+    return frame.select_dtypes("number").to_numpy()
+
+
+# Every part is a comparison of its own
+
+
+def weightings(y, n):
+    rng = np.random.default_rng(3)
+    curves = ss.SurvivalCurves(np.sort(rng.uniform(0.5, 1, (n, 3)))[:, ::-1], [3, 6, 12], "step", beyond="hold")
+    return {
+        "administrative": lambda rows: "administrative",
+        "ipcw": lambda rows: "ipcw",
+        "curves": lambda rows: ss.IPCW(curves[rows]),
+        "other outcomes": lambda rows: ss.IPCW(y[:200], max_weight=5.0),
+        "drop-out curves": lambda rows: ss.Administrative(dropout=curves[rows]),
+        "population": lambda rows: ss.Administrative(population=curves[rows]),
+        "several": lambda rows: ["ipcw", ss.Administrative(population="fixed")],
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", ["administrative", "ipcw", "curves", "other outcomes", "drop-out curves", "population", "several"]
+)
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_part_is_the_comparison_of_its_individuals(kind, lost):
+    y, models, country, plan = draw(1, 600, lost)
+    everybody = np.arange(len(y))
+    weighting = weightings(y, len(y))[kind]
+    asked = {"metric": ["brier", "log", "auc"], "times": TIMES, "reference": "noisy", "level": 0.9}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ss.UndefinedScoreWarning)
+        segmented = ss.compare(
+            y, models, weighting=weighting(everybody), by=pd.DataFrame({"country": country, "plan": plan}), **asked
+        )
+        total = ss.compare(y, models, weighting=weighting(everybody), **asked)
+        assert len(segmented.parts) == 8
+        for key, part in [(None, segmented.total), *segmented.parts.items()]:
+            rows = everybody if key is None else np.flatnonzero((country == key[0]) & (plan.astype(str) == key[1]))
+            picked = {name: curves[rows] for name, curves in models.items()}
+            alone = total if key is None else ss.compare(y[rows], picked, weighting=weighting(rows), **asked)
+            assert part.n == len(rows)
+            for table in ("scores", "contrasts", "skill"):
+                wanted, seen = getattr(alone, table), getattr(part, table)
+                np.testing.assert_allclose(numbers(seen), numbers(wanted), rtol=1e-12, atol=1e-12)
+                assert seen.drop(columns=seen.select_dtypes("number").columns).equals(
+                    wanted.drop(columns=wanted.select_dtypes("number").columns)
+                )
+
+
+def test_a_part_with_groups_and_batches_is_its_own_comparison(data):
+    y, models, country, _ = data
+    groups = np.arange(len(y)) // 3
+    batches = {
+        name: ss.CurveBatches(lambda c=curves: (c[i : i + 250] for i in range(0, len(y), 250)), len(y))
+        for name, curves in models.items()
+    }
+    asked = {"weighting": "ipcw", "times": TIMES[:4]}
+    segmented = ss.compare(y, batches, groups=groups, by=country, **asked)
+    assert segmented.by == ("segment",)
+    assert segmented.n_spanning > 100
+    for (label,), part in segmented.parts.items():
+        rows = np.flatnonzero(country == label)
+        alone = ss.compare(
+            y[rows], {name: curves[rows] for name, curves in models.items()}, groups=groups[rows], **asked
+        )
+        np.testing.assert_allclose(numbers(part.contrasts), numbers(alone.contrasts), rtol=1e-9, atol=1e-13)
+
+
+def test_tables_are_those_of_the_parts(data, found):
+    y, models, *_ = data
+    total = ss.compare(y, models, metric=["brier", "auc"], weighting="administrative", times=TIMES)
+    for table in ("scores", "contrasts", "skill"):
+        wanted, seen = getattr(total, table), getattr(found, table)
+        assert seen.columns[:2].tolist() == ["country", "plan"]
+        assert [name for name in seen.columns[2:] if name != "p_adjusted"] == wanted.columns.tolist()
+        rows = seen[seen["country"] == "(all)"]
+        assert rows.index.tolist() == list(range(len(wanted)))
+        np.testing.assert_allclose(numbers(rows[wanted.columns]), numbers(wanted), rtol=1e-12)
+        part = seen[(seen["country"] == "DE") & (seen["plan"] == "2")]
+        own = getattr(found.parts["DE", "2"], table)
+        reliable = own["reliable"].to_numpy()
+        np.testing.assert_allclose(numbers(part[own.columns])[reliable], numbers(own)[reliable], rtol=1e-12)
+    whole, means = total.integrated(2, 6), found.integrated(2, 6)
+    for table in ("scores", "contrasts", "skill"):
+        wanted, seen = getattr(whole, table), getattr(means, table)
+        rows = seen.iloc[: len(wanted)]
+        np.testing.assert_allclose(numbers(rows[wanted.columns]), numbers(wanted), rtol=1e-12)
+        own = getattr(found.parts["FR", "1"].integrated(2, 6), table)
+        part = seen[(seen["country"] == "FR") & (seen["plan"] == "1")]
+        np.testing.assert_allclose(numbers(part[own.columns]), numbers(own), rtol=1e-12)
+    assert found.total.n == found.counts["n"].iloc[1:].sum() == len(y)
+
+
+def test_the_weighting_is_called_as_in_the_total():
+    y, models, country, _ = draw(4, 300, lost=True)
+    lost = np.where(y.dropped_out, "lost", country)
+    label = np.where(lost == "lost", "DE", np.where(country == "DE", "nobody lost", country))
+    found = ss.compare(y, models, weighting="administrative", times=TIMES[:3], by=label)
+    assert found.parts["nobody lost",].weightings == ["administrative"]
+    table = found.contrasts
+    assert set(table["weighting"]) == {"administrative (drop-out by Kaplan-Meier)"}
+    assert table.loc[table["segment"] == "nobody lost", "bound_lower"].isna().all()
+    assert table.loc[table["segment"] == "(all)", "bound_lower"].notna().all()
+
+
+# P-values for many segments
+
+
+def holm(p):
+    p = list(p)
+    known = sorted((value, k) for k, value in enumerate(p) if not np.isnan(value))
+    found, largest = [np.nan] * len(p), 0.0
+    for i, (value, k) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - i) * value))
+        found[k] = largest
+    return found
+
+
+def benjamini_hochberg(p):
+    known = sorted(((value, k) for k, value in enumerate(p) if not np.isnan(value)), reverse=True)
+    found, smallest = [np.nan] * len(p), 1.0
+    for i, (value, k) in enumerate(known):
+        smallest = min(smallest, value * len(known) / (len(known) - i))
+        found[k] = smallest
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_corrections_are_the_literal_ones(seed):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0, 1, (12, 3)) ** 3
+    p[rng.uniform(size=p.shape) < 0.2] = np.nan
+    p[2] = p[3]  # ties
+    for j in range(3):
+        np.testing.assert_allclose(adjusted(p)[:, j], holm(p[:, j]))
+        np.testing.assert_allclose(adjusted(p, "benjamini-hochberg")[:, j], benjamini_hochberg(p[:, j]))
+    assert np.array_equal(adjusted(p, "none"), p, equal_nan=True)
+    assert np.isnan(adjusted([np.nan, np.nan])).all()
+
+
+@pytest.mark.parametrize(("correction", "literal"), [("holm", holm), ("benjamini-hochberg", benjamini_hochberg)])
+def test_tables_are_corrected_over_segments(found, correction, literal):
+    table = found.corrected(correction).contrasts
+    parts = table[table["country"] != "(all)"]
+    for _, rows in parts.groupby(["metric", "weighting", "model", "time"]):
+        np.testing.assert_allclose(rows["p_adjusted"], literal(rows["p_value"]))
+        sure = rows["p_adjusted"] < 0.05
+        assert (rows["verdict"].isin(["better", "worse"]) == sure).all()
+    total = table[table["country"] == "(all)"]
+    assert np.array_equal(total["p_adjusted"], total["p_value"])
+    plain = found.corrected("none").contrasts
+    sure = (plain["lower"] > 0) | (plain["upper"] < 0)
+    assert (plain["verdict"].isin(["better", "worse"]) == sure).all()
+
+
+# Few individuals
+
+
+@pytest.mark.parametrize("kind", ["one", "four", "no events", "all events", "nine events"])
+def test_few_individuals_have_no_interval(kind):
+    y, models, country, _ = draw(2, 600)
+    by_end, early = y.censoring_time >= 8, y.event & (y.time < 1)
+    rows = {
+        "one": np.arange(600) == 17,
+        "four": np.isin(np.arange(600), [3, 50, 77, 200]),
+        "no events": ~y.event & by_end,
+        "all events": early & by_end,
+        "nine events": (np.cumsum(y.event & by_end) <= 9) & y.event & by_end | (~y.event & by_end),
+    }[kind]
+    label = np.where(rows, "small", country)
+    found = ss.compare(y, models, metric=["brier", "auc"], weighting="administrative", times=TIMES, by={"who": label})
+    for source in (found, found.integrated(nan="stop")):
+        table = source.contrasts
+        small = table[table["who"] == "small"]
+        assert small[["lower", "upper", "p_value", "p_adjusted"]].isna().all(axis=None)
+        assert set(small["verdict"]) <= {"too few", "unknown"}
+        assert (small["verdict"] == "too few").equals(small["difference"].notna())
+        assert not small["reliable"].any()
+        assert source.skill.query("who == 'small'")[["lower", "upper"]].isna().all(axis=None)
+        if kind != "nine events":
+            assert source.scores.query("who == 'small'")[["lower", "upper"]].isna().all(axis=None)
+        assert table.query("who == 'DE' and metric == 'brier'")["lower"].notna().any()
+    compared = found.integrated(nan="stop").between()
+    assert compared.query("who == 'small'")[["lower", "upper", "p_value"]].isna().all(axis=None)
+    counts = found.counts.set_index("who")
+    assert not counts.loc["small", "reliable"]
+    assert "too small for intervals of differences" in repr(found)
+
+
+def test_an_undefined_segment_does_not_fail_the_others(data):
+    y, models, country, _ = data
+    short = np.where(y.censoring_time < 5, "new", country)
+    with pytest.warns(ss.UndefinedScoreWarning, match=r"in 1 of 5 segments .* such as in segment 'new'") as told:
+        found = ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, by=short)
+    assert len(told) == 1
+    means = found.integrated()
+    contrasts = means.contrasts.query("segment == 'new'")
+    assert contrasts["difference"].isna().all()
+    assert set(contrasts["reason"]) == {
+        "nobody has a weight", "nobody is left but those with event, since the last was censored"
+    }  # fmt: skip
+    assert (contrasts["verdict"] == "unknown").all()
+    assert means.contrasts.query("segment == 'DE'")["lower"].notna().all()
+    assert found.integrated(1, 4).contrasts.query("segment == 'new'")["difference"].notna().any()
+    undefined = found.undefined
+    assert undefined.columns.tolist() == ["segment", "metric", "weighting", "reason", "times"]
+    assert set(undefined["segment"]) == {"new"}
+    assert means.heterogeneity()["n_segments"].max() < 5
+
+
+def test_one_warning_for_all_segments(data):
+    y, models, country, plan = data
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ss.compare(
+            y, models, metric="auc", weighting="administrative", times=TIMES,
+            by={"a": country, "b": np.arange(len(y)) % 40}, groups=plan + 2 * np.arange(len(y)) // 100,
+        )  # fmt: skip
+    kinds = [one.category for one in caught]
+    assert kinds.count(ss.UndefinedScoreWarning) == 1
+    assert kinds.count(ss.FewGroupsWarning) == 2  # about everybody, and about segments
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_few_groups_point_to_segments(data):
+    y, models, country, _ = data
+    with pytest.warns(ss.FewGroupsWarning, match=r"by= gives scores for each of them"):
+        ss.compare(y, models, weighting="administrative", times=TIMES, groups=country)
+
+
+# Between segments
+
+
+def test_between_segments_is_the_literal_difference(data):
+    y, models, country, _ = data
+    t = 4.0
+    found = ss.compare(y, models, weighting="administrative", times=[t], by={"country": country}, null=False)
+    counted = y.censoring_time >= t
+    event_free = y.time > t
+    loss = {name: (event_free - curves.at([t])[:, 0]) ** 2 for name, curves in models.items()}
+    gain = loss["noisy"] - loss["truth"]
+    big = ["DE", "FR", "SE"]
+    for of, value in (("difference", gain), ("score", loss["noisy"])):
+        table = found.between(of=of, model="noisy").set_index("country")
+        assert table.loc["IS", "verdict"] == "too few"
+        for label in big:
+            here = value[counted & (country == label)]
+            there = value[counted & (country != label) & (country != "IS")]
+            sizes = {other: np.sum(counted & (country == other)) for other in big if other != label}
+            variance = sum(
+                (size / sum(sizes.values())) ** 2 * np.var(value[counted & (country == other)], ddof=1) / size
+                for other, size in sizes.items()
+            )
+            row = table.loc[label]
+            assert row["against"] == "(others)"
+            assert row["difference"] == pytest.approx(here.mean() - there.mean(), rel=1e-9)
+            assert row["se"] == pytest.approx(np.sqrt(np.var(here, ddof=1) / here.size + variance), rel=1e-9)
+        against = found.between(of=of, model="noisy", against="DE").set_index("country")
+        assert list(against.index) == ["FR", "IS", "SE"]
+        one, other = (value[counted & (country == label)] for label in ("FR", "DE"))
+        assert against.loc["FR", "difference"] == pytest.approx(one.mean() - other.mean(), rel=1e-9)
+        if of == "score":  # Welch's test, whose degrees of freedom are the same where events are not rare
+            row, wanted = against.loc["FR"], stats.ttest_ind(one, other, equal_var=False)
+            assert row["p_value"] == pytest.approx(wanted.pvalue, rel=1e-6)
+            interval = wanted.confidence_interval()
+            assert (row["lower"], row["upper"]) == pytest.approx((interval.low, interval.high), rel=1e-6)
+
+
+def test_heterogeneity_is_cochran_s_q(data):
+    y, models, country, _ = data
+    t = 4.0
+    found = ss.compare(y, models, weighting="administrative", times=[t], by={"country": country}, null=False)
+    counted = y.censoring_time >= t
+    loss = ((y.time > t) - models["noisy"].at([t])[:, 0]) ** 2
+    samples = [loss[counted & (country == label)] for label in ("DE", "FR", "SE")]
+    weight = np.array([one.size / np.var(one, ddof=1) for one in samples])
+    mean = np.array([one.mean() for one in samples])
+    q = np.sum(weight * (mean - weight @ mean / weight.sum()) ** 2)
+    row = found.heterogeneity(of="score", model="noisy").iloc[0]
+    assert (row["n_segments"], row["df"]) == (3, 2)
+    assert row["q"] == pytest.approx(q, rel=1e-9)
+    spread = np.sum((1 - weight / weight.sum()) ** 2 / [one.size - 1 for one in samples])
+    statistic = q / 2 / (1 + 2 * spread / 8)
+    assert row["p_value"] == pytest.approx(stats.f.sf(statistic, 2, 8 / 3 / spread), rel=1e-9)
+    assert row["p_value"] == pytest.approx(stats.chi2.sf(q, 2), abs=0.02)
+
+
+def test_fisher_s_tail():
+    for statistic in (0.0, 0.3, 2.0, 9.0):
+        for numerator, denominator in ((1, 3), (4, 20.5), (30, 1000)):
+            assert fisher_p(statistic, numerator, denominator) == pytest.approx(
+                stats.f.sf(statistic, numerator, denominator), rel=1e-9, abs=1e-14
+            )
+    assert fisher_p(3.0, 4, np.inf) == pytest.approx(stats.chi2.sf(12, 4), rel=1e-5)
+    assert np.isnan(fisher_p(np.nan, 2, 3))
+    assert fisher_p(np.inf, 2, 3) == 0
+
+
+def test_groups_that_span_segments_are_not_compared(data):
+    y, models, country, _ = data
+    asked = {"weighting": "administrative", "times": TIMES, "by": country}
+    found = ss.compare(y, models, groups=np.arange(len(y)) // 2, **asked)
+    for call in (found.between, found.heterogeneity, found.integrated().between, found.integrated().heterogeneity):
+        with pytest.raises(ss.InputError, match="groups of `groups` have individuals in several segments"):
+            call()
+    within = ss.compare(y, models, groups=np.char.add(country, (np.arange(len(y)) // 2).astype(str)), **asked)
+    assert within.n_spanning == 0
+    assert within.integrated().between()["p_value"].notna().any()
+
+
+@pytest.mark.statistical
+def test_intervals_by_segment_cover_and_segments_that_are_alike_do_not_differ():
+    times, replicates = np.array([2.0, 4.0, 6.0]), 400
+
+    def sample(seed, n):
+        rng = np.random.default_rng(seed)
+        x, segment = rng.standard_normal(n), rng.integers(0, 3, n)
+        rate = 0.15 * np.exp(0.6 * x)
+        star, end = rng.exponential(1 / rate), rng.uniform(4, 12, n)
+        y = ss.Outcomes(np.minimum(star, end), star <= end, end)
+        exact = np.exp(-rate[:, None] * times)
+        worse = exact ** np.where(segment == 2, 1.8, 1.4)[:, None]
+        return y, {"exact": ss.SurvivalCurves(exact, times), "worse": ss.SurvivalCurves(worse, times)}, segment
+
+    y, models, segment = sample(10_000, 400_000)
+    large = ss.compare(y, models, weighting="administrative", times=times, null=False, by=segment).integrated()
+    truth = large.contrasts.iloc[1:]["difference"].to_numpy()
+    held, apart, differ, width = [], [], [], []
+    for seed in range(replicates):
+        y, models, segment = sample(seed, 600)
+        means = ss.compare(y, models, weighting="administrative", times=times, null=False, by=segment).integrated()
+        rows = means.contrasts.iloc[1:]
+        held.append((rows["lower"] <= truth) & (truth <= rows["upper"]))
+        between = means.between(against="0").set_index("segment")
+        apart.append(between.loc[["1", "2"], "difference"].to_numpy())
+        width.append(between.loc[["1", "2"], "se"].to_numpy())
+        alike = means.segmented.parts
+        same = ss.SegmentedComparison(("segment",), means.segmented.total, {("0",): alike["0",], ("1",): alike["1",]})
+        differ.append(same.integrated().heterogeneity()["p_value"].iloc[0])
+    assert 0.93 <= np.mean(held) <= 0.97
+    off = np.mean(apart, axis=0) - [truth[1] - truth[0], truth[2] - truth[0]]
+    assert np.abs(off * np.sqrt(replicates) / np.std(apart, axis=0)).max() < 3  # simulation errors
+    np.testing.assert_allclose(np.std(apart, axis=0), np.sqrt(np.mean(np.square(width), axis=0)), rtol=0.12)
+    assert 0.02 <= np.mean(np.array(differ) < 0.05) <= 0.08
+
+
+# What is given
+
+
+def test_labels_in_every_form(data):
+    y, models, country, plan = data
+    asked = {"weighting": "administrative", "times": TIMES[:2], "null": False}
+    wanted = ss.compare(y, models, by={"country": country, "plan": plan}, **asked)
+    frame = pd.DataFrame({"country": pd.Categorical(country), "plan": plan})
+    forms = [frame, pl.DataFrame({"country": country, "plan": plan}), pl.LazyFrame({"country": country, "plan": plan}),
+             nw.from_native(frame), {"country": list(country), "plan": plan.astype(float)}]  # fmt: skip
+    for form in forms:
+        found = ss.compare(y, models, by=form, **asked)
+        assert found.by == ("country", "plan")
+        assert found.segments == wanted.segments
+        assert found.contrasts.equals(wanted.contrasts)
+    assert ss.compare(y, models, by=pd.Series(country, name="where"), **asked).by == ("where",)
+    assert ss.compare(y, models, by=pl.Series("where", country), **asked).by == ("where",)
+    assert ss.compare(y, models, by=country, **asked).by == ("segment",)
+    assert ss.compare(y, models, by=plan == 1, **asked).segments == [("False",), ("True",)]
+    assert ss.compare(y, models, by=plan * 10.5, **asked).segments == [("10.5",), ("21",)]
+    pairs = ss.compare(y, iter(models.items()), by=plan, **asked)  # pairs that can be gone through once
+    assert pairs.segments == [("1",), ("2",)]
+
+
+def test_numbers_are_in_their_own_order():
+    found = Segments.of(np.array([10, 9, 100, 9]), 4)
+    assert {key: rows.tolist() for key, rows in found.rows.items()} == {("9",): [1, 3], ("10",): [0], ("100",): [2]}
+    y, models, *_ = draw(0, 40)
+    segmented = ss.compare(y, models, weighting="administrative", times=[1.0], by=np.arange(40) % 4 * 5 + 2, null=False)
+    assert segmented.segments == [("2",), ("7",), ("12",), ("17",)]
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        (lambda c: {}, "by is empty"),
+        (lambda c: "country", "by must hold everybody's labels, not the name 'country' of a column"),
+        (lambda c: pd.Series(c, dtype="string").mask(c == "FR"), "by: 'segment' must be given for everybody"),
+        (lambda c: {"model": c}, "by must not be called 'model', which is a column of the results: rename it"),
+        (lambda c: c[:-1], "by: 'segment' has length 899, but y has length 900"),
+        (lambda c: np.where(c == "DE", None, c), r"by: 'segment' must be given for everybody: \d+ of 900 are missing"),
+        (lambda c: {"x": np.where(c == "DE", np.nan, 1.0)}, "by: 'x' must be given for everybody"),
+        (lambda c: pl.Series("x", [None, *c[1:]]), "by: 'x' must be given for everybody: 1 of 900 are missing, the fi"),
+        (lambda c: {"x": c[:, None]}, "one-dimensional"),
+        (lambda c: {"x": [1, "1"] * 450}, "labels of several kinds that read the same, such as '1'"),
+        (lambda c: {"x": [[1]] * 900}, "by: 'x' must hold labels"),
+        (lambda c: np.where(c == "DE", "(all)", c), r"has the label '\(all\)', which stands for everybody"),
+        (lambda c: pd.DataFrame([[1, 2]] * 900, columns=["x", "x"]), "by: has several columns of the same name"),
+        (lambda c: {"c": c, "x": np.arange(900) // 2, "y": np.arange(900) % 7}, "'x' has 450 labels"),
+    ],
+)
+def test_labels_that_are_refused(data, by, message, monkeypatch):
+    y, models, country, _ = data
+    monkeypatch.setattr("survscore.segmenting.MOST_SEGMENTS", 100)
+    with pytest.raises(ss.InputError, match=message) as raised:
+        ss.compare(y, models, weighting="administrative", times=TIMES, by=by(country))
+    assert "\n" not in str(raised.value)
+
+
+def test_very_many_segments_are_refused(data):
+    y, models, _, _ = draw(0, MOST_SEGMENTS + 5)
+    with pytest.raises(ss.InputError, match=r"makes 1005 segments of 1005 individuals, and at most 1000 .* coarser"):
+        ss.compare(y, models, weighting="administrative", times=TIMES, by=np.arange(len(y)))
+
+
+def test_a_mistake_within_a_segment_names_it(data, monkeypatch):
+    y, models, country, _ = data
+    run = Evaluation.run
+
+    def refuse(self):
+        if self.models.n < 100:
+            raise ss.InputError("this is refused")
+        return run(self)
+
+    monkeypatch.setattr(Evaluation, "run", refuse)
+    with pytest.raises(ss.InputError, match="segment where 'IS': this is refused"):
+        ss.compare(y, models, weighting="administrative", times=TIMES, by={"where": country})
+
+
+# The object
+
+
+def test_it_is_made_of_comparisons_alone(found):
+    shuffled = dict(reversed(found.parts.items()))
+    again = ss.SegmentedComparison(("country", "plan"), found.total, shuffled)
+    assert again.segments == found.segments
+    assert again.contrasts.equals(found.contrasts)
+    assert pickle.loads(pickle.dumps(found)).contrasts.equals(found.contrasts)
+    means = found.integrated(nan="stop")
+    assert pickle.loads(pickle.dumps(means)).contrasts.equals(means.contrasts)
+    other = found.against("noisy")
+    assert other.contrasts.query("model == 'truth'")["difference"].to_numpy() == pytest.approx(
+        -found.contrasts.query("model == 'noisy'")["difference"].to_numpy(), nan_ok=True
+    )
+    assert found.to_frame().equals(found.contrasts)
+
+
+def test_parts_that_do_not_fit_are_refused(data, found):
+    y, models, *_ = data
+    total, parts = found.total, dict(found.parts)
+    other = ss.compare(y[:50], {name: c[:50] for name, c in models.items()}, weighting="administrative", times=[1.0])
+    for arguments, message in (
+        ((("country", "plan"), total, {}), "parts is empty"),
+        ((("country",), total, parts), "keys of 1 label as text"),
+        ((("country", "plan"), total, {("DE", "1"): 3}), "must be Comparisons, not int"),
+        (
+            (("country", "plan"), total, {("DE", "1"): other}),
+            r"have the times of the total; that of \('DE', '1'\)",
+        ),
+        ((("country", "plan"), total, {("DE", "(all)"): total}), "stands for everybody"),
+        ((("x", "x"), total, parts), "different columns; repeated: 'x'"),
+        (((), total, parts), "by is empty"),
+        ((("country", "plan"), total, parts, "bonferroni"), "correction must be one of 'holm'"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            ss.SegmentedComparison(*arguments)
+    with pytest.raises(ss.InputError, match="against must be one of the 8 segments"):
+        found.between(against=("XX", "1"))
+    with pytest.raises(ss.InputError, match="model must be one of"):
+        found.between(model="nobody")
+    with pytest.raises(ss.InputError, match="of must be one of"):
+        found.heterogeneity(of="auc")
+
+
+def test_it_stays_small(data, monkeypatch):
+    y, models, country, _ = data
+    monkeypatch.setattr("survscore.segmenting.KEPT", 100)
+    asked = {"weighting": "administrative", "times": TIMES, "by": country}
+    lean = ss.compare(y, models, ranges=[(2, 5)], **asked)
+    full = ss.compare(y, models, ranges="any", **asked)
+    assert len(pickle.dumps(lean)) < len(pickle.dumps(full))
+    for ends in ((None, None), (2, 5)):
+        pd.testing.assert_frame_equal(lean.integrated(*ends).contrasts, full.integrated(*ends).contrasts, rtol=1e-9)
+    with pytest.raises(ss.InputError, match="ranges="):
+        lean.integrated(3, 4).contrasts  # noqa: B018
+
+
+def test_one_model_and_no_null(data):
+    y, models, country, _ = data
+    found = ss.compare(y, {"truth": models["truth"]}, weighting="administrative", times=TIMES, null=False, by=country)
+    assert len(found.contrasts) == 0
+    assert {"p_adjusted", "verdict"} <= set(found.contrasts.columns)
+    means = found.integrated()
+    assert means.contrasts is None
+    assert means.skill is None
+    assert "Differences" not in repr(means)
+    assert means.between(of="score")["p_value"].notna().any()
+    with pytest.raises(ss.InputError, match="skill scores need the null model"):
+        found.skill  # noqa: B018
+    with pytest.raises(ss.InputError, match="nothing to compare it with"):
+        found.plot()
+
+
+# Names and pictures
+
+
+def nasty(n=700):
+    y, models, *_ = draw(6, n)
+    return ss.compare(
+        y, models, weighting="administrative", times=TIMES, by={"<b>": np.array(NASTY)[np.arange(n) % len(NASTY)]}
+    )
+
+
+def test_nasty_names_are_escaped():
+    found = nasty()
+    assert {key[0] for key in found.segments} == set(NASTY)
+    for shown in (found._repr_html_(), found.integrated()._repr_html_()):
+        assert "<script>" not in shown
+        assert "<b>" not in shown
+        assert "&lt;script&gt;" in shown
+    assert "\n" not in repr(found)
+
+
+def overlapping(texts):
+    boxes = [text.get_window_extent() for text in texts if text.get_text()]
+    return [
+        (a, b) for a in range(len(boxes)) for b in range(a) if boxes[a].overlaps(boxes[b])
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_segments", [1, 7, 60])
+def test_the_forest_plot_is_legible(n_segments):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    if n_segments == 7:
+        found = nasty()
+    else:
+        y, models, *_ = draw(6, 2400)
+        found = ss.compare(y, models, weighting="administrative", times=TIMES, by=np.arange(2400) % n_segments)
+    display = found.plot(model="noisy", most=40)
+    figure, ax = display.figure_, display.ax_
+    figure.canvas.draw()
+    shown = min(n_segments, 40)
+    assert len(ax.get_yticklabels()) == shown + 1
+    low, high = ax.get_xlim()
+    ticks = [text for text in ax.get_xticklabels() if low <= text.get_position()[0] <= high]  # others are not drawn
+    assert len(ticks) > 1
+    texts = [*ax.get_yticklabels(), *ax.texts, *ticks, ax.xaxis.label]
+    assert overlapping(texts) == []
+    page = figure.bbox
+    for text in texts:
+        box = text.get_window_extent()
+        assert not text.get_text() or (page.x0 <= box.x0 and box.x1 <= page.x1 and box.y1 <= page.y1), text
+    assert ("the 40 of 60 segments" in ax.get_xlabel()) == (n_segments == 60)
+    assert {text.get_text() for text in ax.texts} >= {"← better", "worse →", "n", "events"}
+    assert display.contrasts["n"].iloc[0] == found.total.n
+    plt.close(figure)
+
+
+def test_the_forest_plot_at_a_time_and_of_auc(found):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure, ax = plt.subplots()
+    display = found.plot(ax, metric="auc", time=3.0, model="noisy")
+    assert display.ax_ is ax
+    assert "at time 3" in ax.get_xlabel()
+    assert {text.get_text() for text in ax.texts} >= {"← worse", "better →"}
+    row = display.contrasts.query("country == 'DE' and plan == '1'").iloc[0]
+    here = "country == 'DE' and plan == '1' and metric == 'auc'"
+    wanted = found.contrasts.query(f"{here} and time == 3 and model == 'noisy'")
+    assert row["difference"] == wanted["difference"].iloc[0]
+    plt.close(figure)
+    for arguments, message in (
+        ({"time": 3.5}, "time must be one of the times scored"),
+        ({"metric": "log"}, "metric must be one of"),
+        ({"model": "truth"}, "model must be one of"),
+        ({"weighting": "ipcw"}, "weighting must be one of"),
+        ({"most": 0}, "most must be a whole number"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            found.plot(**arguments)
+    plt.close("all")
