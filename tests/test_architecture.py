@@ -42,6 +42,7 @@ LAYERS = [
     ["io"],
     ["datasets"],
     ["plots"],
+    ["checks"],
     ["reports"],
     ["experiments"],
     ["cli"],

@@ -73,7 +73,7 @@ def score(**arguments: Any) -> None:
                 level=level, ranges=[time_range],
             )  # fmt: skip
         means, by_time = _score_frames(scores, time_range)
-    settings = _settings("score", study, weightings, arguments)
+    settings = settings_of("score", study, weightings, arguments)
     printed = score_tables(means, by_time, settings)
     if not write(by_time, {"means": means, "scores": by_time}, settings):
         console().print(*printed, sep="\n")
@@ -112,8 +112,9 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
         )  # fmt: skip
         findings = Findings.of(compared, time_range)
     settings = {
-        **_settings("compare", study, weightings, arguments),
+        **settings_of("compare", study, weightings, arguments),
         "reference": compared.reference,
+        "null": compared.null,
         "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
     printed = comparison_tables(findings)
@@ -149,7 +150,7 @@ def report(
     from survscore.reports import report as make_report
     from survscore.reports.verdicts import share
 
-    check_target(out, (".html", ".htm"), _inputs(arguments))
+    check_target(out, (".html", ".htm"), inputs(arguments))
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show, default_that_fits=True)
         made = make_report(
@@ -260,7 +261,7 @@ def results_writer(arguments: Arguments) -> Callable[..., bool]:
     paths = {name: path for name, path in asked.items() if str(path) != "-"}
     printed = [name for name in asked if name not in paths]
     for name, path in paths.items():
-        check_target(path, endings[name], _inputs(arguments))
+        check_target(path, endings[name], inputs(arguments))
     if "parquet" in printed:
         raise InputError("--parquet can't go to standard output; name a file")
     if len(printed) > 1:
@@ -296,7 +297,7 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
     return json.dumps({"settings": settings, **rows}, indent=1, allow_nan=False) + "\n"
 
 
-def _inputs(arguments: Arguments) -> list[Path]:
+def inputs(arguments: Arguments) -> list[Path]:
     """Return all files that a command reads."""
     named = [path for _, path in options.as_predictions(arguments["predictions"])]
     of_times = click.get_current_context().meta.get(options.READING, [])
@@ -326,7 +327,8 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
     return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
 
 
-def _settings(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
+def settings_of(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
+    """Return how results were made, as plain data."""
     y = study.outcomes
     return {
         "survscore": __version__,
