@@ -235,7 +235,7 @@ def _against(
         theirs = stored.setdefault(target.run.id, Numbers(target.run))
         other, reason = theirs.stored_score(key, numbers.told_segment(key.segment), when)
         if other is None:
-            return missing, f"{target.told}: {reason}"
+            return missing, reason
         return _relative(rule, _unpaired(score, other, numbers.run.level), other), ""
     reference = key.of(target.name)
     other = numbers.score(reference, when)

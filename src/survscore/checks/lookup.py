@@ -179,16 +179,16 @@ class Numbers:
         """
         absent = [column for column in whose if column not in self.run.segment_columns]
         if absent:
-            return None, f"it has no segments by {absent[0]}"
+            return None, f"that run has no segments by {absent[0]}"
         key = replace(key, segment=tuple(whose.get(column, ALL) for column in self.run.segment_columns))
         if (key.model, key.metric) not in {(one.model, one.metric) for one in (*self._means, *self._scores)}:
-            return None, f"it has no {key.metric} score of {key.model}"
+            return None, f"that run has no {key.metric} score of {key.model}"
         labels = {one.weighting for one in (*self._means, *self._scores) if one.segment == key.segment}
         first_word = key.weighting.split(maxsplit=1)[:1]
         alike = [one for one in labels if one.split(maxsplit=1)[:1] == first_word]
         weighting = key.weighting if key.weighting in labels else alike[0] if len(alike) == 1 else None
         if weighting is None:
-            return None, "it has no score of this segment under this weighting"
+            return None, "that run has no score of this segment under this weighting"
         among = self._scores if when.stop is None else self._means
         there = among.get(replace(key, weighting=weighting), {})
         for known, estimate in there.items():
@@ -197,9 +197,9 @@ class Numbers:
         if when.stop is not None and there:
             return (
                 None,
-                f"it has the {next(iter(there)).told}, not the {when.told}; range = [from, to] keeps it the same",
+                f"that run has the {next(iter(there)).told}, not the {when.told}; range = [from, to] keeps it the same",
             )
-        return None, f"it has no score {when.told}"
+        return None, f"that run has no score {when.told}"
 
 
 def _when(row: Mapping[str, Any]) -> When:

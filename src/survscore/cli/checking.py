@@ -196,9 +196,10 @@ def _times(arguments: Arguments, rules: Sequence[Rule], study: Any, weightings: 
     ).times
     earliest = [rule.range[0] for rule in rules if rule.range is not None and rule.range[0] < usual[0]]
     latest = max((rule.range[1] for rule in rules if rule.range is not None), default=0.0)
-    further = np.arange(usual[-1], latest, np.median(np.diff(usual))) if usual.size > 1 and latest > usual[-1] else []
-    ends = [latest] if latest > usual[-1] else []
-    times = np.unique([*usual, *further, *ends, *earliest, *(rule.at for rule in rules if rule.at is not None)])
+    further: list[float] = []
+    if latest > usual[-1] and usual.size > 1:
+        further = [*np.arange(usual[-1], latest, np.median(np.diff(usual))), latest]
+    times = np.unique([*usual, *further, *earliest, *(rule.at for rule in rules if rule.at is not None)])
     if usual.size in (times.size, 1):
         return times, whole
     lower, upper = whole

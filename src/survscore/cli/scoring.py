@@ -133,9 +133,17 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @options.times_option("--horizons", help="At which times to show calibration: 90,365.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
+@click.option("--history", type=FILE, metavar="FILE", help='Show the runs that "survscore check --history" has stored.')
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
 def report(
-    out: Path, reference: str | None, null: Any, horizons: Any, individuals: int, title: str, **arguments: Any
+    out: Path,
+    reference: str | None,
+    null: Any,
+    horizons: Any,
+    individuals: int,
+    history: Path | None,
+    title: str,
+    **arguments: Any,
 ) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
@@ -151,6 +159,8 @@ def report(
     from survscore.reports.verdicts import share
 
     check_target(out, (".html", ".htm"), inputs(arguments))
+    if history is not None and not history.exists():
+        raise InputError(f"{history}: there is no such history")
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show, default_that_fits=True)
         made = make_report(
@@ -158,7 +168,7 @@ def report(
             time_range=arguments["time_range"], reference=reference, null=null, horizons=horizons,
             groups=study.groups, level=arguments["level"], n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": _asked(arguments)},
+            settings={"files": study.files, "options": _asked(arguments)}, history=history,
             progress=show,
         )  # fmt: skip
         made.save(out)

@@ -65,7 +65,7 @@
 
   const column = (name, series, key) => (key ? data.tables[name][key].slice(series.start, series.stop) : []);
   const visible = (panel, now) => panel.series.filter((series) => series.model === null || now.models.has(series.model));
-  const shownPanels = (name, now) => data.panels[name].filter((panel) => !panel.metric || panel.metric === now.metric);
+  const shownPanels = (name, now) => data.panels[name].filter((panel) => (!panel.metric || panel.metric === now.metric) && (panel.of === undefined || now.models.has(panel.of)));
 
   // One scale for all panels of a chart, so that they can be compared by eye.
   const domains = (name, now) => {
@@ -104,9 +104,10 @@
       svg.append(make("line", { class: "axis", x1: inner.left, x2: inner.right, y1: py(tick), y2: py(tick) }));
       svg.append(make("text", { x: inner.left - 6, y: py(tick) + 4, "text-anchor": "end" }, show(tick)));
     }
-    for (const tick of nice(...domain.x, width < 400 ? 4 : 6)) {
+    const wanted = width < 400 ? 4 : 6, names = panel.xnames; // places with names are whole numbers
+    for (const tick of nice(...domain.x, names ? Math.min(wanted, names.length) : wanted).filter((place) => !names || names[place])) {
       svg.append(make("line", { class: "axis", x1: px(tick), x2: px(tick), y1: inner.bottom, y2: inner.bottom + 4 }));
-      svg.append(make("text", { x: px(tick), y: inner.bottom + 17, "text-anchor": "middle" }, show(tick)));
+      svg.append(make("text", { x: px(tick), y: inner.bottom + 17, "text-anchor": "middle" }, names ? names[tick] : show(tick)));
     }
     svg.append(make("text", { x: (inner.left + inner.right) / 2, y: height - 6, "text-anchor": "middle" }, panel.xlabel));
     svg.append(make("text", { transform: `translate(13 ${(inner.top + inner.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, panel.ylabel));
@@ -188,7 +189,7 @@
       if (!grid.length) return;
       reader.index = Math.min(grid.length - 1, Math.max(0, position));
       reader.x = grid[reader.index];
-      const found = entries(reader.x), heading = `${panel.xlabel} ${show(reader.x)}`;
+      const found = entries(reader.x), heading = `${panel.xlabel} ${show(reader.x)}${panel.xnames ? `, ${panel.xnames[reader.x]}` : ""}`;
       plot.setAttribute("aria-valuenow", reader.index);
       plot.setAttribute("aria-valuetext", `${heading}: ${found.map(({ line, short, more }) => `${line.series.label} ${short}${more}`).join("; ")}`);
       if (!visibly) return;
