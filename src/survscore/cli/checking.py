@@ -117,7 +117,8 @@ def _named(arguments: Arguments) -> list[str]:
     return [
         parameter.opts[0] if isinstance(parameter, click.Option) else str(parameter.name)
         for parameter in context.command.params
-        if context.get_parameter_source(str(parameter.name)) is here and arguments.get(str(parameter.name)) != ()
+        if context.get_parameter_source(str(parameter.name)) is here
+        and not (isinstance(arguments[str(parameter.name)], tuple) and not arguments[str(parameter.name)])
     ]
 
 
