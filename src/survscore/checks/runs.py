@@ -107,8 +107,8 @@ class Run:
         >>> run = Run.of(compared, id="monday")
         >>> run.tables["means"][["model", "from", "to", "score"]].round(3)
                   model  from    to  score
-        0         truth  10.0  80.0  0.204
-        1  Kaplan-Meier  10.0  80.0  0.204
+        0         truth  10.0  80.0  0.202
+        1  Kaplan-Meier  10.0  80.0  0.202
         """
         chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
         means, contrasts = [], [one.contrasts for one in chosen]
