@@ -282,9 +282,7 @@ def test_an_example_is_written_and_runs(command, files):
 
 
 def test_times_of_rules_are_added_and_the_whole_mean_stays(command, files, rules):
-    path = rules(
-        'model = "truth"\nbelow = 1\n---model = "truth"\nbelow = 1\nat = 33.3\n---model = "truth"\nrange = [0, 60]\nbelow = 1'
-    )
+    path = rules("\n---".join(f'model = "truth"\nbelow = 1\n{when}' for when in ("", "at = 33.3", "range = [0, 60]")))
     code, out, _ = command("check", path, *files, "--json", "-")
     assert code == 0
     whole, at, part = json.loads(out)["findings"]

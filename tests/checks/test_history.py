@@ -128,7 +128,8 @@ def test_a_process_that_is_killed_leaves_no_lock_and_whole_runs(tmp_path):
     path = tmp_path / "h.jsonl"
     code = f"from tests_of_history import *\nappend_many({str(path)!r}, 'killed', 10**6)"
     (tmp_path / "tests_of_history.py").write_text(
-        "from dataclasses import replace\nfrom checks_case import compared\nfrom survscore.checks import Run, append_run\n"
+        "from dataclasses import replace\nfrom checks_case import compared\n"
+        "from survscore.checks import Run, append_run\n"
         "def append_many(path, name, count):\n"
         "    run = Run.of(compared(n=100), id='x')\n"
         "    for k in range(count):\n        append_run(path, replace(run, id=f'{name}-{k}'))\n"
