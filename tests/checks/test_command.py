@@ -204,6 +204,7 @@ def test_results_are_checked_as_the_files_are(command, files, results, rules):
         (lambda data: {**data, "scores": [{"time": 3, **data["scores"][0]}]}, "a segment column must not be called"),
         (lambda data: {**data, "scores": [{**data["scores"][0], "se": 10**400}]}, "is too large a number"),
         (lambda data: {**data, "settings": {"segment_columns": "x"}}, "segment_columns must be a list of names"),
+        (lambda data: {**data, "scores": [{**data["scores"][0], "model": "\ud800"}]}, "is no text"),
     ],
 )
 def test_results_of_another_shape_are_refused(command, results, rules, change, message):
@@ -213,6 +214,8 @@ def test_results_of_another_shape_are_refused(command, results, rules, change, m
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     results.write_text("[" * 100_000)
+    assert command("check", rules("below = 1"), "--results", results)[0] == 2
+    results.write_text('{"settings": {"a": 1e999}, "scores": [{"x": 1e999}]}')
     assert command("check", rules("below = 1"), "--results", results)[0] == 2
     results.write_text('{"settings": {}, "scores": [{"x": NaN}]}')
     assert "NaN is no number" in command("check", rules("below = 1"), "--results", results)[2]

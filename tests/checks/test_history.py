@@ -156,6 +156,7 @@ def test_files_that_are_no_history_are_refused_and_stay(run, tmp_path):
         ("e.jsonl", "[" * 100_000 + "\n", "no run of a history"),
         ("f.parquet", "PAR1", "can't be read"),
         ("g.txt", "text", "is neither a folder nor called"),
+        ("h.json", "{}", "is neither a folder nor called"),
     ):
         path = tmp_path / name
         path.write_text(text)
@@ -169,6 +170,20 @@ def test_files_that_are_no_history_are_refused_and_stay(run, tmp_path):
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises(ss.InputError, match="is a folder"):
         read_history(tmp_path / "folder.jsonl")
+
+
+def test_odd_settings_are_kept_as_plain_data(comparison, tmp_path):
+    deep = []
+    for _ in range(500):
+        deep = [deep]
+    odd = {"inf": float("inf"), "path": tmp_path, "set": {1}, "deep": deep, "none": None}
+    for kind in KINDS:
+        append_run(tmp_path / kind, Run.of(comparison, settings=odd, id="odd"))
+        (found,) = read_history(tmp_path / kind).runs
+        assert found.settings["inf"] is None
+        assert found.settings["set"] == "{1}"
+    with pytest.raises(ss.InputError, match="is neither a folder"):
+        append_run(tmp_path / "new.json", Run.of(comparison))
 
 
 def test_an_empty_file_in_a_folder_is_told(run, tmp_path):

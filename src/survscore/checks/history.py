@@ -46,7 +46,7 @@ class History:
 def check_history(path: Path) -> None:
     """Raise unless a history can be there."""
     if _kind(path) == "folder":
-        if path.exists() and not path.is_dir():
+        if not path.is_dir() and (path.exists() or path.suffix):
             raise InputError(f"{path}: is neither a folder nor called .jsonl or .parquet, which a history is")
     elif path.is_dir():
         raise InputError(f"{path}: is a folder, but called like a file")
@@ -145,7 +145,7 @@ def _as_line(run: Run) -> bytes:
     said = {"survscore_run": FORM, "id": run.id, "date": run.date, "version": run.version}
     said |= {"segment_columns": list(run.segment_columns), "settings": dict(run.settings)}
     said |= {name: rows_of(run.tables[name]) for name in STORED}
-    return json.dumps(said, allow_nan=False, default=str).encode() + b"\n"
+    return json.dumps(said, allow_nan=False).encode() + b"\n"
 
 
 def _read_lines(path: Path) -> tuple[list[Run], list[str]]:
@@ -234,7 +234,7 @@ def _as_frame(runs: Sequence[Run]) -> pd.DataFrame:
     for run in runs:
         said = {
             "run": run.id, "date": run.date, "version": run.version,
-            "settings": json.dumps(dict(run.settings), default=str), "segments": json.dumps(run.segment_columns),
+            "settings": json.dumps(run.settings), "segments": json.dumps(run.segment_columns),
         }  # fmt: skip
         parts += [{**said, "table": name, **row} for name in STORED for row in rows_of(run.tables[name])]
     numbers = ("time", "from", "to", "score", "se", "lower", "upper", "n_events")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 from survscore._validation import shown
@@ -157,12 +158,9 @@ def _findings(
 ) -> Iterator[Finding]:
     run = numbers.run
     target = resolve_reference(rule, run, earlier)
-    for metric in _metrics(rule, run):
-        weighting = _weighting(rule, run)
-        for segment in numbers.segments(rule):
-            for model in _models(rule, run, target):
-                key = Key(segment, metric, weighting, model)
-                yield _finding(rule, numbers, key, target, stored)
+    weighting, segments, models = _weighting(rule, run), numbers.segments(rule), _models(rule, run, target)
+    for metric, segment, model in product(_metrics(rule, run), segments, models):
+        yield _finding(rule, numbers, Key(segment, metric, weighting, model), target, stored)
 
 
 def _finding(rule: Rule, numbers: Numbers, key: Key, target: Target | None, stored: dict[str, Numbers]) -> Finding:

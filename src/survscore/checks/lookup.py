@@ -87,6 +87,22 @@ class Numbers:
     def _all_segments(self) -> list[Segment]:
         return list(dict.fromkeys(key.segment for key in (*self._means, *self._scores)))
 
+    @cached_property
+    def _times(self) -> list[When]:
+        return list(dict.fromkeys(when for found in self._scores.values() for when in found))
+
+    @cached_property
+    def _ranges(self) -> list[When]:
+        return list(dict.fromkeys(when for found in self._means.values() for when in found))
+
+    @cached_property
+    def _weightings(self) -> dict[Key, list[str]]:
+        """The weightings by all else, without a weighting."""
+        found: dict[Key, dict[str, None]] = {}
+        for key in (*self._means, *self._scores):
+            found.setdefault(replace(key, weighting=""), {})[key.weighting] = None
+        return {key: list(labels) for key, labels in found.items()}
+
     @property
     def references(self) -> list[str]:
         """The models that differences are to."""
@@ -138,9 +154,9 @@ class Numbers:
         """Return the time or range of a rule as the results have it."""
         means, scores = self._means.get(key, {}), self._scores.get(key, {})
         if rule.at is not None:
-            return self._found(rule, When(rule.at), self._scores, "an evaluation time")
+            return _found(rule, When(rule.at), self._times, "an evaluation time")
         if rule.range is not None:
-            return self._found(rule, When(*rule.range), self._means, "a range of means")
+            return _found(rule, When(*rule.range), self._ranges, "a range of means")
         if means:
             return next(iter(means))
         if len(scores) == 1:
@@ -148,17 +164,6 @@ class Numbers:
         if not self._means:
             raise rule.wrong("the results hold no means over time; name a time with at")
         return next(iter(next(iter(self._means.values()))))
-
-    def _found(self, rule: Rule, wanted: When, among: Mapping[Key, Mapping[When, Estimate]], what: str) -> When:
-        known = list(dict.fromkeys(when for found in among.values() for when in found))
-        same = [when for when in known if when.same(wanted)]
-        if same:
-            return same[0]
-        known.sort(key=lambda one: abs(one.start - wanted.start) + abs((one.stop or 0) - (wanted.stop or 0)))
-        near = " and ".join(one.told for one in known[:2])
-        hint = "--times" if wanted.stop is None else "--range"
-        told = f"nearest are scores {near}; {hint} names others" if near else "there is none"
-        raise rule.wrong(f"{wanted.told} is not {what} of the results; {told}")
 
     def score(self, key: Key, when: When) -> Estimate | None:
         """Return a score."""
@@ -181,14 +186,13 @@ class Numbers:
         if absent:
             return None, f"that run has no segments by {absent[0]}"
         key = replace(key, segment=tuple(whose.get(column, ALL) for column in self.run.segment_columns))
-        if (key.model, key.metric) not in {(one.model, one.metric) for one in (*self._means, *self._scores)}:
-            return None, f"that run has no {key.metric} score of {key.model}"
-        labels = {one.weighting for one in (*self._means, *self._scores) if one.segment == key.segment}
-        first_word = key.weighting.split(maxsplit=1)[:1]
-        alike = [one for one in labels if one.split(maxsplit=1)[:1] == first_word]
+        labels = self._weightings.get(replace(key, weighting=""))
+        if labels is None:
+            return None, f"that run has no {key.metric} score of {key.model} in this segment"
+        alike = [one for one in labels if one.split(maxsplit=1)[:1] == key.weighting.split(maxsplit=1)[:1]]
         weighting = key.weighting if key.weighting in labels else alike[0] if len(alike) == 1 else None
         if weighting is None:
-            return None, "that run has no score of this segment under this weighting"
+            return None, "that run has no score under this weighting"
         among = self._scores if when.stop is None else self._means
         there = among.get(replace(key, weighting=weighting), {})
         for known, estimate in there.items():
@@ -209,3 +213,17 @@ def _when(row: Mapping[str, Any]) -> When:
 
 def _estimate(row: Mapping[str, Any], value: str) -> Estimate:
     return Estimate(row[value], row["se"], row["lower"], row["upper"], row.get("n_events", math.nan))
+
+
+def _found(rule: Rule, wanted: When, known: list[When], what: str) -> When:
+    """Return a time or range as the results have it."""
+    if wanted in known:
+        return wanted
+    same = [when for when in known if when.same(wanted)]
+    if same:
+        return same[0]
+    near = sorted(known, key=lambda one: abs(one.start - wanted.start) + abs((one.stop or 0) - (wanted.stop or 0)))
+    hint = "--times" if wanted.stop is None else "--range"
+    there = " and ".join(one.told for one in near[:2])
+    told = f"nearest are scores {there}; {hint} names others" if there else "there is none"
+    raise rule.wrong(f"{wanted.told} is not {what} of the results; {told}")

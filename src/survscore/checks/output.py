@@ -7,12 +7,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from survscore._validation import shown
 from survscore.checks.judging import Finding, exit_code, told
-from survscore.checks.runs import Run
+from survscore.checks.runs import Run, plain
 
 LONGEST = 300
 QUANTITIES = {
@@ -47,9 +46,9 @@ def as_json(run: Run, findings: Sequence[Finding]) -> str:
             "skipped": sum(one.verdict == "skipped" for one in findings),
             "exit_code": exit_code(findings),
         },
-        "findings": [{name: _plain(value) for name, value in asdict(one).items()} for one in findings],
+        "findings": [{name: plain(value) for name, value in asdict(one).items()} for one in findings],
     }
-    return json.dumps(data, indent=1, allow_nan=False, default=str) + "\n"
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 def as_junit(run: Run, findings: Sequence[Finding]) -> str:
@@ -146,10 +145,6 @@ def sentence(finding: Finding) -> str:
     """Return a finding in one sentence."""
     said = f"{finding.what}, {finding.weighting}: {with_interval(finding)}, must have {required(finding)}"
     return f"{said}: {verdict(finding)}" + (f", {finding.reason}" if finding.reason else "")
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _xml(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -133,18 +133,23 @@ def _table(name: str, rows: Any, segment_columns: tuple[str, ...]) -> pd.DataFra
             continue
         if absent:
             raise InputError(f"{name}: row {absent[0]} has no {column!r}; {nearest(column, map(str, rows[absent[0]]))}")
+        check: Callable[[str, Any], Any] = _text if column in TEXTS else _number
         if column in segment_columns:
-            columns[column] = [segment_label(row[column]) for row in rows]
-        else:
-            check = _text if column in TEXTS else _number
-            columns[column] = [check(f"{name}: row {k}: {column}", row[column]) for k, row in enumerate(rows)]
+            check = _label
+        columns[column] = [check(f"{name}: row {k}: {column}", row[column]) for k, row in enumerate(rows)]
     return pd.DataFrame(columns)
 
 
 def _text(where: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"{where} must be a text, not {shown(value)!r}")
+    if any("\ud800" <= char <= "\udfff" for char in value):  # half of a character, which no file can hold
+        raise InputError(f"{where} is no text: {shown(ascii(value))}")
     return value
+
+
+def _label(where: str, value: Any) -> str:
+    return _text(where, segment_label(value))
 
 
 def _number(where: str, value: Any) -> float:
@@ -153,9 +158,12 @@ def _number(where: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputError(f"{where} must be a number or null, not {shown(value)!r}")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        raise InputError(f"{where} is too large a number") from None
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{where} is too large a number")
+    return number
 
 
 def _both(by_time: pd.DataFrame | None, of_means: pd.DataFrame) -> pd.DataFrame:

@@ -35,6 +35,7 @@ COLUMNS = {
 TEXTS = (*NAMES, "reference")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 RESERVED = ("last", "first")
+DEEPEST = 20  # levels of settings that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,7 @@ class Run:
     def names(self, column: str) -> list[str]:
         """Return the metrics, weightings or models there are, in their order."""
         return list(
-            dict.fromkeys(name for table in ("scores", "means") for name in self.tables[table][column].tolist())
+            dict.fromkeys(str(name) for table in ("scores", "means") for name in self.tables[table][column].unique())
         )
 
     def direction(self, metric: str) -> Direction:
@@ -182,7 +183,7 @@ def make_run(
     tidy = {name: _tidy(name, tables.get(name), segment_columns) for name in COLUMNS}
     if not tidy["means"].empty and tidy["means"]["n_events"].isna().all():
         tidy["means"] = _with_events(tidy["means"], tidy["scores"], segment_columns)
-    run = Run("", moment.isoformat(), __version__, dict(settings), tidy, segment_columns)
+    run = Run("", moment.isoformat(), __version__, plain(settings), tidy, segment_columns)
     if id is None:
         return replace(run, id=f"{moment:%Y-%m-%dT%H%M%SZ}-{_digest(run)}")
     check_id(id)
@@ -212,17 +213,27 @@ def check_segment_columns(columns: Sequence[str]) -> None:
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as plain values, None for NaN."""
-    columns = {str(name): [_plain(value) for value in frame[name].tolist()] for name in frame.columns}
+    columns = {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def plain(value: Any, depth: int = DEEPEST) -> Any:
+    """Return what JSON can hold: None for numbers that are not finite, texts of what it does not know."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Mapping) and depth:
+        return {str(key): plain(one, depth - 1) for key, one in value.items()}
+    if isinstance(value, (list, tuple)) and depth:
+        return [plain(one, depth - 1) for one in value]
+    return shown(value) if depth else "..."
 
 
 def _digest(run: Run) -> str:
-    content = [run.date, run.settings, {name: rows_of(frame) for name, frame in run.tables.items()}]
-    return hashlib.sha256(json.dumps(content, default=str, sort_keys=True).encode()).hexdigest()[:8]
+    frame = run.tables["scores" if run.tables["means"].empty else "means"]
+    content = [run.date, run.settings, rows_of(frame)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _check_range(comparison: Comparison, lower: float | None, upper: float | None) -> None:
