@@ -230,8 +230,9 @@ def _against(
     if target.absent:
         return missing, ""
     if target.run is not None:
-        theirs = stored.setdefault(target.run.id, Numbers(target.run))
-        other, reason = theirs.stored_score(key, numbers.told_segment(key.segment), when)
+        if target.run.id not in stored:
+            stored[target.run.id] = Numbers(target.run)
+        other, reason = stored[target.run.id].stored_score(key, numbers.told_segment(key.segment), when)
         if other is None:
             return missing, reason
         return _relative(rule, _unpaired(score, other, numbers.run.level), other), ""
