@@ -47,6 +47,7 @@ LAYERS = [
     ["scale"],
     ["datasets"],
     ["plots"],
+    ["checks"],
     ["reports"],
     ["experiments"],
     ["cli"],

@@ -87,7 +87,7 @@ __all__ = [
     "weightings_that_fit",
 ]
 
-_LAZY = ("io", "models", "plots", "simulate")
+_LAZY = ("checks", "io", "models", "plots", "simulate")
 
 
 def __getattr__(name: str) -> _Any:

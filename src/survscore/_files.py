@@ -1,12 +1,23 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, also if several processes do so at once."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+LONGEST_WAIT = 60.0  # seconds for another process that writes the same file
+FAR_AWAY = 1 << 40  # where a byte is locked on Windows, so that the file can be read meanwhile
 
 
 @contextmanager
@@ -27,6 +38,97 @@ def written_whole(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def created_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`, which becomes it if the block ends without error.
+
+    Unlike with `written_whole`, a file that is there already is never replaced: FileExistsError.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".survscore-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links: take the name first, then fill it
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def append_line(path: Path, line: bytes) -> Iterator[bytes]:
+    """Give what a file holds, and append a line to it if the block ends without error; meanwhile nobody else does.
+
+    A line that somebody else left without its end stays alone. If the line can't be written whole, nothing of it stays.
+    """
+    with path.open("a+b", buffering=0) as file, locked(file):
+        file.seek(0)
+        before = file.read()
+        yield before
+        whole = line if before.endswith(b"\n") or not before else b"\n" + line
+        try:
+            if file.write(whole) != len(whole):
+                raise OSError(f"{path}: the disk is full")
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(len(before))
+            raise
+
+
+@contextmanager
+def locked(file: Path | IO[Any], *, shared: bool = False) -> Iterator[None]:
+    """Keep a file to this process, or to those that only read it, while the block runs.
+
+    A path is made a file where there is none, and stays. The lock ends with the process, however that ends.
+    """
+    if isinstance(file, Path):
+        with file.open("ab") as opened, locked(opened, shared=shared):
+            yield
+        return
+    last_try = time.monotonic() + LONGEST_WAIT
+    while not _lock(file.fileno(), shared=shared):
+        if time.monotonic() > last_try:
+            raise TimeoutError(f"{file.name}: another process has been writing it for {LONGEST_WAIT:g} seconds")
+        time.sleep(0.02)
+    try:
+        yield
+    finally:
+        _unlock(file.fileno())
+
+
+def _lock(handle: int, *, shared: bool) -> bool:
+    try:
+        if sys.platform == "win32":
+            position = os.lseek(handle, 0, os.SEEK_CUR)
+            os.lseek(handle, FAR_AWAY, os.SEEK_SET)
+            try:
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            finally:
+                os.lseek(handle, position, os.SEEK_SET)
+        else:
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _unlock(handle: int) -> None:
+    if sys.platform == "win32":
+        position = os.lseek(handle, 0, os.SEEK_CUR)
+        os.lseek(handle, FAR_AWAY, os.SEEK_SET)
+        with suppress(OSError):
+            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+        os.lseek(handle, position, os.SEEK_SET)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _umask() -> int:

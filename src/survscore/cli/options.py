@@ -194,13 +194,17 @@ reading = several(
            help="What to do with survival that rises with time."),
 )  # fmt: skip
 
-files = several(
-    click.argument("outcomes", type=FILE),
-    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS]...", type=FILE),
+matching = several(
     reading,
     option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
     option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
 )  # fmt: skip
+
+files = several(
+    click.argument("outcomes", type=FILE),
+    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS]...", type=FILE),
+    matching,
+)
 
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,

@@ -66,7 +66,7 @@ def score(**arguments: Any) -> None:
         else:
             show(0, 1, "scoring")
             segments = scored_segments(study, weightings, arguments)
-    settings = _settings("score", study, weightings, arguments)
+    settings = settings_of("score", study, weightings, arguments)
     if study.by is None:
         printed = score_tables(means, by_time, settings)
         tables = {"means": means, "scores": by_time}
@@ -141,8 +141,9 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
             compared = compared.total
         findings = Findings.of(compared, time_range)
     settings = {
-        **_settings("compare", study, weightings, arguments),
+        **settings_of("compare", study, weightings, arguments),
         "reference": compared.reference,
+        "null": compared.null,
         "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
     printed = comparison_tables(findings) + ([] if segments is None else segment_tables(segments))
@@ -162,9 +163,17 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @options.times_option("--horizons", help="At which times to show calibration: 90,365.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
+@click.option("--history", type=FILE, metavar="FILE", help='Show the runs that "survscore check --history" has stored.')
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
 def report(
-    out: Path, reference: str | None, null: Any, horizons: Any, individuals: int, title: str, **arguments: Any
+    out: Path,
+    reference: str | None,
+    null: Any,
+    horizons: Any,
+    individuals: int,
+    history: Path | None,
+    title: str,
+    **arguments: Any,
 ) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
@@ -179,7 +188,9 @@ def report(
     from survscore.reports import report as make_report
     from survscore.reports.verdicts import share
 
-    check_target(out, (".html", ".htm"), _inputs(arguments))
+    check_target(out, (".html", ".htm"), inputs(arguments))
+    if history is not None and not history.exists():
+        raise InputError(f"{history}: there is no such history")
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show, default_that_fits=True)
         made = make_report(
@@ -188,7 +199,7 @@ def report(
             groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": _asked(arguments)},
+            settings={"files": study.files, "options": _asked(arguments)}, history=history,
             progress=show,
         )  # fmt: skip
         made.save(out)
@@ -294,7 +305,7 @@ def results_writer(arguments: Arguments) -> Callable[..., bool]:
     paths = {name: path for name, path in asked.items() if str(path) != "-"}
     printed = [name for name in asked if name not in paths]
     for name, path in paths.items():
-        check_target(path, endings[name], _inputs(arguments))
+        check_target(path, endings[name], inputs(arguments))
     if "parquet" in printed:
         raise InputError("--parquet can't go to standard output; name a file")
     if len(printed) > 1:
@@ -330,7 +341,7 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
     return json.dumps({"settings": settings, **rows}, indent=1, allow_nan=False) + "\n"
 
 
-def _inputs(arguments: Arguments) -> list[Path]:
+def inputs(arguments: Arguments) -> list[Path]:
     """Return all files that a command reads."""
     named = [path for _, path in options.as_predictions(arguments["predictions"])]
     of_times = click.get_current_context().meta.get(options.READING, [])
@@ -360,7 +371,8 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
     return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
 
 
-def _settings(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
+def settings_of(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
+    """Return how results were made, as plain data."""
     y = study.outcomes
     return {
         "survscore": __version__,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown as printable
@@ -11,6 +12,7 @@ from survscore._validation import shown as printable
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.checks import Finding
     from survscore.reports.comparing import Findings
 
 WIDTH_ELSEWHERE = 160
@@ -172,6 +174,29 @@ def comparison_tables(findings: Findings) -> list[Any]:
             printed.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
         printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unsure"][metric]]
     return printed
+
+
+def findings_table(findings: Sequence[Finding]) -> Any:
+    """Return what came of checks, ready to print."""
+    from rich.text import Text
+
+    from survscore.checks.output import required, verdict, with_interval
+
+    colours = {"failed": "bold red", "undefined": "bold red", "warning": "yellow", "skipped": "dim", "passed": "green"}
+    segmented = any(one.segment for one in findings)
+    table = new_table("")
+    for name in ("check", *(["segment"] if segmented else []), "of"):
+        table.add_column(name, overflow="fold")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("must be", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for one in findings:
+        said = Text(verdict(one), colours[verdict(one)])
+        if one.reason:
+            said.append(f", {printable(one.reason, most=200)}", "default")
+        cells = [one.check, *([one.whose] if segmented else []), one.what, with_interval(one), required(one)]
+        table.add_row(*(plain_text(cell) for cell in cells), said)
+    return table
 
 
 def heading(metric: str, n: int, n_dropped_out: int | None, how: str) -> Any:

@@ -35,6 +35,7 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "calibration-parts": summary["calibration"]["parts"],
         "individuals": summary["curves"]["people"],
         "curves": summary["curves"]["curves"],
+        "history": summary["history"]["means"],
     }
     return {name: table for name, table in by_name.items() if any(table.values())}
 
@@ -49,6 +50,7 @@ def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
         "around-censoring": _around(summary),
         "calibration": _calibration(summary),
         "curves": _single_curves(summary),
+        "history": _history(summary),
     }
 
 
@@ -200,3 +202,34 @@ def _single_curves(summary: dict[str, Any]) -> list[Panel]:
         step = {"step": True} if model in summary["steps"] else {}
         panels[label]["series"].append(_series(summary, model, start, stop) | step)
     return list(panels.values())
+
+
+def _history(summary: dict[str, Any]) -> list[Panel]:
+    """Return a panel for every model, metric and weighting, by the number of the run; its axis tells the dates."""
+    table = summary["history"]["means"]
+    dates = dict(zip(table.get("run", []), table.get("date", []), strict=True))
+    others = [name for name in dict.fromkeys(table.get("model", [])) if name not in summary["models"]]
+    panels = []
+    for (metric, weighting, model), start, stop in _runs(table, ("metric", "weighting", "model")):
+        here = model in summary["models"]
+        told = summary["history"]["metrics"][metric]
+        # a metric that the page does not switch to is shown whatever it shows
+        switched = {"metric": metric} if metric in summary["metrics"] else {}
+        style = len(summary["models"]) + others.index(model) if not here else 0
+        series = {"model": None, "style": style, "label": model, "start": start, "stop": stop}
+        panels.append(
+            {
+                **switched,
+                **({"of": summary["models"].index(model)} if here else {}),
+                "title": f"{model}, {weighting}",
+                "x": "run",
+                "y": "score",
+                "lower": "lower",
+                "upper": "upper",
+                "xlabel": "run",
+                "xnames": [dates.get(number, "") for number in range(max(dates) + 1)],
+                "ylabel": f"mean {told['label']} ({told['direction']} is better)",
+                "series": [_series(summary, model, start, stop) if here else series],
+            }
+        )
+    return panels

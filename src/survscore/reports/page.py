@@ -98,6 +98,7 @@ def report(
     n_curves: int = 6,
     title: str = TITLE,
     settings: Mapping[str, Any] | None = None,
+    history: Path | str | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Make a report that can be shown: one interactive page, offline, with every number in it.
@@ -127,6 +128,8 @@ def report(
         Of the page.
     settings : mapping, optional
         More to say about how this was made.
+    history : path, optional
+        Earlier runs that ``survscore check --history`` has stored, to show their mean scores over time.
     progress : callable
         Is told (done, total, what is being done).
 
@@ -154,7 +157,7 @@ def report(
         summarise(
             y, curves, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
             null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
-            n_curves=n_curves, title=title, settings=settings, progress=progress,
+            n_curves=n_curves, title=title, settings=settings, history=history, progress=progress,
         )
     )  # fmt: skip
 

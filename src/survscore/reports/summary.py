@@ -6,6 +6,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from survscore.populations import counted_population
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, Findings, Table, as_table, plain
 from survscore.reports.segments import SegmentFindings
+from survscore.reports.trends import trends
 from survscore.weighting import IPCW, Administrative, Weighting, as_weighting, weightings_that_fit
 
 CALIBRATION_NUMBERS = (
@@ -66,6 +68,7 @@ def summarise(
     n_curves: int = 6,
     title: str = TITLE,
     settings: Mapping[str, Any] | None = None,
+    history: Path | str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Compute everything that a report shows.
@@ -99,6 +102,8 @@ def summarise(
         Of the report.
     settings : mapping, optional
         More to say about how this was made, such as the names of files.
+    history : path, optional
+        Earlier runs that ``survscore check --history`` has stored, to show their mean scores.
     progress : callable
         Is told (done, total, what is being done).
 
@@ -133,6 +138,7 @@ def summarise(
     wanted = choices.names if weighting is None else one_or_more(weighting, Weighting, "weighting")
     weightings = [as_weighting(one, y) for one in wanted]
     metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+    earlier = trends(history)
     progress(0, 3, "comparing")
     with warnings.catch_warnings():
         for told_elsewhere in (UndefinedScoreWarning, FewGroupsWarning):  # the notes say so, from the numbers
@@ -177,6 +183,7 @@ def summarise(
         "calibration": calibrated,
         "around_censoring": _around(y, named, weightings, comparison.times, groups, level),
         "curves": _single_curves(y, named, comparison.times, n_curves, labels),
+        "history": earlier,
         "notes": findings.notes(time_range) + _for_whom(y, named, comparison.times, weightings[headline]),
         "settings": {
             **(settings or {}),

@@ -65,21 +65,24 @@
 
   const column = (name, series, key) => (key ? data.tables[name][key].slice(series.start, series.stop) : []);
   const visible = (panel, now) => panel.series.filter((series) => series.model === null || now.models.has(series.model));
-  const shownPanels = (name, now) => data.panels[name].filter((panel) => !panel.metric || panel.metric === now.metric);
+  const panelsOf = (name, now) => data.panels[name].filter((panel) => !panel.metric || panel.metric === now.metric);
+  const shownPanels = (name, now) => panelsOf(name, now).filter((panel) => panel.of === undefined || now.models.has(panel.of)); // a panel of one model goes with it
 
-  // One scale for all panels of a chart, so that they can be compared by eye.
-  const domains = (name, now) => {
+  // One scale for all panels of a chart that show the same, so that they can be compared by eye.
+  const domains = (name, now, ylabel) => {
     const xs = [], ys = [], panels = shownPanels(name, now);
     for (const panel of panels) {
       for (const mark of panel.marks || []) xs.push(mark.x);
       for (const series of visible(panel, now)) {
         xs.push(...extent(column(name, series, panel.x)));
+        if (panel.ylabel !== ylabel) continue;
         ys.push(...extent(column(name, series, series.y || panel.y)));
         if (now.bands && panel.lower) ys.push(...extent(column(name, series, panel.lower)), ...extent(column(name, series, panel.upper)));
       }
     }
     const { xdomain, ydomain, zero } = panels[0] || {};
-    const spread = ([low, high]) => (high > low ? [low, high] : Number.isFinite(low) ? [low - 0.5, low + 0.5] : [0, 1]);
+    const differ = (low, high) => high - low > 1e-9 * Math.max(Math.abs(low), Math.abs(high)); // by more than rounding
+    const spread = ([low, high]) => (differ(low, high) ? [low, high] : Number.isFinite(low) ? [low - 0.5, low + 0.5] : [0, 1]);
     const [least, most] = extent(zero ? [0, ...ys] : ys);
     const y = ydomain || (zero && least === most ? [0, 1] : spread([least, most]));
     const pad = ydomain ? 0 : 0.04 * (y[1] - y[0]);
@@ -104,9 +107,10 @@
       svg.append(make("line", { class: "axis", x1: inner.left, x2: inner.right, y1: py(tick), y2: py(tick) }));
       svg.append(make("text", { x: inner.left - 6, y: py(tick) + 4, "text-anchor": "end" }, show(tick)));
     }
-    for (const tick of nice(...domain.x, width < 400 ? 4 : 6)) {
+    const wanted = width < 400 ? 4 : 6, names = panel.xnames; // places with names are whole numbers
+    for (const tick of nice(...domain.x, names ? Math.min(wanted, names.length) : wanted).filter((place) => !names || names[place])) {
       svg.append(make("line", { class: "axis", x1: px(tick), x2: px(tick), y1: inner.bottom, y2: inner.bottom + 4 }));
-      svg.append(make("text", { x: px(tick), y: inner.bottom + 17, "text-anchor": "middle" }, show(tick)));
+      svg.append(make("text", { x: px(tick), y: inner.bottom + 17, "text-anchor": "middle" }, names ? names[tick] : show(tick)));
     }
     svg.append(make("text", { x: (inner.left + inner.right) / 2, y: height - 6, "text-anchor": "middle" }, panel.xlabel));
     svg.append(make("text", { transform: `translate(13 ${(inner.top + inner.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, panel.ylabel));
@@ -188,7 +192,7 @@
       if (!grid.length) return;
       reader.index = Math.min(grid.length - 1, Math.max(0, position));
       reader.x = grid[reader.index];
-      const found = entries(reader.x), heading = `${panel.xlabel} ${show(reader.x)}`;
+      const found = entries(reader.x), heading = `${panel.xlabel} ${show(reader.x)}${panel.xnames ? `, ${panel.xnames[reader.x]}` : ""}`;
       plot.setAttribute("aria-valuenow", reader.index);
       plot.setAttribute("aria-valuetext", `${heading}: ${found.map(({ line, short, more }) => `${line.series.label} ${short}${more}`).join("; ")}`);
       if (!visibly) return;
@@ -291,12 +295,13 @@
   };
 
   const drawChart = (chart, now) => {
-    const name = chart.dataset.chart, panels = shownPanels(name, now), domain = domains(name, now);
+    const name = chart.dataset.chart, panels = shownPanels(name, now);
+    const scales = new Map([...new Set(panels.map((panel) => panel.ylabel))].map((ylabel) => [ylabel, domains(name, now, ylabel)]));
     const holder = chart.querySelector(".panels");
     while (holder.children.length > panels.length) holder.lastChild.remove();
     while (holder.children.length < panels.length) holder.append(make("figure", { class: "panel" }));
-    panels.forEach((panel, k) => (panel.forest ? drawForest : drawPanel)(name, panel, now, domain, holder.children[k]));
-    drawLegend(chart.querySelector(".legend"), panels, now);
+    panels.forEach((panel, k) => (panel.forest ? drawForest : drawPanel)(name, panel, now, scales.get(panel.ylabel), holder.children[k]));
+    drawLegend(chart.querySelector(".legend"), panelsOf(name, now), now);
   };
 
   // A model's entry switches it on and off everywhere, like its box at the top of the page.

@@ -1,0 +1,157 @@
+"""Findings for machines and for the pages of CI services: JSON, JUnit XML, Markdown."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree as ET
+
+from survscore._validation import shown
+from survscore.checks.judging import Finding, exit_code, told
+from survscore.checks.runs import Run, plain
+
+LONGEST = 300
+QUANTITIES = {
+    "upper": "upper limit",
+    "lower": "lower limit",
+    "difference-upper": "upper limit of the difference",
+    "difference-lower": "lower limit of the difference",
+    "relative-difference": "relative difference",
+}
+# What XML 1.0 knows; everything else can't be written in it, not even escaped.
+NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What means something in Markdown, or in the HTML that it lets through.
+MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]#!|~$@]|(?<=:)/|(?<=www)\.)", re.IGNORECASE)
+
+
+def as_json(run: Run, findings: Sequence[Finding]) -> str:
+    """Return findings as JSON.
+
+    Parameters
+    ----------
+    run : Run
+        That was checked.
+    findings : sequence of Finding
+        From `check`.
+    """
+    data = {
+        "run": {"id": run.id, "date": run.date, "survscore": run.version, "settings": dict(run.settings)},
+        "summary": {
+            "checks": len(findings),
+            "failed": sum(one.fails for one in findings),
+            "warnings": sum(one.warns for one in findings),
+            "skipped": sum(one.verdict == "skipped" for one in findings),
+            "exit_code": exit_code(findings),
+        },
+        "findings": [{name: plain(value) for name, value in asdict(one).items()} for one in findings],
+    }
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def as_junit(run: Run, findings: Sequence[Finding]) -> str:
+    """Return findings as JUnit XML, which CI services show as test results.
+
+    Parameters
+    ----------
+    run : Run
+        That was checked.
+    findings : sequence of Finding
+        From `check`.
+    """
+    counts = {
+        "tests": str(len(findings)),
+        "failures": str(sum(one.fails for one in findings)),
+        "errors": "0",
+        "skipped": str(sum(one.verdict == "skipped" for one in findings)),
+    }
+    root = ET.Element("testsuites", counts | {"name": "survscore check"})
+    about = {"name": _xml(f"survscore check {run.id}"), "timestamp": _xml(run.date[:19]), "time": "0"}
+    suite = ET.SubElement(root, "testsuite", about | counts)
+    for one in findings:
+        whose = f" [{one.whose}]" if one.segment else ""
+        name = _xml(f"{one.check}: {one.what}{whose}")
+        case = ET.SubElement(suite, "testcase", {"classname": "survscore.check", "name": name, "time": "0"})
+        said = _xml(sentence(one))
+        if one.fails:
+            ET.SubElement(case, "failure", {"message": said, "type": one.verdict}).text = said
+        elif one.verdict == "skipped":
+            ET.SubElement(case, "skipped", {"message": said})
+        else:
+            ET.SubElement(case, "system-out").text = f"warning: {said}" if one.warns else said
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=False, short_empty_elements=True).join(
+        ['<?xml version="1.0" encoding="UTF-8"?>\n', "\n"]
+    )
+
+
+def as_markdown(run: Run, findings: Sequence[Finding]) -> str:
+    """Return findings as a Markdown table, for the summary page of a CI run.
+
+    Parameters
+    ----------
+    run : Run
+        That was checked.
+    findings : sequence of Finding
+        From `check`.
+    """
+    lines = [
+        f"### {_markdown(told(findings))}",
+        "",
+        f"survscore {_markdown(run.version)}, run {_markdown(run.id)}, {_markdown(run.date)}",
+        "",
+        "| verdict | check | segment | of | value | threshold |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for one in findings:
+        cells = (verdict(one), one.check, one.whose, one.what, with_interval(one), required(one))
+        lines.append("| " + " | ".join(_markdown(cell) for cell in cells) + " |")
+    notes = [f"- {_markdown(f'{one.check}, {one.whose}: {one.reason}')}" for one in findings if one.reason]
+    return "\n".join([*lines, "", *dict.fromkeys(notes)]).rstrip() + "\n"
+
+
+def verdict(finding: Finding) -> str:
+    """Return the verdict in a word, in which a failure that only warns is a warning."""
+    return "warning" if finding.warns else finding.verdict
+
+
+def with_interval(finding: Finding) -> str:
+    """Return the estimate with its interval."""
+    if math.isnan(finding.estimate):
+        return "-"
+    sign = "+" if "difference" in finding.quantity else ""
+    numbers = [finding.estimate, finding.lower, finding.upper]
+    if finding.quantity == "relative-difference":
+        return f"{numbers[0]:+.2%}"
+    digits = _digits(finding)
+    value, lower, upper = (f"{number:{sign}.{digits}f}" for number in numbers)
+    return value if math.isnan(finding.lower) or math.isnan(finding.upper) else f"{value} ({lower} to {upper})"
+
+
+def _digits(finding: Finding) -> int:
+    """Return so many digits that half of the interval has two of its own."""
+    half = (finding.upper - finding.lower) / 2
+    return min(10, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
+
+
+def required(finding: Finding) -> str:
+    """Return what the value must be, in words."""
+    return f"{QUANTITIES.get(finding.quantity, finding.quantity)} {finding.threshold}"
+
+
+def sentence(finding: Finding) -> str:
+    """Return a finding in one sentence."""
+    said = f"{finding.what}, {finding.weighting}: {with_interval(finding)}, must have {required(finding)}"
+    return f"{said}: {verdict(finding)}" + (f", {finding.reason}" if finding.reason else "")
+
+
+def _xml(text: str) -> str:
+    return shown(NOT_IN_XML.sub("", text), most=LONGEST * 3)
+
+
+def _markdown(text: str) -> str:
+    """Return text that stays text in Markdown: on one line, without markup and HTML."""
+    plain = shown(" ".join(str(text).split()), most=LONGEST).replace("&", "&amp;").replace("<", "&lt;")
+    return MEANS_SOMETHING.sub(r"\\\1", plain.replace(">", "&gt;"))

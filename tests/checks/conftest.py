@@ -1,0 +1,40 @@
+import pytest
+
+from checks_case import compared, day
+from survscore import cli
+from survscore.checks import Run
+
+
+@pytest.fixture(scope="session")
+def comparison():
+    return compared()
+
+
+@pytest.fixture
+def run(comparison):
+    return Run.of(comparison, ranges=[(10.0, 60.0)], id="tonight", date=day(10))
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    """Return a folder with simulated files."""
+    folder = tmp_path_factory.mktemp("study")
+    cli.main(["simulate", str(folder / "play"), "-n", "600"])
+    return folder / "play"
+
+
+@pytest.fixture
+def command(capsys, tmp_path, monkeypatch):
+    """Return a function that runs the command line in a folder of its own: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        capsys.readouterr()
+        try:
+            cli.main([str(one) for one in arguments])
+            code = 0
+        except SystemExit as stop:
+            code = stop.code
+        return code, *capsys.readouterr()
+
+    return call

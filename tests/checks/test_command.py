@@ -1,0 +1,304 @@
+"""The command: exit codes of what can happen in a night, what it writes, and that mistakes are one line."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import survscore as ss
+from checks_case import compared, with_segments
+from survscore.checks import Run, as_junit, as_markdown, check, parse_rules, read_history, run_of_results
+from survscore.checks.output import as_json
+
+HOSTILE = "a|b\n<script>alert(1)</script> `x` [y](https://z) \x00\x1b[31m &amp; @all"
+
+
+@pytest.fixture
+def files(study):
+    return [study / "outcomes.csv", study / "truth.csv", study / "leaking.csv", "-w", "administrative"]
+
+
+@pytest.fixture
+def rules(tmp_path):
+    """Return a function that writes rules."""
+
+    def write(text, name="rules.toml"):
+        path = tmp_path / name
+        path.write_text("".join(f"[[check]]\n{one}\n" for one in text.split("---")))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def results(command, files, tmp_path):
+    """Return the path of what compare wrote."""
+    path = tmp_path / "result.json"
+    assert command("compare", *files, "--json", path)[0] == 0
+    return path
+
+
+def test_all_pass(command, files, rules):
+    path = rules('name = "good"\nbelow = 0.2\nvalue = "upper"\n---model = "truth"\nvalue = "skill"\nabove = 0.2')
+    code, out, err = command("check", path, *files)
+    assert (code, err) == (0, "")
+    assert out.rstrip().endswith("0 of 3 checks failed")
+    assert "upper limit below 0.2" in out
+
+
+def test_an_absolute_threshold_is_broken(command, files, rules):
+    path = rules('name = "good"\nmodel = "truth"\nbelow = 0.01\n---model = "truth"\nbelow = 0.9')
+    code, out, err = command("check", path, *files)
+    assert (code, err) == (1, "")
+    assert out.index("failed") < out.index("passed")  # failing first
+    assert out.rstrip().endswith("1 of 2 checks failed")
+    warned = rules('model = "truth"\nbelow = 0.01\nseverity = "warning"')
+    code, out, _ = command("check", warned, *files)
+    assert code == 0
+    assert out.rstrip().endswith("0 of 1 check failed, 1 warning")
+
+
+def test_significantly_worse_than_the_reference(command, files, rules):
+    assert command("check", rules('model = "leaking"\nreference = "truth"'), *files)[0] == 1
+    assert command("check", rules('model = "truth"\nreference = "leaking"'), *files)[0] == 0
+    assert command("check", rules('model = "leaking"\nreference = "truth"\nworse_by = 0.1'), *files)[0] == 0
+
+
+def test_against_the_last_run(command, files, rules, study, tmp_path):
+    history = ["--history", tmp_path / "history.jsonl"]
+    path = rules('model = "net"\nrange = [1, 50]\nreference = "last"\nworse_by = 0.01')
+    good, bad = [study / "outcomes.csv", f"net={study / 'truth.csv'}"], [study / "outcomes.csv", "net=bad.csv"]
+    text = (study / "truth.csv").read_text().splitlines()
+    turned = [text[0], *(",".join([row.split(",")[0], *["0.01"] * (row.count(","))]) for row in text[1:])]
+    (tmp_path / "bad.csv").write_text("\n".join(turned))
+    code, out, _ = command("check", path, *good, "-w", "administrative", *history, "--run-id", "monday")
+    assert code == 0
+    assert "skipped, the history holds no earlier run" in out
+    code, out, _ = command("check", path, *good, "-w", "administrative", *history, "--run-id", "tuesday")
+    assert (code, "passed" in out) == (0, True)
+    code, out, _ = command("check", path, *bad, "-w", "administrative", *history, "--run-id", "wednesday")
+    assert (code, "failed" in out) == (1, True)
+    # a run that fails is recorded too, and is the last one now
+    assert [run.id for run in read_history(tmp_path / "history.jsonl").runs] == ["monday", "tuesday", "wednesday"]
+    assert command("check", path, *bad, "-w", "administrative", *history, "--no-record")[0] == 0
+    assert len(read_history(tmp_path / "history.jsonl").runs) == 3
+    code, out, err = command("check", path, *bad, "-w", "administrative", *history, "--run-id", "monday")
+    assert (code, out) == (2, "")
+    assert "there is a run 'monday' already" in err
+    with (tmp_path / "history.jsonl").open("ab") as file:
+        file.write(b'{"survscore_run": 1, "id": "thurs')
+    code, _, err = command("check", path, *bad, "-w", "administrative", *history, "--run-id", "friday")
+    assert code == 0
+    assert "note:" in err
+    assert "line 4 is broken" in err
+    assert len(read_history(tmp_path / "history.jsonl").runs) == 4
+
+
+def test_a_segment_is_broken(command, results, rules, tmp_path):
+    segmented = tmp_path / "segmented.json"
+    segmented.write_text(json.dumps(with_segments(json.loads(results.read_text()))))
+    each = rules('name = "everywhere"\nmodel = "truth"\nsegment = "each"\nbelow = 0.2')
+    code, out, _ = command("check", each, "--results", segmented)
+    assert code == 1
+    assert re.search(r"everywhere\s+country = FR.*failed", out)
+    assert re.search(r"everywhere\s+country = DE.*passed", out)
+    for text, expected in (
+        ('segment = {country = "DE"}\nbelow = 0.2', 0),
+        ('segment = [{country = "DE"}, {country = "FR"}]\nbelow = 0.2', 1),
+        ('segment = {country = "*"}\nbelow = 0.2', 1),
+        ("below = 0.2", 0),  # the total
+        ('segment = "each"\nbelow = 0.2\nmin_events = 50\nat = 50', 0),  # the bad one has few events
+        ('segment = "each"\nbelow = 0.2\nmin_events = 50\non_too_few = "error"\nat = 50', 1),
+        ('segment = {country = "PL"}\nbelow = 0.2', 2),
+        ('segment = {contry = "DE"}\nbelow = 0.2', 2),
+    ):
+        code, _, err = command("check", rules(f'model = "truth"\n{text}'), "--results", segmented)
+        assert code == expected, (text, err)
+        assert err.count("\n") == (code == 2)
+
+
+def test_too_few_events_and_nan(command, files, rules, study, tmp_path):
+    assert command("check", rules("below = 0\nmin_events = 100000"), *files)[0] == 0
+    assert command("check", rules('below = 1\nmin_events = 100000\non_too_few = "error"'), *files)[0] == 1
+    # nobody has the event at time 0
+    auc = 'metric = "auc"\nmodel = "truth"\nat = 0\nabove = 0\n'
+    code, out, _ = command("check", rules(auc), *files)
+    assert (code, "undefined" in out) == (1, True)
+    assert command("check", rules(auc + 'undefined = "skip"'), *files)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('model = "truht"\nbelow = 1', "check 1: model 'truht' is not in the results; did you mean 'truth'?"),
+        ("below = ", "is not TOML"),
+        ('metric = "bier"\nbelow = 1', "metric 'bier' is unknown; did you mean 'brier'?"),
+        ('weighting = "ipcw"\nbelow = 1', "weighting 'ipcw' is not in the results"),
+        ('reference = "last"', "--history FILE"),
+        ("range = [0, 1]\nbelow = 1\nat = 3", "exclude each other"),
+    ],
+)
+def test_bad_rules_are_one_line_and_code_2(command, files, rules, tmp_path, text, message):
+    path = rules(text)
+    before = sorted(tmp_path.iterdir())
+    written = ["--json", "a.json", "--junit", "a.xml", "--markdown", "a.md", "--history", "h.jsonl"]
+    code, out, err = command("check", path, *files, *(written[:6] if "last" in text else written))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert sorted(tmp_path.iterdir()) == before  # nothing is written
+
+
+def test_bad_usage_is_one_line_and_code_2(command, files, rules, results, tmp_path):
+    path = rules("below = 1")
+    for arguments, message in (
+        ([path], "give OUTCOMES and PREDICTIONS, or --results"),
+        ([path, *files, "--results", results], "without use for outcomes"),
+        ([path, "--results", results, "-w", "ipcw"], "without use for -w"),
+        ([path, "--results", tmp_path / "absent.json"], "there is no such file"),
+        ([path, "--results", path], "is not JSON"),
+        ([path, "--results", results, "--record"], "are for --history"),
+        ([path, "--results", results, "--run-id", "a/b"], "a run's id must be"),
+        ([path, "--results", results, "--junit", "-"], "can't go to standard output"),
+        ([path, "--results", results, "--json", "-", "--markdown", "-"], "only one of"),
+        ([path, "--results", results, "--json", results], "is read and can't be written"),
+        ([path, "--results", results, "--markdown", path], "is read and can't be written"),
+        ([path, "--results", results, "--history", "a.txt", "--json", "b.txt"], "must end in .json"),
+        (["--init", path], "is there already, and is not overwritten"),
+        (["--init", "new.toml", *files], "takes nothing else"),
+        (["--init", "new.txt"], "must end in .toml"),
+        ([tmp_path / "absent.toml", *files], "--init"),
+    ):
+        code, out, err = command("check", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (arguments, err)
+        assert message in err
+    assert path.read_text() == "[[check]]\nbelow = 1\n"
+
+
+def test_results_are_checked_as_the_files_are(command, files, results, rules):
+    path = rules(
+        'reference = "truth"\nworse_by = 1\n---at = 50\nvalue = "upper"\nbelow = 1\n---value = "skill"\nabove = 0'
+    )
+    times = ["-t", "0:100:1"]
+    command("compare", *files, *times, "--json", results)
+    found = []
+    for given in (["--results", results], [*files, *times]):
+        code, out, err = command("check", path, *given, "--json", "-")
+        assert (code, err) == (0, "0 of 5 checks failed\n")
+        found.append(
+            [(one["model"], one["value"], one["when"], one["n_events"]) for one in json.loads(out)["findings"]]
+        )
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: [], "does not hold settings and scores"),
+        (lambda data: {**data, "settings": 3}, "does not hold settings and scores"),
+        (lambda data: {**data, "scores": []}, "scores is empty"),
+        (lambda data: {**data, "scores": 3}, "scores must be a list of rows"),
+        (lambda data: {**data, "scores": [{**data["scores"][0], "model": 3}]}, "scores: row 0: model must be a text"),
+        (lambda data: {**data, "means": [{**data["means"][0], "score": "x"}]}, "means: row 0: score must be a number"),
+        (lambda data: {**data, "means": [{"metric": "brier"}]}, "means: row 0 has no 'weighting'"),
+        (lambda data: {**data, "scores": [{"time": 3, **data["scores"][0]}]}, "a segment column must not be called"),
+        (lambda data: {**data, "scores": [{**data["scores"][0], "se": 10**400}]}, "is too large a number"),
+        (lambda data: {**data, "settings": {"segment_columns": "x"}}, "segment_columns must be a list of names"),
+        (lambda data: {**data, "scores": [{**data["scores"][0], "model": "\ud800"}]}, "is no text"),
+    ],
+)
+def test_results_of_another_shape_are_refused(command, results, rules, change, message):
+    data = change(json.loads(results.read_text()))
+    results.write_text(json.dumps(data))
+    code, out, err = command("check", rules("below = 1"), "--results", results)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    results.write_text("[" * 100_000)
+    assert command("check", rules("below = 1"), "--results", results)[0] == 2
+    results.write_text('{"settings": {"a": 1e999}, "scores": [{"x": 1e999}]}')
+    assert command("check", rules("below = 1"), "--results", results)[0] == 2
+    results.write_text('{"settings": {}, "scores": [{"x": NaN}]}')
+    assert "NaN is no number" in command("check", rules("below = 1"), "--results", results)[2]
+
+
+def test_several_outputs_at_once(command, files, rules, tmp_path):
+    path = rules(
+        'name = "a"\nmodel = "truth"\nbelow = 0.01\n---model = "truth"\nbelow = 1\n---below = 1\nmin_events = 1e9'
+    )
+    code, out, err = command("check", path, *files, "--json", "a.json", "--junit", "b.xml", "--markdown", "c.md")
+    assert code == 1
+    assert err.count("Written: ") == 3
+    assert "1 of 4 checks failed, 2 skipped" in out
+    data = json.loads((tmp_path / "a.json").read_text())
+    assert data["summary"] == {"checks": 4, "failed": 1, "warnings": 0, "skipped": 2, "exit_code": 1}
+    suite = ET.parse(tmp_path / "b.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "2")
+    assert len(suite.findall("testcase/failure")) == 1
+    assert (tmp_path / "c.md").read_text().startswith("### 1 of 4 checks failed, 2 skipped\n")
+    assert not list(tmp_path.glob(".survscore-*"))
+    code, out, err = command("check", path, *files, "--markdown", "-")
+    assert out.startswith("### 1 of 4")
+    assert err == "1 of 4 checks failed, 2 skipped\n"
+
+
+def hostile():
+    numbers = {"time": 5.0, "score": 0.5, "se": 0.1, "lower": 0.4, "upper": 0.6}
+    row = {"land": HOSTILE, "metric": "brier", "weighting": HOSTILE, "model": HOSTILE, **numbers}
+    run = run_of_results({"settings": {"note": HOSTILE}, "scores": [row]}, id="x")
+    rules = parse_rules({"check": [{"name": HOSTILE, "segment": "each", "at": 5, "below": limit} for limit in (0, 1)]})
+    return run, check(run, rules)
+
+
+def test_names_that_mean_harm_stay_names():
+    run, findings = hostile()
+    text = as_junit(run, findings)
+    suite = ET.fromstring(text).find("testsuite")
+    assert len(suite.findall("testcase")) == 2
+    assert "<script>" in suite.find("testcase").get("name")  # escaped in the file, and the same again when read
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
+    marked = as_markdown(run, findings)
+    rows = [line for line in marked.splitlines() if line.startswith("|")]
+    assert len(rows) == 4
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
+    assert "<" not in marked
+    assert "](" not in marked.replace("\\](", "")
+    assert "`" not in marked.replace("\\`", "")
+    assert json.loads(as_json(run, findings))["findings"][0]["model"] == HOSTILE
+
+
+def test_the_terminal_gets_no_control_characters(command, results, rules, tmp_path):
+    data = json.loads(results.read_text())
+    for name in ("scores", "contrasts", "means", "verdicts"):
+        for row in data[name]:
+            row["model"] = HOSTILE if row["model"] == "truth" else row["model"]
+    results.write_text(json.dumps(data))
+    code, out, _ = command("check", rules("below = 1"), "--results", results)
+    assert code == 0
+    assert "\x1b" not in out
+    assert "\x00" not in out
+
+
+def test_an_example_is_written_and_runs(command, files):
+    code, out, _ = command("check", "--init", "rules.toml")
+    assert (code, out) == (0, "Written: rules.toml\n")
+    assert command("check", "rules.toml", *files)[0] == 0
+
+
+def test_times_of_rules_are_added_and_the_whole_mean_stays(command, files, rules):
+    path = rules("\n---".join(f'model = "truth"\nbelow = 1\n{when}' for when in ("", "at = 33.3", "range = [0, 60]")))
+    code, out, _ = command("check", path, *files, "--json", "-")
+    assert code == 0
+    whole, at, part = json.loads(out)["findings"]
+    assert (at["when"], part["when"]) == ("at 33.3", "mean over 0 to 60")
+    out = command("compare", *files, "-m", "brier", "--json", "-")[1]
+    means = {row["model"]: row for row in json.loads(out)["means"]}
+    assert whole["value"] == pytest.approx(means["truth"]["score"], abs=1e-4)
+    assert whole["when"] == f"mean over {means['truth']['from']:g} to {means['truth']['to']:g}"
+
+
+def test_python_gives_the_same_as_the_command(run):
+    found = check(run, parse_rules({"check": [{"model": "new", "reference": "old"}]}))
+    assert [one.verdict for one in found] == ["failed"]
+    assert isinstance(run, Run)
+    assert ss.checks.Run is Run
+    assert compared().n == 800

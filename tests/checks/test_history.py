@@ -1,0 +1,229 @@
+"""Histories only grow: nothing is lost, also if processes append at once, or are killed."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import survscore as ss
+from checks_case import compared, day
+from survscore import _files
+from survscore.checks import History, Run, append_run, read_history, run_of_results
+
+KINDS = ["history.jsonl", "history", "history.parquet"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_appended_is_read_again(run, tmp_path, kind):
+    path = tmp_path / "new" / kind
+    assert read_history(path).runs == ()
+    runs = [replace(run, id=f"run-{k}", date=day(k).isoformat()) for k in (2, 1, 3)]
+    for one in runs:
+        append_run(path, one, times=[40.0])
+    found = read_history(path)
+    assert found.notes == ()
+    assert [one.id for one in found.runs] == ["run-1", "run-2", "run-3"]  # by date
+    again = found.runs[0]
+    assert (again.date, again.version, again.level, again.null) == (runs[1].date, ss.__version__, 0.95, "Kaplan-Meier")
+    assert again.settings["directions"] == {"brier": "lower", "auc": "higher"}
+    pd.testing.assert_frame_equal(again.tables["means"], run.tables["means"])
+    scores = run.tables["scores"]
+    pd.testing.assert_frame_equal(again.tables["scores"], scores[scores.time == 40].reset_index(drop=True))
+    with pytest.raises(ss.InputError, match="there is a run 'run-2' already"):
+        append_run(path, runs[0])
+    assert len(read_history(path).runs) == 3
+    assert not list(tmp_path.rglob(".survscore-*"))
+
+
+def test_one_time_is_kept(tmp_path):
+    run = Run.of(compared(times=[30.0]), id="one")
+    append_run(tmp_path / "h.jsonl", run)
+    (again,) = read_history(tmp_path / "h.jsonl").runs
+    assert len(again.tables["scores"]) == len(run.tables["scores"]) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_segments_are_kept(tmp_path, kind):
+    numbers = {"score": 0.1, "se": 0.01, "lower": 0.08, "upper": None}
+    names = {"metric": "brier", "weighting": "administrative", "model": "new"}
+    rows = [
+        {"country": c, "age": a, **names, "from": 0, "to": 9, **numbers} for c, a in (("(all)", "(all)"), ("DE", 3))
+    ]
+    scores = [{"country": "(all)", "age": "(all)", **names, "time": 5, **numbers}]
+    run = run_of_results({"settings": {}, "scores": scores, "means": rows}, id="a")
+    assert run.segment_columns == ("country", "age")
+    append_run(tmp_path / kind, run)
+    append_run(tmp_path / kind, Run.of(compared(), id="b"))  # without segments
+    first, second = sorted(read_history(tmp_path / kind).runs, key=lambda one: one.id)
+    assert first.segment_columns == ("country", "age")
+    assert first.tables["means"]["age"].tolist() == ["(all)", "3"]
+    assert second.segment_columns == ()
+
+
+def append_many(path, name, count):
+    run = Run.of(compared(n=100), id="x")
+    for k in range(count):
+        append_run(path, replace(run, id=f"{name}-{k}"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_that_append_at_once_lose_nothing(tmp_path, kind):
+    path, count = tmp_path / kind, 12
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=append_many, args=(path, name, count)) for name in ("a", "b")]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=120)
+        assert worker.exitcode == 0
+    found = read_history(path)
+    assert found.notes == ()
+    assert {run.id for run in found.runs} == {f"{name}-{k}" for name in ("a", "b") for k in range(count)}
+
+
+def test_the_broken_line_of_a_killed_run_is_told_and_harms_no_other(run, tmp_path):
+    path = tmp_path / "h.jsonl"
+    append_run(path, replace(run, id="a"))
+    whole = path.read_bytes()
+    for cut in (1, 5, 40, len(whole) // 2, len(whole) - 2):
+        path.write_bytes(whole + whole[:cut] + b"\0\0\0")
+        found = read_history(path)
+        assert [one.id for one in found.runs] == ["a"]
+        assert "line 2 is broken, of a run that was killed; it is skipped" in found.notes[0]
+        append_run(path, replace(run, id="b"))
+        found = read_history(path)
+        assert {one.id for one in found.runs} == {"a", "b"}
+        assert len(found.notes) == 1
+        assert path.read_bytes().startswith(whole + whole[:cut])
+    # the last line lacks nothing but its end
+    path.write_bytes(whole.rstrip(b"\n"))
+    append_run(path, replace(run, id="b"))
+    assert read_history(path).notes == ()
+    assert len(read_history(path).runs) == 2
+
+
+def test_a_disk_that_is_full_leaves_what_was_there(run, tmp_path, monkeypatch):
+    path = tmp_path / "h.jsonl"
+    append_run(path, replace(run, id="a"))
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        append_run(path, replace(run, id="b"))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform kills otherwise")
+def test_a_process_that_is_killed_leaves_no_lock_and_whole_runs(tmp_path):
+    path = tmp_path / "h.jsonl"
+    code = f"from tests_of_history import *\nappend_many({str(path)!r}, 'killed', 10**6)"
+    (tmp_path / "tests_of_history.py").write_text(
+        "from dataclasses import replace\nfrom checks_case import compared\n"
+        "from survscore.checks import Run, append_run\n"
+        "def append_many(path, name, count):\n"
+        "    run = Run.of(compared(n=100), id='x')\n"
+        "    for k in range(count):\n        append_run(path, replace(run, id=f'{name}-{k}'))\n"
+    )
+    folders = os.pathsep.join([str(tmp_path), *sys.path])
+    worker = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": folders})
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size > 10_000) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    before = read_history(path)
+    assert [one.id for one in before.runs] == [f"killed-{k}" for k in range(len(before.runs))]
+    append_many(path, "next", 1)
+    assert len(read_history(path).runs) == len(before.runs) + 1
+
+
+def test_files_that_are_no_history_are_refused_and_stay(run, tmp_path):
+    for name, text, message in (
+        ("a.jsonl", "shopping list\n", "line 1 is no run of a history"),
+        ("b.jsonl", '{"a": 1}\n', "line 1: is no run of a history"),
+        ("c.jsonl", '{"survscore_run": 99}\n', "is of form 99"),
+        ("d.jsonl", '{"survscore_run": 1, "id": "x"}\n', "date must be a text"),
+        ("e.jsonl", "[" * 100_000 + "\n", "no run of a history"),
+        ("f.parquet", "PAR1", "can't be read"),
+        ("g.txt", "text", "is neither a folder nor called"),
+        ("h.json", "{}", "is neither a folder nor called"),
+    ):
+        path = tmp_path / name
+        path.write_text(text)
+        for act in (read_history, lambda path: append_run(path, run)):
+            with pytest.raises(ss.InputError, match=message):
+                act(path)
+        assert path.read_text() == text
+    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(ss.InputError, match="is no history"):
+        read_history(tmp_path / "other.parquet")
+    (tmp_path / "folder.jsonl").mkdir()
+    with pytest.raises(ss.InputError, match="is a folder"):
+        read_history(tmp_path / "folder.jsonl")
+
+
+def test_odd_settings_are_kept_as_plain_data(comparison, tmp_path):
+    deep = []
+    for _ in range(500):
+        deep = [deep]
+    odd = {"inf": float("inf"), "path": tmp_path, "set": {1}, "deep": deep, "none": None}
+    for kind in KINDS:
+        append_run(tmp_path / kind, Run.of(comparison, settings=odd, id="odd"))
+        (found,) = read_history(tmp_path / kind).runs
+        assert found.settings["inf"] is None
+        assert found.settings["set"] == "{1}"
+    with pytest.raises(ss.InputError, match="is neither a folder"):
+        append_run(tmp_path / "new.json", Run.of(comparison))
+
+
+def test_an_empty_file_in_a_folder_is_told(run, tmp_path):
+    append_run(tmp_path / "history", run)
+    (tmp_path / "history" / "killed.parquet").touch()
+    found = read_history(tmp_path / "history")
+    assert isinstance(found, History)
+    assert len(found.runs) == 1
+    assert "killed.parquet: is empty" in found.notes[0]
+
+
+def test_without_links_a_name_is_still_taken_once(run, tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(_files.os, "link", refused)
+    append_run(tmp_path / "history", run)
+    with pytest.raises(ss.InputError, match="already"):
+        append_run(tmp_path / "history", run)
+    assert len(read_history(tmp_path / "history").runs) == 1
+
+
+@pytest.mark.parametrize("name", ["", "last", "first", "a/b", "../a", "-x", "a b", "x" * 101, "ü"])
+def test_odd_ids_are_refused(comparison, name):
+    with pytest.raises(ss.InputError, match="a run's id must be"):
+        Run.of(comparison, id=name)
+
+
+def test_a_lock_that_is_held_is_waited_for(run, tmp_path, monkeypatch):
+    path = tmp_path / "h.jsonl"
+    append_run(path, replace(run, id="a"))
+    monkeypatch.setattr(_files, "LONGEST_WAIT", 0.1)
+    with path.open("ab") as file, _files.locked(file), pytest.raises(TimeoutError, match="another process"):
+        append_run(path, replace(run, id="b"))
+    append_run(path, replace(run, id="b"))
+
+
+def test_ids_are_made_of_the_date_and_a_digest(comparison):
+    first, again = Run.of(comparison, date=day(3)), Run.of(comparison, date=day(3))
+    assert first.id == again.id
+    assert first.id.startswith("2025-01-03T020000Z-")
+    assert Run.of(comparison, date=day(4)).id[-8:] != first.id[-8:]
+    assert json.loads(json.dumps(dict(first.settings)))["level"] == 0.95

@@ -1,0 +1,149 @@
+"""Rules: what they mean by default, and that nothing but InputError comes of wrong ones."""
+
+import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import survscore as ss
+from survscore.checks import EXAMPLE, Reference, parse_rules, read_rules
+from survscore.checks.rules import KEYS, VALUES
+
+
+def rule(**keys):
+    return parse_rules({"check": [keys]})[0]
+
+
+def test_defaults():
+    found = rule(below=0.2)
+    assert (found.value, found.models, found.metrics, found.segment) == ("score", ("*",), None, "total")
+    assert (found.severity, found.undefined, found.on_too_few) == ("error", "error", "skip")
+    assert found.label == "check 1"
+    assert rule(reference="old", below=0).value == "difference"
+    assert rule(reference="old").threshold.kind == "worse_by"
+    assert rule(reference="old", worse_by=0.1).value == "difference-lower"
+    assert rule(reference=datetime.date(2025, 1, 31)).reference == Reference("2025-01-31", "run")
+    assert rule(reference={"model": "last"}).reference == Reference("last", "model")
+    assert rule(segment=[{"country": "DE"}, {"country": 3.0}], below=1).segment == ({"country": "DE"}, {"country": "3"})
+
+
+@pytest.mark.parametrize(
+    ("threshold", "passing", "failing"),
+    [
+        ({"below": 0.2}, [0.1, -1.0], [0.2, 0.3, float("nan")]),
+        ({"above": 0.2}, [0.3], [0.2, 0.1, float("nan")]),
+        ({"between": [0.1, 0.2]}, [0.1, 0.15, 0.2], [0.05, 0.25, float("nan")]),
+        ({"worse_by": 0.1, "reference": "old"}, [0.1, -5.0], [0.11, float("nan")]),
+    ],
+)
+def test_thresholds(threshold, passing, failing):
+    found = rule(**threshold).threshold
+    assert all(found.allows(value) for value in passing)
+    assert not any(found.allows(value) for value in failing)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"belw": 1}, "unknown key 'belw'; did you mean 'below'?"),
+        ({"below": "1"}, "below must be a number"),
+        ({"below": float("nan")}, "below must be a number, not nan"),
+        ({"below": 10**400}, "below must be a number"),
+        ({"below": True}, "below must be a number, not True"),
+        ({"below": 1, "above": 0}, "below and above exclude each other"),
+        ({"between": [2, 1]}, "between must go up"),
+        ({"between": [1]}, "between must be a pair"),
+        ({}, "says no threshold"),
+        ({"below": 1, "value": "median"}, "value must be one of"),
+        ({"below": 1, "value": "difference"}, "needs a reference"),
+        ({"worse_by": 1}, "worse_by needs a reference"),
+        ({"worse_by": -1, "reference": "old"}, "worse_by must be a number, zero or larger"),
+        ({"below": 1, "value": "upper", "reference": "old"}, "value = 'difference-upper' does"),
+        ({"above": 0, "value": "skill", "reference": "last"}, "skill' is against a model"),
+        ({"below": 1, "at": 3, "range": [0, 5]}, "at and range exclude each other"),
+        ({"below": 1, "at": -3}, "at must be a time, zero or later"),
+        ({"below": 1, "range": [5, 0]}, "range must go up"),
+        ({"below": 1, "severity": "fatal"}, "severity must be one of 'error', 'warning'"),
+        ({"below": 1, "on_too_few": "error"}, "on_too_few is for min_events"),
+        ({"below": 1, "min_events": -1}, "min_events must be a number, zero or larger"),
+        ({"below": 1, "model": []}, "model must name at least one"),
+        ({"below": 1, "model": [3]}, "model must be a text"),
+        ({"below": 1, "segment": "all"}, "segment must be 'total', 'each'"),
+        ({"below": 1, "segment": {"country": [1]}}, "segment: 'country' must be a text or a number"),
+        ({"reference": {"modl": "old"}}, "reference must be a name, {model = NAME} or {run = ID}"),
+        ({"below": 1, "name": 3}, "name must be a text"),
+    ],
+)
+def test_wrong_rules_are_refused_in_one_line(keys, message):
+    with pytest.raises(ss.InputError) as caught:
+        parse_rules({"check": [{"below": 1.0}, keys]})
+    assert str(caught.value).startswith("check 2")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_message_names_the_check_and_the_file(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text('[[check]]\nname = "not\\nworse"\nbelo = 3\n')
+    with pytest.raises(ss.InputError, match=r"rules.toml: check 1 \('not\\\\nworse'\): unknown key 'belo'"):
+        read_rules(path)
+    for text, message in (
+        ("[[check]\n", "is not TOML"),
+        ("", "at least one"),
+        ("check = 3", "at least one"),
+        ("a = " + "[" * 5000, "not TOML"),
+        ("[[checks]]\nbelow = 1", "unknown key 'checks'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ss.InputError, match=message):
+            read_rules(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ss.InputError, match="is not TOML"):
+        read_rules(path)
+    with pytest.raises(ss.InputError, match="--init"):
+        read_rules(tmp_path / "absent.toml")
+    with pytest.raises(ss.InputError, match="is a folder"):
+        read_rules(tmp_path)
+
+
+def test_the_example_is_right_also_where_it_is_commented_out(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text(EXAMPLE)
+    assert len(read_rules(path)) == 2
+    keys = ("# [[", *(f"# {key} =" for key in KEYS))
+    lines = [line[2:] if line.startswith(keys) else line for line in EXAMPLE.splitlines()]
+    path.write_text("\n".join(lines))
+    assert len(read_rules(path)) == 7
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.dates(), st.datetimes(), st.times(),
+    st.sampled_from([10**400, "last", "total", "each", "*", "skip", "error", *VALUES]),
+)  # fmt: skip
+ANYTHING = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+TABLES = st.dictionaries(st.sampled_from([*KEYS, "other"]), ANYTHING, max_size=6)
+LIKELY = st.fixed_dictionaries(
+    {"below": st.floats(0, 1)}, optional={key: ANYTHING for key in KEYS if key not in ("below", "between", "above")}
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(
+        st.fixed_dictionaries({"check": st.lists(TABLES | LIKELY | ANYTHING, max_size=3)}),
+        st.dictionaries(st.sampled_from(["check", "x"]), ANYTHING),
+    )
+)
+def test_whatever_rules_say_only_input_errors_come_of_it(data):
+    message = ""
+    try:
+        rules = parse_rules(data)
+    except ss.InputError as error:
+        message = str(error)
+        rules = ()
+    assert bool(message) != bool(rules)
+    assert "\n" not in message
+    assert [one.number for one in rules] == list(range(1, len(rules) + 1))
