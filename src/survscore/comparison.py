@@ -148,7 +148,7 @@ def compare(
     >>> result.integrated(1, 20).contrasts.drop(columns=["metric", "weighting", "from", "to", "reliable"]).round(4)
               model reference  difference      se   lower   upper  p_value verdict
     0        gloomy     truth      0.0447  0.0072  0.0304  0.0589      0.0   worse
-    1  Kaplan-Meier     truth      0.0444  0.0069  0.0309  0.0580      0.0   worse
+    1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     asked: dict[str, Any] = {
         "metric": metric, "weighting": weighting, "times": times, "reference": reference, "null": null,
