@@ -121,7 +121,8 @@ def summarise(
     >>> found["weightings"]
     ['administrative', 'ipcw (Kaplan-Meier of the scored outcomes)']
     >>> found["verdicts"]["sentence"][0]
-    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999)."
+    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0000 (95 % interval −0.0014 to 0.0014,
+    p = 0.999)."
     """
     named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
     check_outcomes(y)

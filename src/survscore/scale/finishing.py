@@ -41,6 +41,7 @@ def finish(state: State, influences: Influences | None = None) -> Comparison | S
     """Return the results of all rows that a state has seen, with the sums of a second pass where one is needed."""
     if state.n == 0:
         raise InputError("there are no rows to score")
+    state.settle()
     total = _comparison(state, None, influences)
     if not state.specification.by:
         return total
@@ -52,6 +53,7 @@ def finish(state: State, influences: Influences | None = None) -> Comparison | S
 
 def first_pass(state: State) -> FirstPass:
     """Return what the second pass needs to know: of everybody, and of each segment."""
+    state.settle()
     what = state.specification
     levels: list[Sequence[int | None]] = [[None], *([range(len(state.segments))] if what.by else [])]
     known = []

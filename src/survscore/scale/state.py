@@ -190,7 +190,7 @@ class State:
         return np.array([known[label] for label in labels], dtype=np.int32)
 
     def _grow(self, n_segments: int, n_bins: int) -> None:
-        self._settle()
+        self.settle()
         places = np.arange(self.tables[0].n_segments)
         self.tables = [one.placed(places, n_segments, n_bins) for one in self.tables]
         self.products = [one.placed(places, n_segments) for one in self.products]
@@ -201,12 +201,13 @@ class State:
 
     def _pendings(self) -> list[_Pending]:
         if self._rows + ROWS > 2 * ROWS:
-            self._settle()
+            self.settle()
         if self._pending is None:
             self._pending = [_Pending.like(one) for one in self.tables]
         return self._pending
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Add the sums of the last rows to those of all; whoever reads `tables` does this first."""
         if self._pending is not None:
             for pending, tables in zip(self._pending, self.tables, strict=True):
                 pending.settle(tables)
@@ -225,8 +226,8 @@ class State:
         twice = sorted(set(self.files) & set(other.files))
         if twice:
             raise InputError(f"{plural(len(twice), 'file')} would be counted twice, the first {twice[0]}")
-        self._settle()
-        other._settle()
+        self.settle()
+        other.settle()
         segments = sorted({*self.segments, *other.segments})
         n_bins = max(self.tables[0].n_bins, other.tables[0].n_bins)
         parts = []
@@ -253,7 +254,7 @@ class State:
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: equal states have equal bytes. Plain numbers, nothing that runs."""
-        self._settle()
+        self.settle()
         order = sorted(range(len(self.segments)), key=lambda place: self.segments[place])
         places = np.argsort(np.array(order, dtype=np.intp))
         arrays: dict[str, NDArray[np.int64]] = {}
@@ -305,7 +306,6 @@ class State:
         """Return scores, standard errors and differences: of everybody, and of each segment where there are any."""
         from survscore.scale.finishing import finish
 
-        self._settle()
         return finish(self)
 
 

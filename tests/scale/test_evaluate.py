@@ -1,0 +1,157 @@
+"""evaluate: every source the same bits, groups, means over time, and intervals that hold."""
+
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+import survscore as ss
+from scale_case import make, same
+from survscore.scale import State, specify
+from survscore.scale.evaluating import _Run
+from survscore.scale.finishing import finish, first_pass
+from survscore.scale.influences import Influences
+from survscore.scale.sources import open_source
+from survscore.scale.threads import Threads
+
+
+def compared(case, weighting, **more):
+    return ss.compare(case.y, case.models, weighting=weighting, times=case.times, null=False, **more)
+
+
+def state_of(source, what):
+    """Return the sums over a source, without the names of its files."""
+    state, _ = _Run(open_source(source), Threads(), False, False, None, lambda *_: None).sums(what)
+    state.files = ()
+    return state.to_bytes()
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+def test_every_source_gives_the_same_bits(weighting, tmp_path):
+    case = make(2000, seed=1)
+    what = specify(case.table.schema, weighting=weighting, by="country")
+    expected = state_of(case.table, what)
+    shuffled = np.random.default_rng(0).permutation(2000)
+    folders = [
+        case.write(tmp_path / "one", 1),
+        case.write(tmp_path / "twenty", 20),
+        case.write(tmp_path / "shuffled", 20, order=shuffled),
+        case.write(tmp_path / "many", 200),
+    ]
+    sources = [
+        *folders,
+        str(folders[1] / "*.parquet"),
+        sorted(folders[1].iterdir(), reverse=True),
+        ds.dataset(folders[1]),
+        pl.scan_parquet(folders[1] / "*.parquet"),
+        duckdb.sql(f"from read_parquet('{folders[2]}/*.parquet')"),
+        case.table.to_pandas(),
+        lambda: iter(case.table.to_batches(max_chunksize=77)),
+        iter(case.table.to_batches(max_chunksize=1000)) if weighting == "ipcw" else case.table,
+    ]
+    for source in sources:
+        assert state_of(source, what) == expected, source
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("drop_outs", [False, True])
+def test_results_are_those_of_compare(weighting, whole, drop_outs, tmp_path):
+    case = make(1500, whole=whole, drop_outs=drop_outs)
+    result = ss.evaluate(case.write(tmp_path / "files", 7), weighting=weighting)
+    same(result, compared(case, weighting))
+    assert ss.evaluate(case.table, weighting=weighting, reference="b").reference == "b"
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+@pytest.mark.parametrize("metric", ["brier", "log"])
+def test_means_over_time(weighting, metric, tmp_path):
+    case = make()
+    result = ss.evaluate(case.write(tmp_path / "files", 4), weighting=weighting, metric=metric, ranges="any")
+    expected = compared(case, weighting, metric=metric, ranges="any")
+    for limits in ((None, None), (100, 250)):
+        got, want = result.integrated(*limits), expected.integrated(*limits)
+        for name in ("scores", "contrasts"):
+            one, other = getattr(got, name), getattr(want, name)
+            np.testing.assert_allclose(one["se"], other["se"], rtol=2e-5)
+        np.testing.assert_allclose(got.scores["score"], want.scores["score"], rtol=1e-12)
+    band, expected_band = result.band(n_draws=2000), expected.band(n_draws=2000)
+    np.testing.assert_allclose(band["critical_value"], expected_band["critical_value"], rtol=0.05)
+
+
+def test_without_ranges_the_mean_over_time_says_how_to_ask_for_its_error():
+    result = ss.evaluate(make(500, drop_outs=False).table, weighting="administrative")
+    with pytest.raises(ss.InputError, match="ranges='any'"):
+        result.integrated()
+
+
+# Groups
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+@pytest.mark.parametrize("by", [(), ("country",)])
+def test_groups_that_are_whole_within_files_are_taken_as_they_are(weighting, by, tmp_path):
+    case = make(1800)
+    folder = case.write(tmp_path / "files", 6)  # 300 rows each: no customer of three is in two of them
+    result = ss.evaluate(folder, weighting=weighting, groups="customer", ranges="any", by=by)
+    total = result.total if by else result
+    expected = compared(case, weighting, groups=case.customer, ranges="any")
+    same(total, expected, se=1e-6)
+    mean, other = total.integrated().contrasts["se"], expected.integrated().contrasts["se"]
+    np.testing.assert_allclose(mean, other, rtol=1e-4)
+    assert "whole within files" in total.scored[0].settings["groups"]
+    if by:
+        rows = case.country == "DE"
+        curves = {name: one[rows] for name, one in case.models.items()}
+        alone = ss.compare(
+            case.y[rows], curves, weighting=weighting, times=case.times, null=False, groups=case.customer[rows],
+            ranges="any",
+        )  # fmt: skip
+        same(result.parts["DE",], alone, se=1e-6)
+
+
+@pytest.mark.parametrize("labels", ["whole numbers", "text"])
+def test_groups_that_are_not_go_into_random_buckets(labels, tmp_path):
+    case = make(3000)
+    if labels == "text":
+        names = pa.array([f"customer {one}" for one in case.customer])
+        case.table = case.table.set_column(case.table.column_names.index("customer"), "customer", names)
+    folder = case.write(tmp_path / "files", 6, order=np.random.default_rng(0).permutation(3000))
+    result = ss.evaluate(folder, weighting="administrative", groups="customer", ranges="any")
+    expected = compared(case, "administrative", groups=case.customer, ranges="any")
+    assert result.scored[0].settings["groups"] == "4096 random buckets"
+    np.testing.assert_allclose(result.scores["se"], expected.scores["se"], rtol=0.1)
+    np.testing.assert_allclose(result.contrasts["se"], expected.contrasts["se"], rtol=0.1)
+
+
+def test_intervals_with_bucketed_groups_cover():
+    """Customers come back, and their rows are alike: without groups the intervals would be too short."""
+    rng = np.random.default_rng(11)
+    replicates, n_customers, each, times = 400, 250, 4, np.array([50.0, 150.0])
+    n, prediction = n_customers * each, np.exp(-0.004 * times)
+    # the score of a constant prediction, given that rates are lognormal
+    rates = 0.004 * np.exp(rng.normal(0, 1, 1_000_000))
+    event_free = np.array([np.exp(-rates * t).mean() for t in times])
+    truth = event_free * (1 - prediction) ** 2 + (1 - event_free) * prediction**2
+    inside = np.zeros((2, replicates, 2), dtype=bool)
+    for replicate in range(replicates):
+        rate = np.repeat(0.004 * np.exp(rng.normal(0, 1, n_customers)), each)
+        event_time, end = rng.exponential(1 / rate), rng.uniform(40, 300, n)
+        columns = {
+            "time": np.minimum(event_time, end), "event": event_time <= end, "censoring_time": end,
+            "customer": np.repeat(np.arange(n_customers) + replicate * n_customers, each),
+            **{f"a:{t:g}": np.full(n, s) for t, s in zip(times, prediction, strict=True)},
+        }  # fmt: skip
+        rows = pa.record_batch(columns)
+        what = replace(specify(rows.schema, weighting="administrative", groups="customer"), buckets=4096)
+        state = State(what).update(rows)
+        grouped = finish(state, Influences(what, first_pass(state)).update(rows)).scores
+        for which, found in enumerate((grouped, state.result().scores)):
+            inside[which, replicate] = found["lower"].le(truth) & found["upper"].ge(truth)
+    covered, without_groups = inside.mean(axis=1)
+    assert ((covered >= 0.93) & (covered <= 0.975)).all(), covered
+    assert (without_groups < 0.9).any(), without_groups

@@ -1,0 +1,221 @@
+"""States: the same bits for any partition, the numbers of data in memory, and what they refuse."""
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import survscore as ss
+from scale_case import make, same
+from survscore.scale import ModelColumns, OutcomeColumns, State, specify
+
+WEIGHTINGS = {
+    "administrative": "administrative",
+    "administrative capped": ss.Administrative(max_weight=1.05),
+    "fixed population": ss.Administrative(population="fixed"),
+    "population from 100 on": ss.Administrative(population=100.0),
+    "ipcw": "ipcw",
+    "ipcw capped": ss.IPCW(max_weight=1.5),
+}
+
+
+def compared(case, weighting, metric="brier", **more):
+    return ss.compare(case.y, case.models, weighting=weighting, metric=metric, times=case.times, null=False, **more)
+
+
+@pytest.mark.parametrize("drop_outs", [False, True])
+@pytest.mark.parametrize("name", WEIGHTINGS)
+@pytest.mark.parametrize("metric", ["brier", "log", ss.metrics.Log(1e-3)], ids=str)
+def test_results_are_those_of_data_in_memory(name, metric, drop_outs):
+    case = make(drop_outs=drop_outs)
+    weighting = WEIGHTINGS[name]
+    what = specify(case.table.schema, weighting=weighting, metric=metric, bins="units")
+    same(State(what).update(case.table).result(), compared(case, weighting, metric))
+
+
+def test_several_metrics_and_weightings_in_one_pass():
+    case = make()
+    weightings = ["administrative", "ipcw", ss.IPCW(max_weight=2)]
+    what = specify(case.table.schema, weighting=weightings, metric=["brier", "log"], bins="units")
+    result = State(what).update(case.table).result()
+    same(result, compared(case, weightings, ["brier", "log"]))
+    assert result.n_dropped_out == case.y.n_dropped_out > 0
+
+
+def test_uncensored():
+    case = make(drop_outs=False)
+    y = ss.Outcomes(np.maximum(case.y.time, 1), np.ones(len(case.y), dtype=bool))
+    table = case.table.drop_columns(["event", "censoring_time"]).append_column("event", pa.array(y.event))
+    result = State(specify(table.schema, weighting="uncensored")).update(table).result()
+    same(result, ss.compare(y, case.models, weighting="uncensored", times=case.times, null=False))
+
+
+@pytest.mark.parametrize("bins", ["units", "exits"])
+def test_evaluation_times_at_which_somebody_leaves(bins):
+    """T = t = C*, drop-outs at t, events at t: every tie there is."""
+    rng = np.random.default_rng(3)
+    n, times = 400, np.arange(1.0, 7.0)
+    end, event_time, leaves = rng.integers(1, 9, n), rng.integers(1, 12, n), rng.integers(1, 30, n)
+    time = np.minimum(np.minimum(event_time, end), leaves)
+    y = ss.Outcomes(time, event_time <= np.minimum(end, leaves), end)
+    curves = np.sort(rng.random((2, n, 6)), axis=2)[:, :, ::-1]
+    models = {name: ss.SurvivalCurves(values, times) for name, values in zip("ab", curves, strict=True)}
+    columns = {"time": y.time, "event": y.event, "censoring_time": y.censoring_time}
+    columns |= {f"{name}:{t:g}": curves[k][:, j] for k, name in enumerate("ab") for j, t in enumerate(times)}
+    table = pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
+    for weighting in ("administrative", "ipcw"):
+        leaving = y.dropped_out if weighting == "administrative" else ~y.event
+        chosen = bins if bins == "units" else np.unique(y.time[leaving])
+        what = specify(table.schema, weighting=weighting, bins=chosen)
+        with np.errstate(all="ignore"):
+            expected = ss.compare(y, models, weighting=weighting, times=times, null=False)
+        same(State(what).update(table).result(), expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_partition_in_any_order_gives_the_same_bits(data):
+    case = make(400, n_times=3)
+    over_time, bins = data.draw(st.sampled_from([(False, "units"), (False, None), (True, None)]))
+    case = make(400, n_times=3, drop_outs=bins is not None)
+    by = data.draw(st.sampled_from([(), ("country",)]))
+    weighting = data.draw(st.sampled_from(["administrative", "ipcw"] if bins else ["administrative"]))
+    what = specify(case.table.schema, weighting=weighting, by=by, bins=bins, over_time=over_time)
+    rows = case.table.combine_chunks().to_batches()[0]
+    whole = State(what).update(rows)
+    cuts = sorted({0, 400, *data.draw(st.lists(st.integers(1, 399), max_size=6))})
+    parts = [rows.slice(start, stop - start) for start, stop in pairwise(cuts)]
+    parts = data.draw(st.permutations(parts))
+    streamed = State(what).update(iter(parts))
+    assert streamed.to_bytes() == whole.to_bytes()
+    states = [State(what, (str(i),)).update(part) for i, part in enumerate(parts)]
+    while len(states) > 1:  # merged as a tree of any shape
+        a, b = states.pop(), states.pop(data.draw(st.integers(0, len(states) - 1)))
+        states.append(State.from_bytes((b + a).to_bytes()))
+    merged = states[0]
+    merged.files = ()
+    assert merged.to_bytes() == whole.to_bytes()
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+def test_every_segment_is_scored_as_if_it_were_alone(weighting):
+    case = make()
+    what = specify(case.table.schema, weighting=weighting, by="country", bins="units")
+    result = State(what).update(case.table).result()
+    expected = compared(case, weighting, by={"country": case.country})
+    assert list(result.parts) == list(expected.parts) == [("DE",), ("FR",), ("NO",)]
+    same(result.total, compared(case, weighting))
+    for label, part in result.parts.items():
+        same(part, expected.parts[label])
+
+
+def test_predictions_between_columns_in_lists_and_to_be_made_monotone():
+    case = make(drop_outs=False)
+    inside = np.array([45.0, 100.0, 300.0])
+    what = specify(case.table.schema, weighting="administrative", times=inside)
+    expected = ss.compare(case.y, case.models, weighting="administrative", times=inside, null=False)
+    same(State(what).update(case.table).result(), expected)
+    lists = pa.array(list(case.models["a"].probabilities))
+    table = case.table.append_column("curve", lists)
+    model = ModelColumns("a", ("curve",), tuple(case.times))
+    what = specify(table.schema, weighting="administrative", models={"a": model})
+    alone = ss.compare(case.y, {"a": case.models["a"]}, weighting="administrative", times=case.times, null=False)
+    same(State(what).update(table).result(), alone)
+    with pytest.raises(ss.InputError, match=r"lists of the grid's 6 times; row 0 has 5"):
+        State(what).update(table.set_column(table.num_columns - 1, "curve", pa.array([[0.5] * 5] * len(table))))
+
+
+def test_outcomes_from_dates():
+    start = np.array(["2020-01-01", "2020-02-01", "2020-03-01"], dtype="datetime64[D]")
+    event = np.array(["2020-01-11", "NaT", "2020-03-21"], dtype="datetime64[D]")
+    table = pa.table({"start": start, "event_date": event, "net:5": [0.5, 0.6, 0.7], "net:15": [0.4, 0.5, 0.6]})
+    what = specify(table.schema, weighting="administrative", outcomes=OutcomeColumns(cutoff="2020-04-01"))
+    y = ss.Outcomes.from_dates(start, event, "2020-04-01")
+    curves = ss.SurvivalCurves([[0.5, 0.4], [0.6, 0.5], [0.7, 0.6]], [5, 15])
+    expected = ss.compare(y, {"net": curves}, weighting="administrative", times=[5, 15], null=False)
+    same(State(what).update(table).result(), expected)
+
+
+# What is refused
+
+
+def test_the_same_file_is_not_counted_twice():
+    case = make(300)
+    what = specify(case.table.schema, weighting="administrative", bins="units")
+    first, second = State(what, ("x|1|2",)).update(case.table), State(what, ("x|1|2", "y")).update(case.table)
+    with pytest.raises(ss.InputError, match=r"1 file would be counted twice, the first x\|1\|2"):
+        first + second
+
+
+def test_different_specifications_do_not_add():
+    case = make(300)
+    one, other = (State(specify(case.table.schema, weighting=w, bins="units")) for w in ("administrative", "ipcw"))
+    with pytest.raises(ss.InputError, match="can't be added: weightings differ"):
+        one + other
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"a:30": [1.2]}, "probabilities must be between 0 and 1"),
+        ({"a:30": [np.nan]}, "probabilities must be without NaN"),
+        ({"a:96": [0.99], "a:30": [0.5]}, "survival must be not rising with time"),
+        ({"time": [-1.0]}, "time must be"),
+        ({"event": [2.0]}, "event"),
+        ({"time": [1.5]}, "times must be whole numbers"),
+        ({"time": [20_000.0], "censoring_time": [20_000.0]}, "too many units"),
+    ],
+)
+def test_bad_rows(change, message):
+    case = make(5, drop_outs=False)
+    table = case.table
+    for name, (value,) in change.items():
+        values = table.column(name).to_numpy().astype(float)
+        values[2] = value
+        kind = table.schema.field(name).type
+        kind = pa.float64() if pa.types.is_boolean(kind) else kind
+        table = table.set_column(table.column_names.index(name), name, pa.array(values).cast(kind))
+    what = specify(table.schema, weighting="ipcw", bins="units")
+    with pytest.raises(ss.InputError, match=message):
+        State(what).update(table)
+
+
+def test_drop_outs_need_bins():
+    case = make(300)
+    with pytest.raises(ss.InputError, match="left before C\\*, but this state has no bins"):
+        State(specify(case.table.schema, weighting="administrative")).update(case.table)
+    strict = specify(case.table.schema, weighting=ss.Administrative(dropout="refuse"))
+    with pytest.raises(ss.InputError, match="dropped out before"):
+        State(strict).update(case.table)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weighting": None}, "weighting must be given"),
+        ({"weighting": "none"}, "weighting must be one of"),
+        ({"weighting": ss.IPCW(lambda t: 1.0)}, "can't be had for data that come in parts"),
+        ({"weighting": "ipcw", "metric": "auc"}, "metric must be one of 'brier', 'log' for data that come in parts"),
+        ({"weighting": "ipcw", "times": [1000]}, "'a' ends at 360"),
+        ({"weighting": "ipcw", "by": "planet"}, "there is no column 'planet'"),
+        ({"weighting": "ipcw", "models": ["c"]}, "there is no model 'c'"),
+        ({"weighting": "ipcw", "models": "x_{time}"}, "no column is named like"),
+        ({"weighting": "ipcw", "models": {"a": "x_{time}"}}, "0 models have columns like"),
+        ({"weighting": "ipcw", "models": {}}, "models is empty"),
+        ({"weighting": "ipcw", "level": 2}, "level"),
+    ],
+)
+def test_bad_specifications(options, message):
+    with pytest.raises(ss.InputError, match=message):
+        specify(make(5).table.schema, **options)
+
+
+def test_nobody_is_no_result():
+    what = specify(make(5).table.schema, weighting="administrative")
+    with pytest.raises(ss.InputError, match="no rows to score"):
+        State(what).result()
+    with pytest.raises(ss.InputError, match="not a state"):
+        State.from_bytes(b"pickle")
