@@ -48,9 +48,9 @@ class SegmentedComparison:
         How ``p_adjusted`` allows for the number of segments: over all segments with a p-value, for each metric,
         weighting, model and time by itself. Verdicts of segments go by it; limits are each segment's own. See
         `survscore.multiplicity.adjusted`.
-    n_spanning : int, default 0
+    n_spanning : int or None, default 0
         How many groups have individuals in several segments, where `groups` were given: segments then depend on each
-        other, and are not compared with each other.
+        other, and are not compared with each other. None: that is not known.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class SegmentedComparison:
     total: Comparison
     parts: Mapping[Key, Comparison]
     correction: Correction = "holm"
-    n_spanning: int = 0
+    n_spanning: int | None = 0
 
     def __post_init__(self) -> None:
         check_choice("correction", self.correction, CORRECTIONS)
@@ -375,6 +375,11 @@ class IntegratedSegments:
 
 def check_independent(segmented: SegmentedComparison) -> None:
     """Raise if segments depend on each other."""
+    if segmented.n_spanning is None:
+        raise InputError(
+            "segments can't be compared with each other: `groups` are in random buckets, so that it is not known whether "
+            "some have individuals in several segments; write files that hold whole groups"
+        )
     if segmented.n_spanning:
         raise InputError(
             f"segments can't be compared with each other: {plural(segmented.n_spanning, 'group')} of `groups` "

@@ -155,3 +155,19 @@ def test_intervals_with_bucketed_groups_cover():
     covered, without_groups = inside.mean(axis=1)
     assert ((covered >= 0.93) & (covered <= 0.975)).all(), covered
     assert (without_groups < 0.9).any(), without_groups
+
+
+def test_segments_that_share_groups_are_not_compared_with_each_other(tmp_path):
+    case = make(1800)
+    whole = ss.evaluate(case.write(tmp_path / "a", 6), weighting="administrative", groups="customer", by="country")
+    spanning = sum(len(set(case.country[case.customer == one])) - 1 for one in range(600))
+    assert whole.n_spanning == pytest.approx(spanning, rel=0.2)
+    assert whole.n_spanning > 0
+    order = np.random.default_rng(0).permutation(1800)
+    spread = case.write(tmp_path / "b", 6, order=order)
+    in_buckets = ss.evaluate(spread, weighting="administrative", groups="customer", by="country")
+    assert in_buckets.n_spanning is None
+    for result in (whole, in_buckets):
+        with pytest.raises(ss.InputError, match="can't be compared with each other"):
+            result.between()
+    assert ss.evaluate(case.table, weighting="administrative", by="country").between() is not None

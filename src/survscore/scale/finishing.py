@@ -48,7 +48,19 @@ def finish(state: State, influences: Influences | None = None) -> Comparison | S
     from survscore.segments import SegmentedComparison
 
     parts = {label: _comparison(state, place, influences) for place, label in enumerate(state.segments)}
-    return SegmentedComparison(state.specification.by, total, dict(sorted(parts.items())))
+    spanning = 0 if influences is None else _spanning(influences)
+    return SegmentedComparison(state.specification.by, total, dict(sorted(parts.items())), n_spanning=spanning)
+
+
+def _spanning(influences: Influences) -> int | None:
+    """Return how many groups are in several segments; None if that can't be told."""
+    if influences.specification.groups is None:
+        return 0
+    if influences.specification.buckets:
+        return None
+    everybody, segments = (influences.sizes[level, 0].powers for level in (0, 1))
+    n_groups = Exact(everybody.high[0], everybody.low[0]).whole().max(initial=0.0)
+    return int(Exact(segments.high[0], segments.low[0]).whole().sum(axis=0).max(initial=0.0) - n_groups)
 
 
 def first_pass(state: State) -> FirstPass:
