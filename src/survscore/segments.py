@@ -377,7 +377,7 @@ def check_independent(segmented: SegmentedComparison) -> None:
     """Raise if segments depend on each other."""
     if segmented.n_spanning is None:
         raise InputError(
-            "segments can't be compared with each other: `groups` are in random buckets, so that it is not known whether "
+            "segments can't be compared with each other: `groups` are in random buckets, so it is not known whether "
             "some have individuals in several segments; write files that hold whole groups"
         )
     if segmented.n_spanning:
