@@ -202,6 +202,22 @@ def count_below(grid, starts, scale, keys, inclusive, out):
 
 
 @compiled
+def count_below_few(grid, keys, inclusive, out):
+    """Do the same where the grid is short: comparing with all of it vectorises, and no branch is guessed wrong."""
+    for start in range(0, keys.size, 2048):
+        some, places = keys[start : start + 2048], out[start : start + 2048]
+        for i in range(some.size):
+            places[i] = 0
+        for value in grid:
+            if inclusive:
+                for i in range(some.size):
+                    places[i] += value <= some[i]
+            else:
+                for i in range(some.size):
+                    places[i] += value < some[i]
+
+
+@compiled
 def step_values(grid, values, starts, scale, keys, inclusive, out):
     """Fill `out` with a step function that is 1 before the grid, and ``values[k]`` from ``grid[k]`` on."""
     for i in range(keys.size):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
 SMALL_VECTOR = 10_000  # below, NumPy is as fast even when they are loaded
 KEYS_PER_BLOCK = 1 << 15
+SHORT_GRID = 32  # values: so few are compared with every key, without a search
 MANY_BUCKETS = 1 << 12  # that stay in the processor's nearest cache
 
 
@@ -100,8 +101,11 @@ def count_below(
         return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
     from survscore import _kernels
 
-    starts, scale = _buckets(grid)
     out = np.empty(keys.size, dtype=np.int32)
+    if grid.size <= SHORT_GRID:
+        _in_blocks(keys.size, lambda rows: _kernels.count_below_few(grid, keys[rows], inclusive, out[rows]))
+        return out
+    starts, scale = _buckets(grid)
     _in_blocks(keys.size, lambda rows: _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows]))
     return out
 

@@ -53,21 +53,6 @@ def add_all(losses, size, sums):
         place += b + 1
 
 
-@inlined
-def fill_terms(losses, size, terms):
-    """Fill the same quantities of each row, (rows, quantities), as integers."""
-    k = losses.shape[0]
-    for i in range(size):
-        place = k
-        for b in range(k):
-            terms[i, b] = _bits_of(losses[b, i] + MAGIC) - MAGIC_BITS
-            for a in range(b):
-                difference = losses[a, i] - losses[b, i]
-                terms[i, place + a] = _bits_of(difference * difference + MAGIC) - MAGIC_BITS
-            terms[i, place + b] = _bits_of(losses[b, i] * losses[b, i] + MAGIC) - MAGIC_BITS
-            place += b + 1
-
-
 @compiled
 def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segment, sums):
     """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
@@ -103,9 +88,7 @@ def add_stretches(
     `late_sums`; see `add_counted`. Rows come segment by segment, bin by bin.
     """
     k, n = predicted.shape
-    n_quantities = first_sums.shape[1]
     target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
-    terms = np.empty((CHUNK, n_quantities), dtype=np.int64)
     start = 0
     while start < n:
         here = segment[start]
@@ -123,16 +106,27 @@ def add_stretches(
                 chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
                 add_all(losses, size, first_sums[here])
             if in_second:
+                late = 0
                 for i in range(size):
-                    target[i] = 0.0 if status[i] else 1.0
-                    counted[i] = 1.0 if (j >= first[i]) & (j < last[i]) else 0.0
+                    second = (j >= first[i]) & (j < last[i])
+                    target[i] = 0.0
+                    counted[i] = 1.0 if second & (status[i] != 0) else 0.0
+                    late += second & (status[i] == 0)
                 chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
-                fill_terms(losses, size, terms)
+                i = 0
+                while i < size:  # bin by bin
+                    end = i + 1
+                    while end < size and place[end] == place[i]:
+                        end += 1
+                    add_all(losses[:, i:end], end - i, event_sums[place[i]])
+                    i = end
+            if in_second and late:  # the few who are event-free in their second stretch
                 for i in range(size):
-                    if counted[i] > 0:
-                        out = event_sums[place[i]] if status[i] else late_sums[here]
-                        for q in range(n_quantities):
-                            out[q] += terms[i, q]
+                    second = (j >= first[i]) & (j < last[i])
+                    target[i] = 1.0
+                    counted[i] = 1.0 if second & (status[i] == 0) else 0.0
+                chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+                add_all(losses, size, late_sums[here])
             start += size
 
 
@@ -152,10 +146,24 @@ def order_by(key, n_keys):
 
 
 @compiled
-def gather(column, order, out):
-    """Fill `out` with a column in another order."""
-    for i in range(order.size):
-        out[i] = column[order[i]]
+def take_column(column, order, previous, tolerance, out):
+    """Fill `out` with a column, in another order if one is given; return whether it is no column of survival.
+
+    It is none with values outside [0, 1], or NaN, or that are larger than the `previous` ones, if there are any.
+    """
+    if order.size:
+        for i in range(order.size):
+            out[i] = column[order[i]]
+    else:
+        for i in range(column.size):
+            out[i] = column[i]
+    bad = False
+    for i in range(out.size):
+        bad |= not (0.0 <= out[i] <= 1.0)
+    if previous.size:
+        for i in range(out.size):
+            bad |= out[i] > previous[i] + tolerance
+    return bad
 
 
 @compiled
@@ -176,18 +184,6 @@ def count_rows(
             else:
                 event_changes[s, b, first] += 1
                 event_changes[s, b, last] -= 1
-
-
-@compiled
-def has_bad_column(column, previous, tolerance):
-    """Whether a column has values outside [0, 1], or NaN, or more than the `previous` one, which may be empty."""
-    bad = False
-    for i in range(column.size):
-        bad |= not (0.0 <= column[i] <= 1.0)
-    if previous.size:
-        for i in range(column.size):
-            bad |= column[i] > previous[i] + tolerance
-    return bad
 
 
 @compiled

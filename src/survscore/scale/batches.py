@@ -93,22 +93,12 @@ class Batch:
             )  # fmt: skip
             yield from np.ascontiguousarray(curves.at(self.specification.at).T)
             return
-        self._check(model)
         for place in places.tolist():
             yield self._numbers(model.columns[place])
 
-    def _check(self, model: ModelColumns) -> None:
-        """Raise unless a model's columns are probabilities that do not rise."""
-        from survscore.scale import _kernels
-
-        previous: NDArray[Any] | None = None
-        for name in model.columns:
-            column = self._numbers(name)
-            compared = column[:0] if previous is None or model.monotone == "keep" else previous
-            if _kernels.has_bad_column(column, compared, 4.0 * float(np.finfo(column.dtype).eps)):
-                # searched in detail where the same is said of curves in memory
-                SurvivalCurves(self._matrix(model), model.grid, monotone=model.monotone)  # type: ignore[arg-type]
-            previous = column
+    def check(self, model: ModelColumns) -> None:
+        """Raise unless a model's columns are probabilities that do not rise: the same is said of curves in memory."""
+        SurvivalCurves(self._matrix(model), model.grid, monotone=model.monotone)  # type: ignore[arg-type]
 
     def _matrix(self, model: ModelColumns) -> NDArray[Any]:
         if not model.of_lists:

@@ -114,6 +114,13 @@ class ModelColumns:
         """Whether predictions are lists in one column."""
         return len(self.columns) == 1 and len(self.grid) > 1
 
+    def only(self, times: Sequence[float]) -> ModelColumns:
+        """Return the columns that are needed at some times: these alone, where each has one."""
+        columns = dict(zip(self.grid, self.columns, strict=False))
+        if self.of_lists or self.monotone == "enforce" or not all(time in columns for time in times):
+            return self
+        return replace(self, columns=tuple(columns[time] for time in times), grid=tuple(times))
+
     def reaches(self, times: NDArray[np.float64]) -> bool:
         """Whether the model says anything at all of these times."""
         return self.beyond == "hold" or bool(times[-1] <= self.grid[-1])
@@ -402,6 +409,7 @@ def specify(
         wanted = tuple(common)
     else:
         wanted = tuple(as_times(times).tolist())
+    found = tuple(model.only(wanted) for model in found)
     segments = (by,) if isinstance(by, str) else tuple(by)
     missing = [name for name in (*segments, *(() if groups is None else (groups,))) if name not in names]
     if missing:

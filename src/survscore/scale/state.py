@@ -145,14 +145,16 @@ class State:
         columns = [batch.columns(model) for model in what.models]
         filled = [[np.empty((k + 1, m, n)) for _ in kinds] for _ in stretches] if self.products else []
         row = segment * np.int32(self.tables[0].n_bins) + bins
+        positions = np.zeros(0, dtype=np.int32) if order is None else order
+        predicted = np.empty((k, 0), dtype=np.float32)
         for j in range(m):
             several = [next(column) for column in columns]
-            predicted = np.empty((k, n), dtype=np.result_type(*several))
-            for a, column in enumerate(several):
-                if order is None:
-                    predicted[a] = column
-                else:
-                    _kernels.gather(column, order, predicted[a])
+            before, predicted = predicted, np.empty((k, n), dtype=np.result_type(*several))
+            tolerance = 4.0 * float(np.finfo(predicted.dtype).eps)
+            for a, (column, model) in enumerate(zip(several, what.models, strict=True)):
+                previous = before[a] if j and model.monotone == "check" else before[0, :0]
+                if _kernels.take_column(column, positions, previous, tolerance, predicted[a]):
+                    batch.check(model)
             for q, one in enumerate(stretches):
                 pending = self._pendings()[q]
                 for place, (kind, epsilon) in enumerate(kinds):

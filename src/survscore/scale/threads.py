@@ -25,13 +25,19 @@ class Threads:
                 raise RuntimeError("stopped")
             return part, work.run(part)
 
-        with _one_blas_thread(), ThreadPoolExecutor(config.n_cores(), thread_name_prefix="survscore") as pool:
+        n_threads = config.n_cores()
+        # each works on a file of its own: nothing within one file is shared out any further
+        with (
+            _one_blas_thread(),
+            config.using(threads=1),
+            ThreadPoolExecutor(n_threads, thread_name_prefix="survscore") as pool,
+        ):
             running: set[Future[tuple[FilePart, bytes]]] = set()
             try:
                 # a few ahead of those that are read: results that nobody has taken yet are memory
                 for part in waiting:
                     running.add(pool.submit(one, part))
-                    if len(running) >= 2 * config.n_cores():
+                    if len(running) >= 2 * n_threads:
                         done, running = wait(running, return_when=FIRST_COMPLETED)
                         yield from (future.result() for future in done)
                 while running:
