@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,8 +58,13 @@ def _comparison(state: State, which: int | None) -> Comparison:
         names.append(weighting._told(lost=lost) if isinstance(weighting, Administrative) else str(weighting))
         scored.append([_Finished.of(what, weighting, tables).scored(k, products) for k in range(len(what.metrics))])
     labels = distinct(names)
+    files: dict[str, Any] = {}
+    if state.files:
+        files = {"files_read": len(state.files) - len(state.skipped), "skipped_files": list(state.skipped)}
     flat = [
-        _labelled(of_weighting[k], labels[q]) for k in range(len(what.metrics)) for q, of_weighting in enumerate(scored)
+        _labelled(of_weighting[k], labels[q], files)
+        for k in range(len(what.metrics))
+        for q, of_weighting in enumerate(scored)
     ]
     n = int(state.tables[0].segment(which).everybody.sum())
     dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
@@ -73,10 +78,8 @@ def _dropped_out(state: State, which: int) -> int | None:
     return None
 
 
-def _labelled(scored: Scored, label: str) -> Scored:
-    from dataclasses import replace
-
-    return replace(scored, weighting=label, settings={**scored.settings, "weighting": label})
+def _labelled(scored: Scored, label: str, files: dict[str, Any]) -> Scored:
+    return replace(scored, weighting=label, settings={**scored.settings, "weighting": label, **files})
 
 
 @dataclass(frozen=True, eq=False)

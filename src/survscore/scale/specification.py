@@ -193,6 +193,12 @@ class Specification:
         several = [*self.outcomes.names(available), *(c for model in self.models for c in model.columns), *self.by]
         return list(dict.fromkeys([*several, *([] if self.groups is None else [self.groups])]))
 
+    def numeric(self) -> list[str]:
+        """Return the columns that must hold numbers: of a CSV file, these are read as such whatever they look like."""
+        observed = self.outcomes
+        times = [] if observed.dated else [observed.time, observed.censoring_time]
+        return [*(name for name in times if name is not None), *(c for model in self.models for c in model.columns)]
+
     def outcomes_only(self) -> Specification:
         """Return the same without predictions: what a first look at the data needs."""
         return replace(self, models=(), metrics=(), over_time=False, bins=None, groups=None)

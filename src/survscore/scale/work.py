@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from survscore._validation import InputError
 from survscore.scale.exits import Exits
-from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
+from survscore.scale.memory import MemoryLimitError
 from survscore.scale.specification import Specification
 from survscore.scale.state import BinsNeededError, State
 
@@ -17,6 +19,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["state", "exits"]
+
+
+class StoppedError(RuntimeError):
+    """Nobody waits for the result any more."""
+
+
+def never() -> bool:
+    """Work on to the end."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,10 @@ class Work:
         Whether a file that can't be read is left out, and told.
     checksums : bool
         Whether checksums of Parquet files are verified.
+    rows : int
+        How many are read at a time.
+    table_bytes : int, optional
+        How large sums may become.
     """
 
     kind: Kind
@@ -42,6 +57,8 @@ class Work:
     expected: ExpectedSchema
     skip_bad: bool = False
     checksums: bool = False
+    rows: int = ROWS
+    table_bytes: int | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -51,39 +68,44 @@ class Work:
             return what.outcomes.names(list(self.expected.types))
         return what.columns(list(self.expected.types))
 
-    def run(self, part: FilePart) -> bytes:
-        """Do it with one file, and return a state, or exits, as bytes."""
+    def run(self, part: FilePart, stopped: Callable[[], bool] = never) -> bytes:
+        """Do it with one file, and return a state, or exits, as bytes; unless it is `stopped` before the end."""
         try:
             if self.kind == "exits":
-                return Exits.of(self.specification, self._named(part)).to_bytes()
-            state = State(self.specification, (part.id,))
-            for rows in self._named(part):
-                try:
+                return self._exits(part, stopped).to_bytes()
+            state = State(self.specification, part.ids, table_bytes=self.table_bytes)
+            for rows in self._batches(part, stopped):
+                with _of_file(part):
                     state.update(rows)
-                except BinsNeededError:
-                    raise
-                except InputError as error:  # of the rows: name the file
-                    raise BadFileError(part.name, str(error)) from None
             return state.to_bytes()
         except BadFileError as error:
             if not self.skip_bad:
                 raise
-            if self.kind == "exits":
-                return b""
-            return State(self.specification, (part.id,), (str(error),)).to_bytes()
+            return self.left_out(part, error)
 
-    def _named(self, part: FilePart) -> Iterator[pa.RecordBatch]:
+    def left_out(self, part: FilePart, error: BadFileError) -> bytes:
+        """Return the result of a file that can't be read: nobody, and why."""
+        if self.kind == "exits":
+            return b""
+        return State(self.specification, part.ids, (str(error),)).to_bytes()
+
+    def _exits(self, part: FilePart, stopped: Callable[[], bool]) -> Exits:
+        found = Exits.from_bytes(b"")
+        for rows in self._batches(part, stopped):
+            with _of_file(part):
+                found = found + Exits.of(self.specification, [rows])
+        return found
+
+    def _batches(self, part: FilePart, stopped: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
         what = self.specification
-        numeric = [] if what.outcomes.dated else [what.outcomes.time]
-        return part.batches(
-            self.columns, nullable=what.outcomes.nullable(), numeric=[*numeric, *self._predictions()],
+        several = part.batches(
+            self.columns, rows=self.rows, nullable=what.outcomes.nullable(), numeric=what.numeric(),
             expected=self.expected, checksums=self.checksums,
         )  # fmt: skip
-
-    def _predictions(self) -> list[str]:
-        if self.kind == "exits":
-            return []
-        return [column for model in self.specification.models for column in model.columns]
+        for rows in several:
+            if stopped():
+                raise StoppedError
+            yield rows
 
     def merge(self, one: bytes, other: bytes) -> bytes:
         """Return two results as one; in any order."""
@@ -102,6 +124,8 @@ class Work:
                 "expected": self.expected.to_json(),
                 "skip_bad": self.skip_bad,
                 "checksums": self.checksums,
+                "rows": self.rows,
+                "table_bytes": self.table_bytes,
             }
         )
 
@@ -115,6 +139,8 @@ class Work:
             ExpectedSchema.from_json(told["expected"]),
             told["skip_bad"],
             told["checksums"],
+            told["rows"],
+            told["table_bytes"],
         )
 
 
@@ -126,3 +152,14 @@ def run_part(work: str, part: str) -> bytes:
 def merge_parts(work: str, one: bytes, other: bytes) -> bytes:
     """Merge two results; this is what other processes and machines call."""
     return Work.from_json(work).merge(one, other)
+
+
+@contextmanager
+def _of_file(part: FilePart) -> Iterator[None]:
+    """Name the file in what is wrong with its rows; what is wrong with the whole evaluation stays as it is."""
+    try:
+        yield
+    except (BinsNeededError, MemoryLimitError, BadFileError):
+        raise
+    except InputError as error:
+        raise BadFileError(part.name, str(error)) from None
