@@ -11,12 +11,13 @@ import click
 
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.cli.evaluating import evaluate
 from survscore.cli.formats import completion, formats
 from survscore.cli.scoring import compare, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
 
-COMMANDS = (score, compare, report, formats, simulate, demo, reproduce, kkbox, completion)
+COMMANDS = (score, compare, report, evaluate, formats, simulate, demo, reproduce, kkbox, completion)
 
 
 class InOrder(click.Group):

@@ -132,7 +132,7 @@ def evaluate(
     return result if reference is None else result.against(reference)
 
 
-def evaluate_state(source: Any, *, weighting: Any, **options: Any) -> State:
+def evaluate_state(source: Any, *, weighting: Any, lasting: bool = True, **options: Any) -> State:
     """Return the sums that `evaluate` makes results of: to be stored, and added to those of other days.
 
     Where weights are estimated, times in whole units, such as days, make sums that add up. For other times, bins are
@@ -141,7 +141,10 @@ def evaluate_state(source: Any, *, weighting: Any, **options: Any) -> State:
     Parameters
     ----------
     source, weighting, **options
-        As for `evaluate`, without `reference`.
+        As for `evaluate`; `reference` is only checked.
+    lasting : bool, default True
+        Whether sums of other days are to be added: weights are then looked into though nobody may leave today. Without,
+        it is as fast as `evaluate`.
 
     Returns
     -------
@@ -161,7 +164,7 @@ def evaluate_state(source: Any, *, weighting: Any, **options: Any) -> State:
     >>> both.result().scores["score"].round(4).tolist()
     [0.1, 0.2]
     """
-    total = _state(source, True, weighting=weighting, **options)
+    total = _state(source, lasting, weighting=weighting, **options)
     warn_about_skipped(total, stacklevel=3)
     return total
 

@@ -122,13 +122,14 @@ class FilePart:
         """The files that it stands for: the id of its own, but of a file's pieces only the first has it."""
         return (self.id,) if self.row_groups is None or self.row_groups[0] == 0 else ()
 
-    def split(self, n: int) -> list[FilePart]:
-        """Return up to `n` pieces of about as many rows, which are the file; a file without row groups stays whole."""
+    def split(self, n: int, rows: int = 1) -> list[FilePart]:
+        """Return up to `n` pieces of at least so many rows, which are the file; without row groups it stays whole."""
         if self.format != "parquet" or self.row_groups is not None or n < 2:
             return [self]
         with self._reader(()) as reader:
             after = np.cumsum(reader.groups)
-        if after.size < 2 or after[-1] == 0:
+        n = min(n, int(after[-1]) // rows) if after.size else 1
+        if n < 2:
             return [self]
         ends = np.searchsorted(after, after[-1] * np.arange(1, n) / n) + 1
         bounds = np.unique([0, *np.minimum(ends, after.size), after.size]).tolist()

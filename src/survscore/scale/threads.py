@@ -6,7 +6,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from survscore.scale.work import StoppedError, Work
 
 AHEAD = 2  # results for every thread that nobody has taken yet
 PIECES = 2  # for every core, of files that are fewer than cores
+PIECE_ROWS = 1 << 18  # at least, since every piece has sums of its own
 PATIENCE = 2.0  # seconds for threads to end; they look between batches whether they should
 
 Item = TypeVar("Item")
@@ -71,7 +72,7 @@ class _File:
     work: Work
     part: FilePart
     pieces: list[FilePart]
-    found: bytes | None = None
+    found: list[bytes] = field(default_factory=list)
     bad: _Bad | None = None
     done: int = 0
 
@@ -87,14 +88,14 @@ class _File:
             first = self.bad is None or (found.piece.row_groups or (0, 0)) < (self.bad.piece.row_groups or (0, 0))
             self.bad = found if first else self.bad
         else:
-            self.found = found if self.found is None else self.work.merge(self.found, found)
+            self.found.append(found)
         return self.done == len(self.pieces)
 
     def result(self) -> bytes:
         """Return the sums of all pieces, or why there are none."""
         if self.bad is not None:
             return self.work.left_out(self.part, self.bad.error)
-        return self.found or b""
+        return self.work.merge(*self.found)
 
 
 def _pieces(part: FilePart, n: int, n_parts: int) -> list[FilePart]:
@@ -102,7 +103,7 @@ def _pieces(part: FilePart, n: int, n_parts: int) -> list[FilePart]:
     if n_parts >= n:
         return [part]
     try:
-        return part.split(-(-PIECES * n // n_parts))
+        return part.split(-(-PIECES * n // n_parts), PIECE_ROWS)
     except BadFileError:  # said where it is read
         return [part]
 

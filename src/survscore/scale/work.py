@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
+from operator import add as plus
 from typing import TYPE_CHECKING, Any, Literal
 
 from survscore._validation import InputError
@@ -107,11 +109,13 @@ class Work:
                 raise StoppedError
             yield rows
 
-    def merge(self, one: bytes, other: bytes) -> bytes:
-        """Return two results as one; in any order."""
+    def merge(self, *several: bytes) -> bytes:
+        """Return results as one; in any order."""
+        if len(several) == 1:
+            return several[0]
         if self.kind == "exits":
-            return (Exits.from_bytes(one) + Exits.from_bytes(other)).to_bytes()
-        return (State.from_bytes(one) + State.from_bytes(other)).to_bytes()
+            return reduce(plus, map(Exits.from_bytes, several)).to_bytes()
+        return reduce(plus, map(State.from_bytes, several)).to_bytes()
 
     # To where it is done
 
