@@ -87,10 +87,7 @@ class Batch:
         places = np.minimum(places, grid.size - 1)
         direct = bool((grid[places] == self.specification.at).all())
         if model.of_lists or not direct or model.monotone == "enforce":
-            curves = SurvivalCurves(
-                self._matrix(model), grid, model.between, beyond=model.beyond, monotone=model.monotone  # type: ignore[arg-type]
-            )  # fmt: skip
-            yield from np.ascontiguousarray(curves.at(self.specification.at).T)
+            yield from np.ascontiguousarray(self._curves(model).at(self.specification.at).T)
             return
         self._check(model)
         for place in places.tolist():
@@ -106,8 +103,16 @@ class Batch:
             compared = column[:0] if previous is None or model.monotone == "keep" else previous
             if _kernels.has_bad_column(column, compared, 4.0 * float(np.finfo(column.dtype).eps)):
                 # searched in detail where the same is said of curves in memory
-                SurvivalCurves(self._matrix(model), model.grid, monotone=model.monotone)  # type: ignore[arg-type]
+                self._curves(model)
             previous = column
+
+    def _curves(self, model: ModelColumns) -> SurvivalCurves:
+        """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
+        kinds: dict[str, Any] = {"beyond": model.beyond, "monotone": model.monotone}
+        try:
+            return SurvivalCurves(self._matrix(model), np.array(model.grid), model.between, **kinds)  # type: ignore[arg-type]
+        except InputError as error:
+            raise InputError(f"model {model.name!r}: {error}") from None
 
     def _matrix(self, model: ModelColumns) -> NDArray[Any]:
         if not model.of_lists:

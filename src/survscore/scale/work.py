@@ -77,7 +77,7 @@ class Work:
                 return self._exits(part, stopped).to_bytes()
             state = State(self.specification, part.ids, table_bytes=self.table_bytes)
             for rows in self._batches(part, stopped):
-                with _of_file(part):
+                with _of_file(part, state.n):
                     state.update(rows)
             return state.to_bytes()
         except BadFileError as error:
@@ -93,9 +93,11 @@ class Work:
 
     def _exits(self, part: FilePart, stopped: Callable[[], bool]) -> Exits:
         found = Exits.from_bytes(b"")
+        first = 0
         for rows in self._batches(part, stopped):
-            with _of_file(part):
+            with _of_file(part, first):
                 found = found + Exits.of(self.specification, [rows])
+            first += rows.num_rows
         return found
 
     def _batches(self, part: FilePart, stopped: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
@@ -159,11 +161,15 @@ def merge_parts(work: str, one: bytes, other: bytes) -> bytes:
 
 
 @contextmanager
-def _of_file(part: FilePart) -> Iterator[None]:
-    """Name the file in what is wrong with its rows; what is wrong with the whole evaluation stays as it is."""
+def _of_file(part: FilePart, first: int) -> Iterator[None]:
+    """Name the file in what is wrong with its rows from `first` on; what is wrong with all of it stays as it is."""
     try:
         yield
     except (BinsNeededError, MemoryLimitError, BadFileError):
         raise
     except InputError as error:
-        raise BadFileError(part.name, str(error)) from None
+        start = 0 if part.row_groups is None else part.row_groups[0]
+        from_where = [f"row {first}"] if first else []
+        from_where += [f"row group {start}"] if start else []
+        counted = f" (counted from {' of '.join(from_where)})" if from_where else ""
+        raise BadFileError(part.name, f"{error}{counted}") from None
