@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from survscore._validation import InputError, check_whole
+from survscore._validation import InputError, check_whole, plural
 from survscore.scale.files import ROWS
 from survscore.scale.formats import AHEAD
 from survscore.scale.products import Products
@@ -21,6 +21,7 @@ COLUMN = 4 << 20  # a page of a Parquet column as it is stored and as it is read
 ROW, CELL = 200, 16  # of outcomes and what is made of them; of a prediction, read and in the order of segments
 # How many times their size sums take: where they are added up, and for every thread, with what waits to be added.
 TOTALS, EACH = 3, 3
+FOR_SUMS = 8  # the part of the memory that is left to them in any case
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -48,7 +49,7 @@ class Budget:
 
     @classmethod
     def of(cls, limit: int | None, columns: int, threads: int, *, remote: bool) -> Budget:
-        """Return what fits: fewer rows at a time if need be, then fewer threads.
+        """Return what fits: fewer rows at a time if need be, then fewer threads; something is left for sums.
 
         Parameters
         ----------
@@ -63,22 +64,37 @@ class Budget:
         """
 
         def reading(rows: int) -> int:
-            return columns * COLUMN + rows * (ROW + CELL * columns) + (AHEAD if remote else 0)
+            return _reading(columns, rows, remote)
 
         if limit is None:
             return cls(ROWS, threads, machine_memory() // 2 // (TOTALS + EACH * threads))
-        while threads > 1 and LIBRARIES + threads * reading(FEWEST_ROWS) > limit:
+        room = limit - LIBRARIES - limit // FOR_SUMS
+        while threads > 1 and threads * reading(FEWEST_ROWS) > room:
             threads -= 1
         rows = ROWS
-        while rows > FEWEST_ROWS and LIBRARIES + threads * reading(rows) > limit:
+        while rows > FEWEST_ROWS and threads * reading(rows) > room:
             rows //= 2
-        left = limit - LIBRARIES - threads * reading(rows)
+        return cls._with_the_rest(limit, columns, rows, threads, reading(rows))
+
+    @classmethod
+    def leanest(cls, limit: int, columns: int, *, remote: bool) -> Budget:
+        """Return what leaves most for sums: one thread that reads little at a time."""
+        return cls._with_the_rest(limit, columns, FEWEST_ROWS, 1, _reading(columns, FEWEST_ROWS, remote))
+
+    @classmethod
+    def _with_the_rest(cls, limit: int, columns: int, rows: int, threads: int, reading: int) -> Budget:
+        left = limit - LIBRARIES - threads * reading
         if left < 0:
             raise MemoryLimitError(
                 f"memory_limit of {as_text(limit)} is too little: {as_text(limit - left)} are needed to read "
                 f"{columns} columns; raise it, or score fewer models or times at once"
             )
         return cls(rows, threads, left // (TOTALS + EACH * threads))
+
+
+def _reading(columns: int, rows: int, remote: bool) -> int:
+    """Return what a thread takes to read so many rows at a time."""
+    return columns * COLUMN + rows * (ROW + CELL * columns) + (AHEAD if remote else 0)
 
 
 def table_bytes(what: Specification, segments: int, bins: int) -> int:
@@ -103,7 +119,8 @@ def check_tables(what: Specification, segments: int, bins: int, limit: int | Non
     if size > limit:
         told = [f"{segments:,} segments"] if what.by else []
         told += [f"{bins:,} times of leaving"] if bins > 1 else []
-        told += [f"{len(what.times)} times", f"{len(what.models)} models", f"{len(what.weightings)} weightings"]
+        counts = {"time": len(what.times), "model": len(what.models), "weighting": len(what.weightings)}
+        told += [plural(count, noun) for noun, count in counts.items()]
         raise MemoryLimitError(
             f"sums of {' x '.join(told)} take {as_text(size)}, several times over, and {as_text(limit)} fit in memory: "
             "have fewer segments, fewer times or a coarser unit of time, fewer threads, or raise memory_limit"

@@ -17,7 +17,7 @@ from survscore._progress import Progress
 from survscore._validation import InputError
 from survscore.scale.exits import Exits
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
-from survscore.scale.memory import Budget
+from survscore.scale.memory import Budget, MemoryLimitError
 from survscore.scale.sources import Source, expected_schema
 from survscore.scale.specification import Bins, Specification, estimated
 from survscore.scale.state import BinsNeededError, State
@@ -110,9 +110,18 @@ class Run:
         return self.state_of(replace(what, bins=self._exits(what)))
 
     def state_of(self, what: Specification) -> State:
-        """Return the sums of all rows with bins that are given."""
-        parts = self.source.parts
+        """Return the sums of all rows with bins that are given; if they leave no room to read fast, slowly."""
         budget = self._budget(what)
+        try:
+            return self._state(what, budget)
+        except MemoryLimitError:
+            lean = self._budget(what, lean=True)
+            if lean.table_bytes <= budget.table_bytes or not self.source.rereadable:
+                raise
+        return self._state(what, lean)
+
+    def _state(self, what: Specification, budget: Budget) -> State:
+        parts = self.source.parts
         total = State(what, table_bytes=budget.table_bytes)
         if parts is None:
             meter = Meter(0)
@@ -158,11 +167,14 @@ class Run:
             self.progress(done, len(parts), "looking at outcomes")
         return found.bins()
 
-    def _budget(self, what: Specification) -> Budget:
+    def _budget(self, what: Specification, *, lean: bool = False) -> Budget:
         parts = self.source.parts
         remote = parts is not None and parts[0].filesystem["type"] != "local"
         threads = 1 if parts is None or self.engine is not None else config.n_cores()
-        return Budget.of(self.memory_limit, len(what.columns(self.schema().names)), threads, remote=remote)
+        columns = len(what.columns(self.schema().names))
+        if lean and self.memory_limit is not None:
+            return Budget.leanest(self.memory_limit, columns, remote=remote)
+        return Budget.of(self.memory_limit, columns, threads, remote=remote)
 
     def _work(self, kind: Kind, what: Specification, budget: Budget) -> Work:
         columns = what.columns(self.first.schema().names)
