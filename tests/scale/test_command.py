@@ -371,3 +371,14 @@ def test_many_exits_are_sampled_alike_however_they_are_cut(monkeypatch):
     assert np.array_equal(whole.times, cut.times)
     assert whole.times.size in (100, 101)
     assert whole.times[-1] == times.max()
+
+
+def test_progress_tells_files_rows_and_what_is_left(data, monkeypatch):
+    told = []
+    monkeypatch.setattr("survscore.scale.threads.TICK", 1e-4)
+    evaluate_state(data, weighting="ipcw", progress=lambda *what: told.append(what))
+    files = [done for done, total, _ in told if total == 6]
+    assert sorted(files) == files
+    assert told[-1][:2] == (6, 6)
+    assert told[-1][2].startswith("300 rows, ")
+    assert any(what.endswith(" left") for _, _, what in told)

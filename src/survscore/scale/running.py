@@ -140,9 +140,13 @@ class Run:
             else:
                 total = total + stored
         meter = Meter(sum(part.size for part in waiting))
-        engine = Threads(budget.threads) if self.engine is None else self.engine
-        work = self._work("state", what, budget)
         done = len(parts) - len(waiting)
+
+        def tell(rows: int) -> None:
+            self.progress(done, len(parts), meter.told(rows))
+
+        engine = Threads(budget.threads, tell) if self.engine is None else self.engine
+        work = self._work("state", what, budget)
         for part, found in engine.run(work, waiting) if waiting else ():
             if kept is not None:
                 kept.save(part, found)
@@ -221,10 +225,11 @@ class Meter:
         self.rows += rows
         self.read += size
 
-    def told(self) -> str:
-        """Return it in words."""
+    def told(self, rows: int | None = None) -> str:
+        """Return it in words; if they are known, with the rows of files that are not yet done."""
         seconds = max(clock.monotonic() - self.start, 1e-9)
-        speed = f"{self.rows:,} rows, {self.rows / seconds / 1e6:.1f} M a second"
+        rows = self.rows if rows is None else rows
+        speed = f"{rows:,} rows, {rows / seconds / 1e6:.1f} M a second"
         if not 0 < self.read < self.size:
             return speed
         left = round(seconds * (self.size - self.read) / self.read)

@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from survscore._config import config
@@ -17,6 +17,7 @@ from survscore.scale.work import StoppedError, Work
 AHEAD = 2  # results for every thread that nobody has taken yet
 PIECES = 2  # for every core, of files that are fewer than cores
 PIECE_ROWS = 1 << 18  # at least, since every piece has sums of its own
+TICK = 0.5  # seconds between looks at how far it is
 PATIENCE = 2.0  # seconds for threads to end; they look between batches whether they should
 
 Item = TypeVar("Item")
@@ -31,28 +32,41 @@ class Threads:
     ----------
     n : int, optional
         How many threads, by default as many as there are cores.
+    tell : callable, optional
+        Is told every now and then how many rows have been read.
     """
 
     n: int | None = None
+    tell: Callable[[int], None] | None = None
 
     def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
         """Yield every file with its result, as they are done."""
         n = self.n or config.n_cores()
         files = [_File(work, part, _pieces(part, n, len(parts))) for part in parts]
         tasks = [(file, piece) for file in files for piece in file.pieces]
-        stopped = threading.Event()
+        stopped, counting, read = threading.Event(), threading.Lock(), [0]
+
+        def watch(rows: int) -> None:
+            if stopped.is_set():
+                raise StoppedError
+            with counting:
+                read[0] += rows
+
+        def waiting() -> None:
+            if self.tell is not None:
+                self.tell(read[0])
 
         def one(task: tuple[_File, FilePart]) -> tuple[_File, bytes | _Bad]:
             file, piece = task
             try:
-                return file, file.strict.run(piece, stopped.is_set)
+                return file, file.strict.run(piece, watch)
             except BadFileError as error:
                 if not work.skip_bad:
                     raise
                 return file, _Bad(piece, error)
 
         with _one_blas_thread():
-            for file, found in _each(one, tasks, n, stopped):
+            for file, found in _each(one, tasks, n, stopped, waiting):
                 if file.add(found):
                     yield file.part, file.result()
 
@@ -109,13 +123,17 @@ def _pieces(part: FilePart, n: int, n_parts: int) -> list[FilePart]:
 
 
 def _each(
-    function: Callable[[Item], Result], items: Sequence[Item], n: int, stopped: threading.Event
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    n: int,
+    stopped: threading.Event,
+    waiting: Callable[[], None],
 ) -> Iterator[Result]:
-    """Yield what a function returns for every item, as they are done, from `n` threads.
+    """Yield what a function returns for every item, as they are done, from `n` threads; call `waiting` meanwhile.
 
     They are daemons, and waited for only some seconds: who interrupts does not wait for a storage that is silent.
     """
-    waiting, taking = iter(items), threading.Lock()
+    untaken, taking = iter(items), threading.Lock()
     results: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
     room = threading.Semaphore(n * (1 + AHEAD))  # results that nobody has taken yet are memory
 
@@ -123,7 +141,7 @@ def _each(
         while True:
             room.acquire()
             with taking:
-                item = None if stopped.is_set() else next(waiting, None)
+                item = None if stopped.is_set() else next(untaken, None)
             if item is None:
                 return
             try:
@@ -138,7 +156,12 @@ def _each(
         for thread in threads:
             thread.start()
         for _ in items:
-            found, error = results.get()
+            while True:
+                try:
+                    found, error = results.get(timeout=TICK)
+                    break
+                except Empty:
+                    waiting()
             room.release()
             if error is not None:
                 raise error

@@ -27,9 +27,8 @@ class StoppedError(RuntimeError):
     """Nobody waits for the result any more."""
 
 
-def never() -> bool:
-    """Work on to the end."""
-    return False
+def unwatched(rows: int) -> None:
+    """Work on to the end, and tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,16 @@ class Work:
             return what.outcomes.names(list(self.expected.types))
         return what.columns(list(self.expected.types))
 
-    def run(self, part: FilePart, stopped: Callable[[], bool] = never) -> bytes:
-        """Do it with one file, and return a state, or exits, as bytes; unless it is `stopped` before the end."""
+    def run(self, part: FilePart, watch: Callable[[int], None] = unwatched) -> bytes:
+        """Do it with one file, and return a state, or exits, as bytes.
+
+        `watch` is told of every batch how many rows it has, and may raise `StoppedError`.
+        """
         try:
             if self.kind == "exits":
-                return self._exits(part, stopped).to_bytes()
+                return self._exits(part, watch).to_bytes()
             state = State(self.specification, part.ids, table_bytes=self.table_bytes)
-            for rows in self._batches(part, stopped):
+            for rows in self._batches(part, watch):
                 with _of_file(part, state.n):
                     state.update(rows)
             return state.to_bytes()
@@ -91,24 +93,23 @@ class Work:
             return b""
         return State(self.specification, part.ids, (str(error),)).to_bytes()
 
-    def _exits(self, part: FilePart, stopped: Callable[[], bool]) -> Exits:
+    def _exits(self, part: FilePart, watch: Callable[[int], None]) -> Exits:
         found = Exits.from_bytes(b"")
         first = 0
-        for rows in self._batches(part, stopped):
+        for rows in self._batches(part, watch):
             with _of_file(part, first):
                 found = found + Exits.of(self.specification, [rows])
             first += rows.num_rows
         return found
 
-    def _batches(self, part: FilePart, stopped: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, part: FilePart, watch: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
         what = self.specification
         several = part.batches(
             self.columns, rows=self.rows, nullable=what.outcomes.nullable(), numeric=what.numeric(),
             expected=self.expected, checksums=self.checksums,
         )  # fmt: skip
         for rows in several:
-            if stopped():
-                raise StoppedError
+            watch(rows.num_rows)
             yield rows
 
     def merge(self, *several: bytes) -> bytes:
