@@ -101,7 +101,7 @@ class Evaluated:
         table = Table(title=_text(title), title_justify="left", box=SIMPLE, pad_edge=False)
         for name in (*by, "model"):
             table.add_column(_text(name), overflow="fold")
-        for name in (*(["time"] if timed else []), "score", f"difference to {self.total.reference}", "p"):
+        for name in (*(["time"] if timed else []), "score", f"difference to {self.total.reference}", _p_name(by)):
             table.add_column(_text(name), justify="right", overflow="fold", min_width=4)
         table.add_column("verdict", no_wrap=True)
         records = rows.to_dict("records")
@@ -125,10 +125,15 @@ def _keys(by: list[str], timed: bool) -> list[str]:
     return [*by, "metric", "weighting", "model", *(["time"] if timed else [])]
 
 
+def _p_name(by: list[str]) -> str:
+    return "p adjusted" if by else "p"
+
+
 def _contrast(row: dict[str, Any]) -> list[Any]:
     from rich.text import Text
 
-    p = row["p_value"]
+    p = row.get("p_adjusted", row["p_value"])  # of segments, what their verdicts go by
+    p = row["p_value"] if _missing(p) else p
     return [
         _number("{:+.4f}", row["difference"], row["lower"], row["upper"]),
         "-" if _missing(p) else "<0.001" if p < 0.001 else f"{p:.3f}",

@@ -21,7 +21,7 @@ ENDINGS = {
 FORMATS = tuple(ENDINGS)
 AHEAD = 64 << 20  # bytes of row groups that are asked for at once where every request is a journey
 HUGE = 32 << 20  # bytes of a row group from which on its columns are read bit by bit
-BIT = 1 << 20
+BIT, REMOTE_BIT = 1 << 18, 1 << 22  # of each column; where every request is a journey, more
 HEADER = 1 << 16
 CSV_BLOCK = 4 << 20
 IPC_MAGIC = b"ARROW1"
@@ -83,7 +83,7 @@ def parquet_reader(file: Any, *, local: bool, checksums: bool, row_groups: tuple
                 file,
                 metadata=metadata,
                 pre_buffer=False,
-                buffer_size=BIT if local else 8 * BIT,
+                buffer_size=BIT if local else REMOTE_BIT,
                 page_checksum_verification=checksums,
             )
         read = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from survscore._validation import InputError, check_whole, plural
 from survscore.scale.files import ROWS
-from survscore.scale.formats import AHEAD
+from survscore.scale.formats import AHEAD, REMOTE_BIT
 from survscore.scale.products import Products
 from survscore.scale.specification import Specification
 from survscore.scale.tables import Tables
@@ -94,7 +94,8 @@ class Budget:
 
 def _reading(columns: int, rows: int, remote: bool) -> int:
     """Return what a thread takes to read so many rows at a time."""
-    return columns * COLUMN + rows * (ROW + CELL * columns) + (AHEAD if remote else 0)
+    ahead = AHEAD + columns * REMOTE_BIT if remote else 0
+    return columns * COLUMN + rows * (ROW + CELL * columns) + ahead
 
 
 def table_bytes(what: Specification, segments: int, bins: int) -> int:

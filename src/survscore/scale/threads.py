@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from survscore._config import config
+from survscore.io.tables import arrow
 from survscore.scale.files import BadFileError, FilePart
 from survscore.scale.work import StoppedError, Work
 
@@ -65,7 +66,7 @@ class Threads:
                     raise
                 return file, _Bad(piece, error)
 
-        with _one_blas_thread():
+        with _one_blas_thread(), _memory_given_back():
             for file, found in _each(one, tasks, n, stopped, waiting):
                 if file.add(found):
                     yield file.part, file.result()
@@ -173,6 +174,15 @@ def _each(
         for thread in threads:
             if thread.ident is not None:
                 thread.join(max(0.0, last - clock.monotonic()))
+
+
+@contextmanager
+def _memory_given_back() -> Iterator[None]:
+    """Return what Arrow keeps for threads that are no more."""
+    try:
+        yield
+    finally:
+        arrow().default_memory_pool().release_unused()
 
 
 @contextmanager
