@@ -35,7 +35,9 @@ from survscore.scale.files import FilePart
 FilePart.batches.__kwdefaults__["rows"] = 10_000
 main(sys.argv[2:])
 """
-by_segment = pytest.mark.skipif(importlib.util.find_spec("survscore.segments") is None, reason="no segments yet")
+by_segment = pytest.mark.skipif(
+    importlib.util.find_spec("survscore.segments") is None, reason="needs survscore.segments"
+)
 
 
 @pytest.fixture

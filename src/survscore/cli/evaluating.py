@@ -76,7 +76,7 @@ reading = options.several(
            help="Add sums that --state-out wrote for other files. Repeat it for several."),
     option("--threads", type=click.IntRange(min=1), help="How many files to work on at once.", usual="all cores"),
     option("--memory-limit", metavar="SIZE", help="Such as 1GB: read less at once, and refuse what would not fit.",
-           usual="350 MB a thread, and for sums half of the memory"),
+           usual="300 MB a thread, and for sums half of the memory"),
 )  # fmt: skip
 
 

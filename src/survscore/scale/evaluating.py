@@ -96,7 +96,7 @@ def evaluate(
         Sums of other rows, such as those of earlier days that `evaluate_state` made, to be added.
     memory_limit : int or str, optional
         In bytes, or such as ``"1GB"``: fewer rows are read at a time, and by fewer threads, and sums that would not fit
-        are refused. By default a thread takes some 350 MB for 50 columns, and sums up to half of the machine's memory.
+        are refused. By default a thread takes some 300 MB for 50 columns, and sums up to half of the machine's memory.
     progress : callable, optional
         Is told how many files, of how many, are done, and how fast.
 
