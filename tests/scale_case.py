@@ -1,65 +1,45 @@
-"""Data for tests of large data: the same rows as a table, and as outcomes and curves in memory."""
-
-from dataclasses import dataclass
-from itertools import pairwise
+"""Data as they lie in folders: outcomes with drop-outs and the predictions of two models, side by side."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import survscore as ss
+from survscore import cli
+
+TIMES = (30, 60, 90)
+COUNTRIES = ("DE", "FR", "SE")
 
 
-@dataclass
-class Case:
-    table: pa.Table
-    y: ss.Outcomes
-    models: dict
-    times: np.ndarray
-    country: np.ndarray
-    customer: np.ndarray
-
-    def write(self, folder, n_files, *, order=None):
-        """Write the rows as so many files; return the folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = self.table if order is None else self.table.take(order)
-        ends = np.linspace(0, len(self.table), n_files + 1).astype(int)
-        for i, (start, stop) in enumerate(pairwise(ends.tolist())):
-            pq.write_table(rows.slice(start, stop - start), folder / f"part-{i:04d}.parquet")
-        return folder
-
-
-def make(n=3000, seed=0, *, drop_outs=True, whole=True, n_times=6, dtype=np.float32):
-    """Draw data in which some drop out (or none), in whole days (or not)."""
+def rows(n, seed=1, *, whole=True, dropouts=True):
     rng = np.random.default_rng(seed)
-    end, rate = rng.uniform(20, 400, n), rng.gamma(2, 0.002, n)
-    event_time = rng.exponential(1 / rate)
-    leaves = rng.exponential(2000, n) if drop_outs else np.full(n, np.inf)
-    if whole:
-        end, event_time, leaves = np.ceil(end), np.ceil(event_time), np.ceil(leaves)
-    time, event = np.minimum(np.minimum(event_time, end), leaves), event_time <= np.minimum(end, leaves)
-    times = np.linspace(30, 360, n_times).round()
-    first = np.exp(-rate[:, None] * times).astype(dtype)
-    second = np.clip(first ** np.exp(0.3 * rng.normal(size=(n, 1))), 0, 1).astype(dtype)
-    country = rng.choice(["DE", "FR", "NO"], n, p=[0.6, 0.3, 0.1])
-    customer = np.repeat(np.arange(-(-n // 3)), 3)[:n]
-    columns = {"time": time, "event": event, "censoring_time": end, "country": country, "customer": customer}
-    for name, curves in (("a", first), ("b", second)):
-        columns |= {f"{name}:{t:g}": curves[:, j] for j, t in enumerate(times)}
-    models = {"a": ss.SurvivalCurves(first, times), "b": ss.SurvivalCurves(second, times)}
-    return Case(pa.table(columns), ss.Outcomes(time, event, end), models, times, country, customer)
+    rate = rng.gamma(2, 0.005, n)
+    event_time, end = np.ceil(rng.exponential(1 / rate)), np.floor(rng.uniform(20, 120, n))
+    seen = np.where(rng.random(n) < 0.2, np.floor(end * rng.random(n)), end) if dropouts else end
+    if not whole:
+        event_time, end, seen = event_time + 0.25, end + 0.5, seen + 0.5
+    columns = {
+        "time": np.minimum(event_time, seen),
+        "event": (event_time <= seen).astype(np.int8),
+        "censoring_time": end,
+        "country": rng.choice(COUNTRIES, n),
+    }
+    for name, wrong in (("net", 1.0), ("cox", 1.5)):
+        columns |= {f"{name}:{time}": np.exp(-wrong * rate * time) for time in TIMES}
+    return pa.table(columns)
 
 
-def same(result, expected, *, score=1e-12, se=1e-7):
-    """Hold the tables of a result against those of data in memory."""
-    for name in ("scores", "contrasts"):
-        got, want = getattr(result, name), getattr(expected, name)
-        assert got.columns.tolist() == want.columns.tolist()
-        scale = expected.scores["score"].abs().max()
-        for column in got.columns:
-            if want[column].dtype.kind != "f":
-                assert (got[column] == want[column]).all(), column
-            elif column in ("score", "difference", "bound_lower", "bound_upper"):
-                np.testing.assert_allclose(got[column], want[column], rtol=0, atol=score * scale, err_msg=column)
-            else:
-                np.testing.assert_allclose(got[column], want[column], rtol=se, atol=se * scale, err_msg=column)
+def write(folder, files=6, n=50, **settings):
+    folder.mkdir(parents=True, exist_ok=True)
+    for k in range(files):
+        pq.write_table(rows(n, k, **settings), folder / f"part-{k:03d}.parquet", row_group_size=max(n // 4, 1))
+    return folder
+
+
+def run(capsys, *arguments):
+    """Run a command; return exit code, standard output, standard error."""
+    try:
+        cli.main([str(argument) for argument in arguments])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()

@@ -10,13 +10,12 @@ import pyarrow.dataset as ds
 import pytest
 
 import survscore as ss
-from scale_case import make, same
+from scale_tables import make, same
 from survscore.scale import State, specify
-from survscore.scale.evaluating import _Run
 from survscore.scale.finishing import finish, first_pass
 from survscore.scale.influences import Influences
+from survscore.scale.running import Run
 from survscore.scale.sources import open_source
-from survscore.scale.threads import Threads
 
 
 def compared(case, weighting, **more):
@@ -25,7 +24,7 @@ def compared(case, weighting, **more):
 
 def state_of(source, what):
     """Return the sums over a source, without the names of its files."""
-    state, _ = _Run(open_source(source), Threads(), False, False, None, lambda *_: None).sums(what)
+    state, _ = Run(open_source(source), None, False, False, None, None, lambda *_: None).sums(what)
     state.files = ()
     return state.to_bytes()
 

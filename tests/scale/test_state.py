@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from scale_case import make, same
+from scale_tables import make, same
 from survscore.scale import ModelColumns, OutcomeColumns, State, specify
 
 WEIGHTINGS = {

@@ -12,12 +12,13 @@ import click
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli.checking import check
+from survscore.cli.evaluating import evaluate
 from survscore.cli.formats import completion, formats
 from survscore.cli.scoring import compare, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
 
-COMMANDS = (score, compare, report, check, formats, simulate, demo, reproduce, kkbox, completion)
+COMMANDS = (score, compare, report, evaluate, check, formats, simulate, demo, reproduce, kkbox, completion)
 
 
 class InOrder(click.Group):

@@ -171,9 +171,7 @@ def times_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return decorate
 
 
-reading = several(
-    option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
-           usual="id, if there is one"),
+outcome_columns = several(
     column("--time", "Column of times.", "time"),
     column("--event", "Column that says whether the event was observed (0, 1).", "event"),
     column("--censoring-time", "Column of C*.", "censoring_time, if there is one"),
@@ -182,6 +180,12 @@ reading = several(
     column("--event-date", "With --cutoff, column of dates of the event, empty where there was none.", "event_date"),
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
     choice("--unit", of=["D", "W", "h", "min", "s"], help="With --cutoff, the unit of time.", usual="D"),
+)
+
+reading = several(
+    option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
+           usual="id, if there is one"),
+    outcome_columns,
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
     times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",

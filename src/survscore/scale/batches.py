@@ -63,17 +63,16 @@ class Batch:
         """Return everybody's segment as a number, and the labels of each."""
         if not self.specification.by:
             return np.zeros(len(self), dtype=np.int32), [()]
-        codes = np.zeros(len(self), dtype=np.int64)
+        codes = np.zeros(len(self), dtype=np.int32)
         labels: list[Labels] = [()]
         for name in self.specification.by:
             encoded = self._encoded(name)
             values = [str(value) for value in encoded.dictionary.to_pylist()]
-            codes = codes * len(values) + encoded.indices.to_numpy(zero_copy_only=False)
-            labels = [(*before, value) for before in labels for value in values]
-        present = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
-        places = np.zeros(len(labels), dtype=np.int32)
-        places[present] = np.arange(present.size)
-        return places[codes], [labels[code] for code in present.tolist()]
+            both = codes * np.int64(len(values)) + encoded.indices.to_numpy(zero_copy_only=False)
+            # only the combinations that there are: of two columns of ids, all would fit in no memory
+            present, codes = _distinct(both, len(labels) * len(values))
+            labels = [(*labels[code // len(values)], values[code % len(values)]) for code in present.tolist()]
+        return codes, labels
 
     def groups(self) -> pa.DictionaryArray:
         """Return the labels of individuals that belong together."""
@@ -88,17 +87,22 @@ class Batch:
         places = np.minimum(places, grid.size - 1)
         direct = bool((grid[places] == self.specification.at).all())
         if model.of_lists or not direct or model.monotone == "enforce":
-            curves = SurvivalCurves(
-                self._matrix(model), grid, model.between, beyond=model.beyond, monotone=model.monotone  # type: ignore[arg-type]
-            )  # fmt: skip
-            yield from np.ascontiguousarray(curves.at(self.specification.at).T)
+            yield from np.ascontiguousarray(self._curves(model).at(self.specification.at).T)
             return
         for place in places.tolist():
             yield self._numbers(model.columns[place])
 
     def check(self, model: ModelColumns) -> None:
         """Raise unless a model's columns are probabilities that do not rise: the same is said of curves in memory."""
-        SurvivalCurves(self._matrix(model), model.grid, monotone=model.monotone)  # type: ignore[arg-type]
+        self._curves(model)
+
+    def _curves(self, model: ModelColumns) -> SurvivalCurves:
+        """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
+        kinds: dict[str, Any] = {"beyond": model.beyond, "monotone": model.monotone}
+        try:
+            return SurvivalCurves(self._matrix(model), np.array(model.grid), model.between, **kinds)  # type: ignore[arg-type]
+        except InputError as error:
+            raise InputError(f"model {model.name!r}: {error}") from None
 
     def _matrix(self, model: ModelColumns) -> NDArray[Any]:
         if not model.of_lists:
@@ -141,3 +145,14 @@ class Batch:
         if name not in self._names:
             raise InputError(f"there is no column {name!r}; the columns are {listed(self.table.schema.names)}")
         return self.table.column(name)
+
+
+def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return which codes below `n` there are, and the place of everybody's among them."""
+    if n > 4 * codes.size + 1024:
+        present, places = np.unique(codes, return_inverse=True)
+        return present, places.astype(np.int32)
+    present = np.flatnonzero(np.bincount(codes, minlength=n))
+    place_of = np.zeros(n, dtype=np.int32)
+    place_of[present] = np.arange(present.size)
+    return present, place_of[codes]

@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import time as clock
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add as plus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from survscore._files import written_whole
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
 from survscore.engine.evaluation import Ranges
-from survscore.scale.exits import Exits
-from survscore.scale.files import ExpectedSchema, FilePart
-from survscore.scale.finishing import finish, first_pass
-from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS, GroupLook
-from survscore.scale.influences import Influences
-from survscore.scale.sources import Source, expected_schema, open_source
-from survscore.scale.specification import Bins, BinsNeededError, OutcomeColumns, Specification, specify
-from survscore.scale.state import State
-from survscore.scale.threads import Threads
-from survscore.scale.work import Kind, Work
-from survscore.weighting import IPCW
+from survscore.scale.finishing import finish
+from survscore.scale.memory import as_bytes
+from survscore.scale.running import Engine, Run
+from survscore.scale.sources import open_source
+from survscore.scale.specification import BinsNeededError, OutcomeColumns, Specification, specify
+from survscore.scale.state import State, differences
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from survscore.segments import SegmentedComparison
-
-
-STEPS = {"exits": "looking at outcomes", "groups": "looking at groups", "influences": "second pass", "state": "reading"}
-
-
-class Engine(Protocol):
-    """Something that does the same work with many files."""
-
-    def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
-        """Yield every file with its result, in any order."""
 
 
 def evaluate(
@@ -66,6 +47,8 @@ def evaluate(
     skip_bad_files: bool = False,
     checksums: bool = False,
     state: str | Path | None = None,
+    add: Any = (),
+    memory_limit: int | str | None = None,
     progress: Progress = silent,
 ) -> Comparison | SegmentedComparison:
     """Score and compare models on data that need not fit in memory.
@@ -116,6 +99,11 @@ def evaluate(
         Verify the checksums of Parquet pages, if they have any.
     state : path, optional
         A folder where the sums of finished files are kept: interrupted, the same call goes on where it was.
+    add : State or path, or several
+        Sums of other rows, such as those of earlier days that `evaluate_state` made, to be added.
+    memory_limit : int or str, optional
+        In bytes, or such as ``"1GB"``: fewer rows are read at a time, and by fewer threads, and sums that would not fit
+        are refused. By default a thread takes some 300 MB for 50 columns, and sums up to half of the machine's memory.
     progress : callable, optional
         Is told how many files, of how many, are done, and how fast.
 
@@ -140,29 +128,158 @@ def evaluate(
     >>> ss.evaluate(rows, weighting="administrative").scores["score"].round(4).tolist()
     [0.1, 0.2]
     """
+    total, result = sums_and_result(
+        source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes, by=by, groups=groups,
+        ranges=ranges, level=level, engine=engine, storage_options=storage_options, format=format, manifest=manifest,
+        skip_bad_files=skip_bad_files, checksums=checksums, state=state, add=add, memory_limit=memory_limit,
+        progress=progress, reference=reference,
+    )  # fmt: skip
+    warn_about_skipped(total, stacklevel=3)
+    return result
+
+
+def sums_and_result(
+    source: Any, *, lasting: bool = False, **options: Any
+) -> tuple[State, Comparison | SegmentedComparison]:
+    """Return the sums of all rows, and what comes of them; see `evaluate` and `evaluate_state`."""
+    run, what, stored = _prepared(source, **options)
+    if stored:
+        total, influences = _added(run, what, stored), None
+    else:
+        total, influences = run.sums(what, lasting=lasting)
+    result = finish(total, influences)
+    reference = options.get("reference")
+    return total, result if reference is None else result.against(reference)
+
+
+def evaluate_state(source: Any, *, weighting: Any, lasting: bool = True, **options: Any) -> State:
+    """Return the sums that `evaluate` makes results of: to be stored, and added to those of other days.
+
+    Where weights are estimated, times in whole units, such as days, make sums that add up. For other times, bins are
+    made from the data, and sums of other data can only be added if they were made with ``add=`` these.
+
+    Parameters
+    ----------
+    source, weighting, **options
+        As for `evaluate`; `reference` is only checked.
+    lasting : bool, default True
+        Whether sums of other days are to be added: weights are then looked into though nobody may leave today. Without,
+        it is as fast as `evaluate`.
+
+    Returns
+    -------
+    State
+        With `State.to_bytes` and `State.result`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from survscore.scale import evaluate_state
+    >>> rows = pa.table({
+    ...     "time": [1.0, 3.0, 4.0], "event": [1, 0, 1], "censoring_time": [4.0, 3.0, 6.0],
+    ...     "net:2": [0.5, 0.9, 0.8], "net:4": [0.2, 0.7, 0.6],
+    ... })
+    >>> monday = evaluate_state(rows[:1], weighting="administrative")
+    >>> both = evaluate_state(rows[1:], weighting="administrative", add=monday)
+    >>> both.result().scores["score"].round(4).tolist()
+    [0.1, 0.2]
+    """
+    run, what, stored = _prepared(source, weighting=weighting, **options)
+    if what.groups is not None:
+        raise InputError("groups take a second pass over the data, and sums of one pass are no result: use evaluate")
+    total = _added(run, what, stored) if stored else run.state(what, lasting=lasting)
+    warn_about_skipped(total, stacklevel=3)
+    return total
+
+
+def _prepared(
+    source: Any,
+    *,
+    weighting: Any,
+    models: Any = None,
+    metric: Any = "brier",
+    times: ArrayLike | None = None,
+    outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
+    by: str | Sequence[str] = (),
+    groups: str | None = None,
+    ranges: Ranges = None,
+    level: float = 0.95,
+    engine: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    manifest: Any = None,
+    skip_bad_files: bool = False,
+    checksums: bool = False,
+    state: str | Path | None = None,
+    add: Any = (),
+    memory_limit: int | str | None = None,
+    progress: Progress = silent,
+    reference: str | None = None,
+) -> tuple[Run, Specification, list[State]]:
+    """Return what goes over the rows, what is computed, and sums that were stored; see `evaluate`."""
+    stored = [_stored(one) for one in (add if isinstance(add, list | tuple) else [add])]
     opened = open_source(source, storage_options=storage_options, format=format, manifest=manifest)
+    run = Run(opened, as_engine(engine), skip_bad_files, checksums, state, as_bytes(memory_limit), progress)
     what = specify(
-        opened.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, groups=groups,
+        run.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, groups=groups,
         level=level, outcomes=_columns(outcomes), over_time=ranges is not None,
     )  # fmt: skip
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
-    run = _Run(opened, as_engine(engine), skip_bad_files, checksums, state, progress)
-    total, influences = run.sums(what)
+    return run, what, stored
+
+
+def _added(run: Run, what: Specification, stored: Sequence[State]) -> State:
+    """Return the sums of all rows and of those that were stored."""
+    if what.groups is not None:
+        raise InputError("stored sums can't be added with groups, which take a second pass over all the data")
+    before = _sum(stored, what, {part.id for part in run.source.parts or ()})
+    if before.specification.two_passes:
+        raise InputError("stored sums can't be added for means over time with estimated weights: that takes two passes")
+    try:
+        return run.state_of(before.specification) + before
+    except BinsNeededError as error:
+        raise InputError(f"the stored sums do not fit these rows: {error}") from None
+
+
+def _sum(stored: Sequence[State], what: Specification, files: set[str]) -> State:
+    """Return the sums of what was stored; raise if they are not of this, or of the same files."""
+    wanted = replace(what, bins=stored[0].specification.bins)
+    for one in stored:
+        if one.specification.digest != wanted.digest:
+            told = differences(one.specification, wanted)
+            raise InputError(f"stored sums of another specification can't be added: {told}")
+        twice = sorted(files & set(one.files))
+        if twice:
+            raise InputError(f"{plural(len(twice), 'file')} would be counted twice, the first {twice[0]}")
+    return reduce(plus, stored)
+
+
+def _stored(one: Any) -> State:
+    if isinstance(one, State):
+        return one
+    try:
+        return State.from_bytes(Path(one).read_bytes())
+    except InputError as error:
+        raise InputError(f"{one}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{one}: can't be read: {error.strerror}") from None
+
+
+def warn_about_skipped(total: State, stacklevel: int) -> None:
+    """Warn if files were left out."""
     if total.skipped:
         warnings.warn(
             f"{plural(len(total.skipped), 'file')} of {len(total.files)} could not be read and "
             f"{'was' if len(total.skipped) == 1 else 'were'} left out, the first {total.skipped[0]}",
-            stacklevel=2,
+            stacklevel=stacklevel,
         )
-    result = finish(total, influences)
-    return result if reference is None else result.against(reference)
 
 
-def as_engine(engine: Any) -> Engine:
-    """Return what does the work: threads, or what a client or session stands for."""
+def as_engine(engine: Any) -> Engine | None:
+    """Return what does the work: None for threads, or what a client or session stands for."""
     if engine is None:
-        return Threads()
+        return None
     module = type(engine).__module__.split(".", 1)[0]
     if module == "distributed":
         from survscore.scale.dask_engine import DaskEngine
@@ -185,120 +302,3 @@ def _columns(outcomes: Any) -> OutcomeColumns | None:
         return OutcomeColumns(**dict(outcomes))
     except TypeError as error:
         raise InputError(f"outcomes must name columns of OutcomeColumns: {error}") from None
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Goes over a source as often as it takes."""
-
-    source: Source
-    engine: Engine
-    skip_bad: bool
-    checksums: bool
-    folder: str | Path | None
-    progress: Progress
-
-    def sums(self, what: Specification) -> tuple[State, Influences | None]:
-        """Return the sums of all rows, and those of a second pass where one is needed."""
-        if what.groups is not None:
-            look = self._folded("groups", what, GroupLook(np.zeros(0, dtype=np.uint64), 0, 0))
-            buckets = SEGMENT_BUCKETS if what.by else BUCKETS
-            what = replace(what, largest_group=look.largest) if look.whole else replace(what, buckets=buckets)
-        state = self._state(what)
-        if not state.specification.two_passes:
-            return state, None
-        first = first_pass(state)
-        nothing = Influences(state.specification, first)
-        return state, self._folded("influences", state.specification, nothing, first.to_bytes())
-
-    def _state(self, what: Specification) -> State:
-        """Return the sums of all rows; times of leaving are looked into only where somebody turns out to leave."""
-        some_censored = any(isinstance(one, IPCW) for one in what.weightings)  # nearly always
-        tries: tuple[Bins, ...] = ("units",) if some_censored else (None, "units")
-        for bins in tries:
-            binned = replace(what, bins=bins)
-            try:
-                found: State = self._folded("state", binned, State(binned))
-                return found
-            except BinsNeededError:
-                if not self.source.rereadable:
-                    raise
-        binned = replace(what, bins=self._folded("exits", what, Exits(np.zeros(0))).bins())
-        found = self._folded("state", binned, State(binned))
-        return found
-
-    def _folded(self, kind: Kind, what: Specification, total: Any, first: bytes = b"") -> Any:
-        """Add up what comes of all files, or of one stream, to `total`, which is nothing yet."""
-        parts = self.source.parts
-        if parts is None:
-            return self._streamed(kind, what, total, first)
-        start, rows = clock.monotonic(), 0
-        columns = what.columns(parts[0].schema().names)
-        work = Work(kind, what, expected_schema(parts[0], columns), self.skip_bad, self.checksums, first)
-        for done, stored in enumerate(self._results(work, parts), 1):
-            one: Any = work.result(stored)
-            total = total + one
-            rows += one.n if isinstance(one, State) else 0
-            self.progress(done, len(parts), _speed(rows, start) if rows else STEPS[kind])
-        return total
-
-    def _streamed(self, kind: Kind, what: Specification, total: Any, first: bytes) -> Any:
-        names = self.source.schema().names
-        work = Work(kind, what, ExpectedSchema("", dict.fromkeys(names, "")), first=first)
-        start, done = clock.monotonic(), 0
-
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal done
-            for rows in self.source.batches(work.columns, nullable=what.outcomes.nullable()):
-                done += rows.num_rows
-                yield rows
-                self.progress(0, 1, _speed(done, start))
-
-        return total + work.result(work.of_rows(counted(), (), self.source.name))
-
-    def _results(self, work: Work, parts: Sequence[FilePart]) -> Iterator[bytes]:
-        """Yield the result of every file: kept from an earlier run, or new."""
-        kept = None if self.folder is None or work.kind != "state" else _Kept(Path(self.folder), work.specification)
-        waiting = []
-        for part in parts:
-            stored = None if kept is None else kept.load(part)
-            if stored is None:
-                waiting.append(part)
-            else:
-                yield stored
-        for part, found in self.engine.run(work, waiting):
-            if kept is not None:
-                kept.save(part, found)
-            yield found
-
-
-class _Kept:
-    """Sums of finished files, in a folder: one file each, written whole or not at all."""
-
-    def __init__(self, folder: Path, what: Specification) -> None:
-        self.folder = folder / what.digest[:16]
-        self.what = what
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    def _path(self, part: FilePart) -> Path:
-        return self.folder / f"{hashlib.sha256(part.id.encode()).hexdigest()[:32]}.state"
-
-    def load(self, part: FilePart) -> bytes | None:
-        """Return the sums of a file, if they are there and whole."""
-        try:
-            stored = self._path(part).read_bytes()
-            state = State.from_bytes(stored)
-        except (FileNotFoundError, InputError):
-            return None
-        fits = state.files == (part.id,) and state.specification.digest == self.what.digest
-        return stored if fits else None
-
-    def save(self, part: FilePart, found: bytes) -> None:
-        """Keep the sums of a file."""
-        with written_whole(self._path(part)) as path:
-            path.write_bytes(found)
-
-
-def _speed(rows: int, start: float) -> str:
-    seconds = max(clock.monotonic() - start, 1e-9)
-    return f"{rows:,} rows, {rows / seconds / 1e6:.1f} M a second"

@@ -6,8 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,8 @@ class FilePart:
         What tells its content from an earlier one: its ETag, or when it was last changed, in nanoseconds.
     constants : dict of str to str
         What the names of folders say, ``country=DE``.
+    row_groups : tuple of int, optional
+        Of a Parquet file, from which to before which row group; None: all of them.
     """
 
     path: str
@@ -102,6 +105,7 @@ class FilePart:
     size: int
     etag: str
     constants: Mapping[str, str] = field(default_factory=dict, hash=False)
+    row_groups: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -113,6 +117,24 @@ class FilePart:
         """The same for the same content at the same place."""
         return f"{self.name}|{self.size}|{self.etag}"
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The files that it stands for: the id of its own, but of a file's pieces only the first has it."""
+        return (self.id,) if self.row_groups is None or self.row_groups[0] == 0 else ()
+
+    def split(self, n: int, rows: int = 1) -> list[FilePart]:
+        """Return up to `n` pieces of at least so many rows, which are the file; without row groups it stays whole."""
+        if self.format != "parquet" or self.row_groups is not None or n < 2:
+            return [self]
+        with self._reader(()) as reader:
+            after = np.cumsum(reader.groups)
+        n = min(n, int(after[-1]) // rows) if after.size else 1
+        if n < 2:
+            return [self]
+        ends = np.searchsorted(after, after[-1] * np.arange(1, n) / n) + 1
+        bounds = np.unique([0, *np.minimum(ends, after.size), after.size]).tolist()
+        return [replace(self, row_groups=pair) for pair in pairwise(bounds)]
+
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values, with the credentials that are needed to read it."""
         return {
@@ -122,12 +144,14 @@ class FilePart:
             "size": self.size,
             "etag": self.etag,
             "constants": dict(self.constants),
+            "row_groups": None if self.row_groups is None else list(self.row_groups),
         }
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> FilePart:
         """Return what `to_json` told."""
-        return cls(**told)
+        groups = told.get("row_groups")
+        return cls(**{**told, "row_groups": None if groups is None else (int(groups[0]), int(groups[1]))})
 
     def schema(self, *, numeric: Collection[str] = ()) -> pa.Schema:
         """Return the names and types of its columns, with those that the names of folders give."""
@@ -176,7 +200,7 @@ class FilePart:
             own = [name for name in columns if name in there]
             given = [name for name in columns if name not in there]
             doubly = [name for name in own if name in self.constants]
-            first = 0
+            first = reader.first
             for batch in reader.batches(own, rows):
                 whole = batch if not given else self._with_constants(batch, columns, there)
                 check_complete(self.name, whole, nullable, first, BadFileError)
@@ -247,7 +271,7 @@ class FilePart:
                 yield (
                     arrow_reader(file)
                     if self.format == "arrow"
-                    else parquet_reader(file, local=local, checksums=checksums)
+                    else parquet_reader(file, local=local, checksums=checksums, row_groups=self.row_groups)
                 )
         except BadFileError:
             raise

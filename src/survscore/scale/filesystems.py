@@ -139,9 +139,14 @@ def reason(error: BaseException, description: Description) -> str:
     text = " ".join(str(error).split("Detail: Python exception:")[0].split()) or type(error).__name__
     for secret in sorted(_secrets(description.get("options", {})), key=len, reverse=True):
         text = text.replace(secret, "***")
+    return shown(without_secrets(text).rstrip(" ."), most=300)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without what addresses in it say of who asks."""
     for part in IN_ADDRESSES:
         text = part.sub(r"\1***", text)
-    return shown(text.rstrip(" ."), most=300)
+    return text
 
 
 def entry(description: Description, path: str) -> Entry | None:

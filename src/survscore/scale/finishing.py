@@ -107,8 +107,13 @@ def _comparison(state: State, which: int | None, influences: Influences | None) 
             of_weighting.append(one)
         scored.append(of_weighting)
     labels = distinct(names)
+    files: dict[str, Any] = {}
+    if state.files:
+        files = {"files_read": len(state.files) - len(state.skipped), "skipped_files": list(state.skipped)}
     flat = [
-        replace(of_weighting[k], weighting=labels[q], settings={**of_weighting[k].settings, "weighting": labels[q]})
+        replace(
+            of_weighting[k], weighting=labels[q], settings={**of_weighting[k].settings, "weighting": labels[q], **files}
+        )
         for k in range(len(what.metrics))
         for q, of_weighting in enumerate(scored)
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,19 +55,24 @@ class GroupLook:
         How many groups a file has.
     spread : bool
         Whether some group has rows in two files.
+    counts : ndarray, optional
+        How many rows each has, of the file that is being read.
     """
 
     hashes: NDArray[np.uint64]
     largest: int
     most: int
     spread: bool = False
+    counts: NDArray[np.int64] | None = None
 
-    @classmethod
-    def of(cls, specification: Specification, batches: Iterable[pa.RecordBatch]) -> GroupLook:
-        """Look at the rows of one file."""
-        parts = [hashed(Batch(specification, rows).groups()) for rows in batches]
-        found, counts = np.unique(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]), return_counts=True)
-        return cls(found, int(counts.max(initial=0)), found.size)
+    def with_rows(self, specification: Specification, rows: pa.RecordBatch) -> GroupLook:
+        """Return the same with more rows of the same file."""
+        found = hashed(Batch(specification, rows).groups())
+        hashes, places = np.unique(np.concatenate((self.hashes, found)), return_inverse=True)
+        before = np.zeros(0, dtype=np.int64) if self.counts is None else self.counts
+        counts = np.bincount(places[: self.hashes.size], before, minlength=hashes.size).astype(np.int64)
+        counts += np.bincount(places[self.hashes.size :], minlength=hashes.size)
+        return GroupLook(hashes, int(counts.max(initial=0)), hashes.size, False, counts)
 
     def __add__(self, other: GroupLook) -> GroupLook:
         spread = self.spread or other.spread

@@ -21,11 +21,12 @@ def pack(form: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     """Return numbers as bytes: equal ones as equal bytes."""
     kinds = [(name, TYPES[values.dtype.kind], list(values.shape)) for name, values in arrays.items()]
     text = json.dumps({**header, "arrays": kinds}, sort_keys=True, separators=(",", ":")).encode()
-    numbers = b"".join(
-        np.ascontiguousarray(values, dtype=kind).tobytes()
+    packing = zlib.compressobj(1)
+    packed = [
+        packing.compress(np.ascontiguousarray(values, dtype=kind).data)
         for (_, kind, _), values in zip(kinds, arrays.values(), strict=True)
-    )
-    body = len(text).to_bytes(8, "little") + text + zlib.compress(numbers, 1)
+    ]
+    body = b"".join((len(text).to_bytes(8, "little"), text, *packed, packing.flush()))
     return f"survscore {form} 1\n".encode() + hashlib.sha256(body).digest() + body
 
 

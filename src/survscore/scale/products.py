@@ -41,6 +41,11 @@ class Products:
         columns = (models + 1) * times
         return cls(Exact.zeros(metrics, segments, columns, columns))
 
+    @staticmethod
+    def bytes_of(metrics: int, segments: int, models: int, times: int) -> int:
+        """Return how much memory sums of a size take; see `zeros`."""
+        return 16 * metrics * segments * ((models + 1) * times) ** 2
+
     def add(self, metric: int, losses: NDArray[np.float64], segment: NDArray[np.int32]) -> None:
         """Add some individuals, (columns, individuals); they come segment by segment."""
         present, starts = np.unique(segment, return_index=True)
@@ -53,6 +58,8 @@ class Products:
     def placed(self, segments: NDArray[np.intp], n_segments: int) -> Products:
         """Return the same sums in a table of more segments."""
         metrics, _, columns, _ = self.sums.high.shape
+        if np.array_equal(segments, np.arange(n_segments)):
+            return self
         larger = Exact.zeros(metrics, n_segments, columns, columns)
         larger.high[:, segments], larger.low[:, segments] = self.sums.high, self.sums.low
         return Products(larger)

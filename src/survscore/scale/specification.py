@@ -45,7 +45,8 @@ class OutcomeColumns:
     cutoff : str, optional
         The date on which the data end, or the name of a column of such dates.
     start, event_date, last_seen : str
-        Names of columns; with a cut-off.
+        Names of columns; with a cut-off. By default ``last_seen`` is one if there is such a column, and so is
+        ``censoring_time``.
     unit : str
         The unit of times derived from dates.
     """
@@ -202,6 +203,12 @@ class Specification:
     def two_passes(self) -> bool:
         """Whether variances need everybody's influence, and with it a second pass."""
         return self.groups is not None or (self.over_time and self.bins is not None)
+
+    def numeric(self) -> list[str]:
+        """Return the columns that must hold numbers: of a CSV file, these are read as such whatever they look like."""
+        observed = self.outcomes
+        times = [] if observed.dated else [observed.time, observed.censoring_time]
+        return [*(name for name in times if name is not None), *(c for model in self.models for c in model.columns)]
 
     # As plain data
 
@@ -399,8 +406,10 @@ def specify(
     """
     names = [field.name for field in schema]
     observed = OutcomeColumns() if outcomes is None else outcomes
-    if outcomes is None and "censoring_time" not in names:
-        observed = OutcomeColumns(censoring_time=None)
+    if observed.censoring_time == "censoring_time" and "censoring_time" not in names:
+        observed = replace(observed, censoring_time=None)
+    if observed.dated and observed.last_seen is None and "last_seen" in names:
+        observed = replace(observed, last_seen="last_seen")
     found = model_columns(schema, models)
     if times is None:
         common = sorted(set.intersection(*(set(model.grid) for model in found)))

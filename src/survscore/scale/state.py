@@ -15,6 +15,7 @@ from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.exact import ROWS, rounded
+from survscore.scale.memory import check_tables
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
 from survscore.scale.specification import BinsNeededError, Specification, bins_of, estimated, leaves
@@ -75,6 +76,8 @@ class State:
     n_dropped_out: int | None = None
     tables: list[Tables] = field(default_factory=list)
     products: list[Products] = field(default_factory=list)
+    #: How many bytes the sums may take: no part of what the state says, but of where it is made.
+    table_bytes: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.tables:
@@ -186,12 +189,13 @@ class State:
         known = {label: place for place, label in enumerate(self.segments)}
         new = [label for label in labels if label not in known]
         if new:
+            self._grow(len(self.segments) + len(new), self.tables[0].n_bins)
             self.segments = [*self.segments, *new]
-            self._grow(len(self.segments), self.tables[0].n_bins)
             known |= {label: place for place, label in enumerate(self.segments)}
         return np.array([known[label] for label in labels], dtype=np.int32)
 
     def _grow(self, n_segments: int, n_bins: int) -> None:
+        check_tables(self.specification, n_segments, n_bins, self.table_bytes)
         self.settle()
         places = np.arange(self.tables[0].n_segments)
         self.tables = [one.placed(places, n_segments, n_bins) for one in self.tables]
@@ -223,7 +227,7 @@ class State:
         if self.specification.digest != other.specification.digest:
             raise InputError(
                 "states of different specifications can't be added: "
-                + _differences(self.specification, other.specification)
+                + differences(self.specification, other.specification)
             )
         twice = sorted(set(self.files) & set(other.files))
         if twice:
@@ -232,9 +236,11 @@ class State:
         other.settle()
         segments = sorted({*self.segments, *other.segments})
         n_bins = max(self.tables[0].n_bins, other.tables[0].n_bins)
+        check_tables(self.specification, len(segments), n_bins, self.table_bytes)
+        place_of = {label: place for place, label in enumerate(segments)}
         parts = []
         for one in (self, other):
-            places = np.array([segments.index(label) for label in one.segments], dtype=np.intp)
+            places = np.array([place_of[label] for label in one.segments], dtype=np.intp)
             parts.append((
                 [table.placed(places, len(segments), n_bins) for table in one.tables],
                 [table.placed(places, len(segments)) for table in one.products],
@@ -250,6 +256,7 @@ class State:
             sum(lost) if lost else None,
             [a + b for a, b in zip(tables, other_tables, strict=True)],
             [a + b for a, b in zip(products, other_products, strict=True)],
+            self.table_bytes,
         )
 
     # As bytes
@@ -403,7 +410,7 @@ def _batches(rows: Any, size: int) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start, min(size, batch.num_rows - start))
 
 
-def _differences(one: Specification, other: Specification) -> str:
+def differences(one: Specification, other: Specification) -> str:
     """Return in what two specifications differ."""
     mine, theirs = one.to_json(), other.to_json()
     return ", ".join(key for key in mine if mine[key] != theirs[key]) + " differ"

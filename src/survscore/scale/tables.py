@@ -82,6 +82,13 @@ class Tables:
             counts(segments, bins),
         )
 
+    @staticmethod
+    def bytes_of(metrics: int, times: int, segments: int, bins: int, models: int) -> int:
+        """Return how much memory tables of a size take; see `zeros`."""
+        pairs = models * (models + 1) // 2
+        exact = metrics * times * ((2 + bins) * (models + pairs) + models + 2 * pairs)
+        return 8 * segments * (2 * exact + 5 * times + 2 + bins * (times + 3))
+
     @property
     def n_segments(self) -> int:
         """How many segments there are."""
@@ -116,7 +123,13 @@ class Tables:
         return cls(*values)
 
     def placed(self, segments: NDArray[np.intp], n_segments: int, n_bins: int) -> Self:
-        """Return the same sums in a larger table: where each segment goes, and how many there are then."""
+        """Return the same sums in a larger table: where each segment goes, and how many there are then.
+
+        If they are where they should be, it is the same table, not a copy.
+        """
+        as_it_is = (n_segments, n_bins) == (self.n_segments, self.n_bins)
+        if as_it_is and np.array_equal(segments, np.arange(n_segments)):
+            return self
         placed = {}
         for name, values in self.arrays().items():
             axis = SEGMENT_AXIS.get(name.split(".")[0], 0)

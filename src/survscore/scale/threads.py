@@ -3,50 +3,188 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
+from typing import TypeVar
 
 from survscore._config import config
-from survscore.scale.files import FilePart
-from survscore.scale.work import Work
+from survscore.io.tables import arrow
+from survscore.scale.files import BadFileError, FilePart
+from survscore.scale.work import StoppedError, Work
+
+AHEAD = 2  # results for every thread that nobody has taken yet
+PIECES = 2  # for every core, of files that are fewer than cores
+PIECE_ROWS = 1 << 18  # at least, since every piece has sums of its own
+TICK = 0.5  # seconds between looks at how far it is
+PATIENCE = 2.0  # seconds for threads to end; they look between batches whether they should
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
+@dataclass(frozen=True)
 class Threads:
-    """Works on as many files at once as there are cores."""
+    """Works on as many files at once as there are cores, and on pieces of files that are fewer.
+
+    Attributes
+    ----------
+    n : int, optional
+        How many threads, by default as many as there are cores.
+    tell : callable, optional
+        Is told every now and then how many rows have been read.
+    """
+
+    n: int | None = None
+    tell: Callable[[int], None] | None = None
 
     def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
         """Yield every file with its result, as they are done."""
-        stopped = threading.Event()
-        waiting = iter(parts)
+        n = self.n or config.n_cores()
+        # groups are whole in files, not in pieces of them
+        divisible = work.kind in ("state", "exits")
+        files = [_File(work, part, _pieces(part, n, len(parts)) if divisible else [part]) for part in parts]
+        tasks = [(file, piece) for file in files for piece in file.pieces]
+        stopped, counting, read = threading.Event(), threading.Lock(), [0]
 
-        def one(part: FilePart) -> tuple[FilePart, bytes]:
+        def watch(rows: int) -> None:
             if stopped.is_set():
-                raise RuntimeError("stopped")
-            return part, work.run(part)
+                raise StoppedError
+            with counting:
+                read[0] += rows
 
-        n_threads = config.n_cores()
-        # each works on a file of its own: nothing within one file is shared out any further
-        with (
-            _one_blas_thread(),
-            config.using(threads=1),
-            ThreadPoolExecutor(n_threads, thread_name_prefix="survscore") as pool,
-        ):
-            running: set[Future[tuple[FilePart, bytes]]] = set()
+        def waiting() -> None:
+            if self.tell is not None:
+                self.tell(read[0])
+
+        def one(task: tuple[_File, FilePart]) -> tuple[_File, bytes | _Bad]:
+            file, piece = task
             try:
-                # a few ahead of those that are read: results that nobody has taken yet are memory
-                for part in waiting:
-                    running.add(pool.submit(one, part))
-                    if len(running) >= 2 * n_threads:
-                        done, running = wait(running, return_when=FIRST_COMPLETED)
-                        yield from (future.result() for future in done)
-                while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in done)
-            finally:
-                stopped.set()
-                for future in running:
-                    future.cancel()
+                return file, file.strict.run(piece, watch)
+            except BadFileError as error:
+                if not work.skip_bad:
+                    raise
+                return file, _Bad(piece, error)
+
+        with _one_blas_thread(), _memory_given_back():
+            for file, found in _each(one, tasks, n, stopped, waiting):
+                if file.add(found):
+                    yield file.part, file.result()
+
+
+@dataclass(frozen=True)
+class _Bad:
+    """A piece of a file that can't be read."""
+
+    piece: FilePart
+    error: BadFileError
+
+
+@dataclass(eq=False)
+class _File:
+    """A file whose pieces are worked on; its result is that of the whole, and if one piece is bad, the file is."""
+
+    work: Work
+    part: FilePart
+    pieces: list[FilePart]
+    found: list[bytes] = field(default_factory=list)
+    bad: _Bad | None = None
+    done: int = 0
+
+    @property
+    def strict(self) -> Work:
+        """The work, but what is wrong is raised."""
+        return replace(self.work, skip_bad=False)
+
+    def add(self, found: bytes | _Bad) -> bool:
+        """Add the result of one piece, and return whether it was the last."""
+        self.done += 1
+        if isinstance(found, _Bad):
+            first = self.bad is None or (found.piece.row_groups or (0, 0)) < (self.bad.piece.row_groups or (0, 0))
+            self.bad = found if first else self.bad
+        else:
+            self.found.append(found)
+        return self.done == len(self.pieces)
+
+    def result(self) -> bytes:
+        """Return the sums of all pieces, or why there are none."""
+        if self.bad is not None:
+            return self.work.left_out(self.part, self.bad.error)
+        return self.work.merge(*self.found)
+
+
+def _pieces(part: FilePart, n: int, n_parts: int) -> list[FilePart]:
+    """Return the pieces of a file, so many that all cores have some; of many files, each is one piece."""
+    if n_parts >= n:
+        return [part]
+    try:
+        return part.split(-(-PIECES * n // n_parts), PIECE_ROWS)
+    except BadFileError:  # said where it is read
+        return [part]
+
+
+def _each(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    n: int,
+    stopped: threading.Event,
+    waiting: Callable[[], None],
+) -> Iterator[Result]:
+    """Yield what a function returns for every item, as they are done, from `n` threads; call `waiting` meanwhile.
+
+    They are daemons, and waited for only some seconds: who interrupts does not wait for a storage that is silent.
+    """
+    untaken, taking = iter(items), threading.Lock()
+    results: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
+    room = threading.Semaphore(n * (1 + AHEAD))  # results that nobody has taken yet are memory
+
+    def work() -> None:
+        while True:
+            room.acquire()
+            with taking:
+                item = None if stopped.is_set() else next(untaken, None)
+            if item is None:
+                return
+            try:
+                results.put((function(item), None))
+            except StoppedError:
+                return
+            except BaseException as error:  # raised where somebody waits for it
+                results.put((None, error))
+
+    threads = [threading.Thread(target=work, name=f"survscore-{k}", daemon=True) for k in range(min(n, len(items)))]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in items:
+            while True:
+                try:
+                    found, error = results.get(timeout=TICK)
+                    break
+                except Empty:
+                    waiting()
+            room.release()
+            if error is not None:
+                raise error
+            yield found  # type: ignore[misc]
+    finally:
+        stopped.set()
+        room.release(2 * n * (1 + AHEAD))
+        last = clock.monotonic() + PATIENCE
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, last - clock.monotonic()))
+
+
+@contextmanager
+def _memory_given_back() -> Iterator[None]:
+    """Return what Arrow keeps for threads that are no more."""
+    try:
+        yield
+    finally:
+        arrow().default_memory_pool().release_unused()
 
 
 @contextmanager

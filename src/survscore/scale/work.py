@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add as plus
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from survscore._validation import InputError
 from survscore.scale.exits import Exits
-from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
 from survscore.scale.groups import GroupLook
 from survscore.scale.influences import FirstPass, Influences
+from survscore.scale.memory import MemoryLimitError
 from survscore.scale.specification import BinsNeededError, Specification
 from survscore.scale.state import State
 
@@ -21,6 +26,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["state", "exits", "groups", "influences"]
+
+
+class StoppedError(RuntimeError):
+    """Nobody waits for the result any more."""
+
+
+def unwatched(rows: int) -> None:
+    """Work on to the end, and tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,10 @@ class Work:
         Whether a file that can't be read is left out, and told.
     checksums : bool
         Whether checksums of Parquet files are verified.
+    rows : int
+        How many are read at a time.
+    table_bytes : int, optional
+        How large sums may become.
     first : bytes
         What the first pass told, for the second.
     """
@@ -48,6 +65,8 @@ class Work:
     expected: ExpectedSchema
     skip_bad: bool = False
     checksums: bool = False
+    rows: int = ROWS
+    table_bytes: int | None = None
     first: bytes = b""
 
     @property
@@ -60,59 +79,57 @@ class Work:
             return [] if what.groups is None else [what.groups]
         return what.columns(list(self.expected.types))
 
-    def run(self, part: FilePart) -> bytes:
-        """Do it with one file, and return a state, or what else was asked for, as bytes."""
+    @property
+    def numeric(self) -> list[str]:
+        """Those that must hold numbers."""
+        return [name for name in self.specification.numeric() if name in self.columns]
+
+    def run(self, part: FilePart, watch: Callable[[int], None] = unwatched) -> bytes:
+        """Do it with one file, and return a state, or exits, as bytes.
+
+        `watch` is told of every batch how many rows it has, and may raise `StoppedError`.
+        """
         try:
-            return self.of_rows(self._named(part), (part.id,), part.name)
+            result = self.nothing(part.ids)
+            first = 0
+            for rows in self._batches(part, watch):
+                with _of_file(part, first):
+                    result = self.updated(result, rows)
+                first += rows.num_rows
+            return bytes(result.to_bytes())
         except BadFileError as error:
             if not self.skip_bad:
                 raise
-            if self.kind == "state":
-                return State(self.specification, (part.id,), (str(error),)).to_bytes()
-            return self.of_rows(iter(()), (part.id,), part.name)
+            return self.left_out(part, error)
 
-    def of_rows(self, batches: Iterator[pa.RecordBatch], files: tuple[str, ...], name: str) -> bytes:
-        """Do it with rows, wherever they come from; `name` is for messages."""
-        what = self.specification
-        try:
-            match self.kind:
-                case "exits":
-                    return Exits.of(what, batches).to_bytes()
-                case "groups":
-                    return GroupLook.of(what, batches).to_bytes()
-                case "influences":
-                    influences = Influences(what, self._first)
-                    for rows in batches:
-                        influences.update(rows)
-                    return influences.to_bytes()
-            state = State(what, files)
-            for rows in batches:
-                state.update(rows)
-            return state.to_bytes()
-        except (BadFileError, BinsNeededError):
-            raise
-        except InputError as error:  # of the rows: name the file
-            raise BadFileError(name, str(error)) from None
+    def left_out(self, part: FilePart, error: BadFileError) -> bytes:
+        """Return the result of a file that can't be read: nobody, and why."""
+        if self.kind == "state":
+            return State(self.specification, part.ids, (str(error),)).to_bytes()
+        return bytes(self.nothing(()).to_bytes())
 
-    @cached_property
-    def _first(self) -> FirstPass:
-        return FirstPass.from_bytes(self.first)
+    def nothing(self, files: tuple[str, ...] = ()) -> Any:
+        """Return the result of no rows."""
+        match self.kind:
+            case "exits":
+                return Exits.from_bytes(b"")
+            case "groups":
+                return GroupLook(np.zeros(0, dtype=np.uint64), 0, 0)
+            case "influences":
+                return Influences(self.specification, self._first)
+        return State(self.specification, files, table_bytes=self.table_bytes)
 
-    def _named(self, part: FilePart) -> Iterator[pa.RecordBatch]:
-        what = self.specification
-        numeric = [] if what.outcomes.dated or self.kind == "groups" else [what.outcomes.time]
-        return part.batches(
-            self.columns, nullable=what.outcomes.nullable(), numeric=[*numeric, *self._predictions()],
-            expected=self.expected, checksums=self.checksums,
-        )  # fmt: skip
+    def updated(self, result: Any, rows: pa.RecordBatch) -> Any:
+        """Return a result with more rows of the same piece."""
+        match self.kind:
+            case "exits":
+                return result + Exits.of(self.specification, [rows])
+            case "groups":
+                return result.with_rows(self.specification, rows)
+        return result.update(rows)
 
-    def _predictions(self) -> list[str]:
-        if self.kind in ("exits", "groups"):
-            return []
-        return [column for model in self.specification.models for column in model.columns]
-
-    def result(self, stored: bytes) -> State | Exits | GroupLook | Influences:
-        """Return what the bytes of a file stand for; several add up."""
+    def result(self, stored: bytes) -> Any:
+        """Return what the bytes of a piece stand for; several add up."""
         match self.kind:
             case "exits":
                 return Exits.from_bytes(stored)
@@ -122,10 +139,25 @@ class Work:
                 return Influences.from_bytes(stored, self.specification, self._first)
         return State.from_bytes(stored)
 
-    def merge(self, one: bytes, other: bytes) -> bytes:
-        """Return two results as one; in any order."""
-        merged: Any = self.result(one)
-        return bytes((merged + self.result(other)).to_bytes())
+    @cached_property
+    def _first(self) -> FirstPass:
+        return FirstPass.from_bytes(self.first)
+
+    def _batches(self, part: FilePart, watch: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+        what = self.specification
+        several = part.batches(
+            self.columns, rows=self.rows, nullable=what.outcomes.nullable(), numeric=self.numeric,
+            expected=self.expected, checksums=self.checksums,
+        )  # fmt: skip
+        for rows in several:
+            watch(rows.num_rows)
+            yield rows
+
+    def merge(self, *several: bytes) -> bytes:
+        """Return results as one; in any order."""
+        if len(several) == 1:
+            return several[0]
+        return bytes(reduce(plus, map(self.result, several)).to_bytes())
 
     # To where it is done
 
@@ -138,6 +170,8 @@ class Work:
                 "expected": self.expected.to_json(),
                 "skip_bad": self.skip_bad,
                 "checksums": self.checksums,
+                "rows": self.rows,
+                "table_bytes": self.table_bytes,
                 "first": base64.b64encode(self.first).decode(),
             }
         )
@@ -152,6 +186,8 @@ class Work:
             ExpectedSchema.from_json(told["expected"]),
             told["skip_bad"],
             told["checksums"],
+            told["rows"],
+            told["table_bytes"],
             base64.b64decode(told["first"]),
         )
 
@@ -164,3 +200,18 @@ def run_part(work: str, part: str) -> bytes:
 def merge_parts(work: str, one: bytes, other: bytes) -> bytes:
     """Merge two results; this is what other processes and machines call."""
     return Work.from_json(work).merge(one, other)
+
+
+@contextmanager
+def _of_file(part: FilePart, first: int) -> Iterator[None]:
+    """Name the file in what is wrong with its rows from `first` on; what is wrong with all of it stays as it is."""
+    try:
+        yield
+    except (BinsNeededError, MemoryLimitError, BadFileError):
+        raise
+    except InputError as error:
+        start = 0 if part.row_groups is None else part.row_groups[0]
+        from_where = [f"row {first}"] if first else []
+        from_where += [f"row group {start}"] if start else []
+        counted = f" (counted from {' of '.join(from_where)})" if from_where else ""
+        raise BadFileError(part.name, f"{error}{counted}") from None

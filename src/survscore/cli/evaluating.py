@@ -1,0 +1,252 @@
+"""The command on data that fit in no memory: evaluate."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from survscore._config import config
+from survscore._validation import InputError
+from survscore._version import __version__
+from survscore.cli import options
+from survscore.cli.options import FILE, choice, option
+from survscore.cli.scoring import results_writer
+from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
+from survscore.metrics import LOSSES
+from survscore.weighting import IPCW, Administrative, Uncensored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.scale import State
+    from survscore.weighting import Weighting
+
+Arguments = dict[str, Any]
+WEIGHTINGS = (Administrative.name, IPCW.name, Uncensored.name)
+NUMBERS = re.compile(r"timeout|limit|attempts|size", re.IGNORECASE)  # storage options that are numbers
+# Where results go, what is told elsewhere, and what nobody is to read.
+NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_option", "names", "metrics", "level")
+
+asked = options.several(
+    choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True, required=True,
+           help="Whom to count: those with C* >= t; all not censored, by the inverse of how likely that is; everybody. "
+           "Repeat it for several."),
+    choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
+           help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
+    option("--population", type=options.Population(),
+           help="With administrative, count the same people at all times: those with C* at or after the last time, or "
+           "after this time.", usual="at each time those with C* >= t"),
+    option("--cap", "caps", type=options.Cap(), multiple=True,
+           help="Largest weight for being censored (ipcw) or dropping out (administrative), or none. Repeat it for "
+           "several."),
+    choice("-m", "--metric", "metrics", of=LOSSES, multiple=True, default=LOSSES[:1], show_default=True,
+           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What to compute."),
+    options.times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
+                         usual="those of the columns that all models have"),
+    option("--range", "time_range", type=options.Range(),
+           help="Means over this time, 0:365 or : for all, with their errors. Takes about as long again.",
+           usual="no means"),
+    option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
+    option("-r", "--reference", metavar="NAME", help="The model to compare with.", usual="the first"),
+    option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
+           help="Score every segment too, such as every country. Repeat it for combinations of columns."),
+    option("--groups", metavar="COLUMN", help="Labels of individuals that belong together. Takes a second pass."),
+    option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}'.",
+           usual="{time} or {model}:{time}"),
+    option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
+    options.outcome_columns,
+)  # fmt: skip
+
+reading = options.several(
+    choice("--format", of=["parquet", "csv", "arrow"], help="Of the files.", usual="what their endings say"),
+    option("--manifest", metavar="FILE", help="Text file of the names of all files, relative to the folder: one more "
+           "or one less is an error."),
+    option("--skip-bad-files", is_flag=True, help="Leave out files that can't be read, and say which, instead of "
+           "ending."),
+    option("--checksums", is_flag=True, help="Verify the checksums of Parquet pages."),
+    option("--storage-option", metavar="KEY=VALUE", multiple=True,
+           help="How to reach remote storage, such as region=eu-north-1. Never shown. Repeat it for several."),
+    option("--state", metavar="FOLDER", type=FILE,
+           help="Keep the sums of finished files here: interrupted, the same command goes on where it was."),
+    option("--state-out", metavar="FILE", type=FILE, help="Write the sums of all rows, to be added to other days."),
+    option("--add", metavar="FILE", type=FILE, multiple=True,
+           help="Add sums that --state-out wrote for other files. Repeat it for several."),
+    option("--threads", type=click.IntRange(min=1), help="How many files to work on at once.", usual="all cores"),
+    option("--memory-limit", metavar="SIZE", help="Such as 1GB: read less at once, and refuse what would not fit.",
+           usual="300 MB a thread, and for sums half of the memory"),
+)  # fmt: skip
+
+
+@click.command(short_help="Score data in many files, without loading them.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@asked
+@reading
+@options.results
+def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
+    """Score and compare models on data of any size: outcomes and predictions in Parquet, CSV or Arrow files.
+
+    SOURCE is a folder, a file, a pattern such as 'day=2024-*/*.parquet', or an address: s3://bucket/folder. Names of
+    folders such as country=DE are columns too. Columns are as for one file that holds everything, see "survscore
+    formats". The result does not depend, to the last bit, on how rows are cut into files, nor on the number of threads.
+
+    \b
+    Examples:
+      survscore evaluate predictions/ -w administrative
+      survscore evaluate predictions/ -w administrative -w ipcw --by country --csv segments.csv
+      survscore evaluate s3://lake/churn/day=2024-06-01 -w administrative --storage-option region=eu-north-1
+      survscore evaluate predictions/ -w administrative --state progress/        (interrupt it, and run it again)
+      survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
+    """  # noqa: D301
+    from survscore.cli.evaluated import Evaluated
+    from survscore.cli.tables import console
+    from survscore.scale.evaluating import sums_and_result, warn_about_skipped
+
+    write = _writer(sources, arguments)
+    ranged = arguments["time_range"]
+    as_they_are = (
+        "times",
+        "level",
+        "by",
+        "groups",
+        "reference",
+        "format",
+        "manifest",
+        "skip_bad_files",
+        "checksums",
+        "state",
+    )
+    with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
+        total, result = sums_and_result(
+            list(sources), weighting=_weightings(arguments), metric=arguments["metrics"], models=_models(arguments),
+            outcomes=_outcomes(arguments), ranges=None if ranged is None else "any", add=list(arguments["add"]),
+            storage_options=_storage_options(arguments["storage_option"]), memory_limit=arguments["memory_limit"],
+            lasting=arguments["state_out"] is not None, progress=show,
+            **{name: arguments[name] for name in as_they_are},
+        )  # fmt: skip
+        warn_about_skipped(total, stacklevel=2)
+        evaluated = Evaluated.of(result, ranged)
+        printed = evaluated.tables()
+    if not write(total, evaluated.frames(), _settings(sources, total, evaluated.total, arguments)):
+        console().print(*printed, sep="\n")
+
+
+def _weightings(arguments: Arguments) -> list[Weighting]:
+    names, caps = dict.fromkeys(arguments["names"]), list(dict.fromkeys(arguments["caps"])) or [None]
+    for name in ("dropout", "population"):
+        if arguments[name] is not None and Administrative.name not in names:
+            raise InputError(f"--{name} is for --weighting {Administrative.name}")
+    if arguments["caps"] and not {Administrative.name, IPCW.name} & set(names):
+        raise InputError(f"--cap is for --weighting {IPCW.name} or {Administrative.name}")
+    found: list[Weighting] = []
+    for name in names:
+        if name == Uncensored.name:
+            found.append(Uncensored())
+        elif name == IPCW.name:
+            found += [IPCW(max_weight=cap) for cap in caps]
+        else:
+            dropout = arguments["dropout"] or options.DROPOUT[0]
+            found += [Administrative(dropout, arguments["population"], cap) for cap in caps]
+    return found
+
+
+def _models(arguments: Arguments) -> Any:
+    pattern, names = arguments["columns"], list(arguments["models"])
+    if pattern is None or not names:
+        return pattern or names or None
+    if "{model}" not in pattern:
+        raise InputError("--models picks among several, but --columns has no {model}")
+    return {name: pattern.replace("{model}", name) for name in names}
+
+
+def _outcomes(arguments: Arguments) -> dict[str, Any] | None:
+    """Return the columns of outcomes that were named; None: those of the usual names."""
+    times, dates = ("time", "event", "censoring_time"), ("start", "event_date", "last_seen", "unit")
+    dated = arguments["cutoff"] is not None
+    for name in times if dated else dates:
+        if arguments[name] is not None:
+            told = "is for times, not for --cutoff" if dated else "is for dates, which need --cutoff"
+            raise InputError(f"--{name.replace('_', '-')} {told}")
+    named = {name: arguments[name] for name in (*times, "cutoff", *dates) if arguments[name] is not None}
+    return named or None
+
+
+def _storage_options(given: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return options by name: true and false, numbers where numbers are meant, and else text."""
+    found: dict[str, Any] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not (name and equals):  # it may hold a secret, and is not repeated
+            raise InputError("--storage-option must be like region=eu-north-1: a name, an equals sign, and a value")
+        found[name] = {"true": True, "false": False}.get(value.lower(), value)
+        if NUMBERS.search(name):
+            try:
+                found[name] = int(value) if value.isdigit() else float(value)
+            except ValueError:
+                raise InputError(f"--storage-option {name} must be a number") from None
+    return found or None
+
+
+def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
+    """Check now where results are to go, and return a function that writes them and the sums."""
+    from survscore._files import written_whole
+
+    nothing = {"outcomes": None, "predictions": (), "train": None, "censoring": None}
+    files = [Path(source) for source in sources if Path(source).is_file()]
+    write = results_writer({**arguments, **nothing, "predictions": tuple(files)})
+    state_out, folder = arguments["state_out"], arguments["state"]
+    if state_out is not None:
+        check_target(state_out, ("",), files)
+    if folder is not None:
+        check_folder(folder)
+    targets = [arguments[name] for name in ("json_path", "csv_path", "parquet_path", "state_out", "state")]
+    for target in targets:
+        for source in sources:
+            if target is not None and Path(source).is_dir() and Path(source).resolve() in target.resolve().parents:
+                raise InputError(f"{target}: lies in {source}, which is read; write it elsewhere")
+
+    def write_all(total: State, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
+        with ExitStack() as stack:
+            if state_out is not None:
+                stack.enter_context(written_whole(state_out)).write_bytes(total.to_bytes())
+            taken = write(frames["scores" if "contrasts" not in frames else "contrasts"], frames, settings)
+        if state_out is not None:
+            click.echo(f"Written: {one_line(state_out)}", err=True)
+        return bool(taken)
+
+    return write_all
+
+
+def _settings(sources: tuple[str, ...], total: State, compared: Any, arguments: Arguments) -> dict[str, Any]:
+    skipped = [dict(zip(("file", "reason"), told.split(": ", 1), strict=False)) for told in total.skipped]
+    from survscore.scale.filesystems import without_secrets
+
+    told = {name.replace("_", "-"): _plain(value) for name, value in arguments.items() if name not in NOT_TOLD}
+    return {
+        "survscore": __version__,
+        "command": "evaluate",
+        "metrics": compared.metrics,
+        "weightings": compared.weightings,
+        "level": compared.level,
+        "reference": compared.reference,
+        "sources": [without_secrets(source) for source in sources],
+        "individuals": total.n,
+        "dropped_out": total.n_dropped_out,
+        "files_read": len(total.files) - len(total.skipped),
+        "files_skipped": len(skipped),
+        "skipped_files": skipped,
+        "segments": len(total.segments) if total.specification.by else None,
+        "bins": total.specification.bins if isinstance(total.specification.bins, str) else None,
+        "options": {name: value for name, value in told.items() if value not in (None, False, [])},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,154 @@
+"""How much memory an evaluation takes, known before it takes it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from survscore._validation import InputError, check_whole, plural
+from survscore.scale.files import ROWS
+from survscore.scale.formats import AHEAD, REMOTE_BIT
+from survscore.scale.products import Products
+from survscore.scale.specification import Specification
+from survscore.scale.tables import Tables
+
+MOST_SEGMENTS = 100_000
+FEWEST_ROWS = 1 << 14  # at a time; fewer take hardly less memory, and more time
+LIBRARIES = 200 << 20  # before the first row is read
+COLUMN = 4 << 20  # a page of a Parquet column as it is stored and as it is read, and its dictionary
+ROW, CELL = 200, 16  # of outcomes and what is made of them; of a prediction, read and in the order of segments
+# How many times their size sums take: where they are added up, and for every thread, with what waits to be added.
+TOTALS, EACH = 3, 3
+FOR_SUMS = 8  # the part of the memory that is left to them in any case
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+class MemoryLimitError(InputError):
+    """What is asked for takes more memory than there may be."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What memory allows.
+
+    Attributes
+    ----------
+    rows : int
+        At a time, in every thread.
+    threads : int
+        How many.
+    table_bytes : int
+        How large the sums of one file, or of all, may become.
+    """
+
+    rows: int
+    threads: int
+    table_bytes: int
+
+    @classmethod
+    def of(cls, limit: int | None, columns: int, threads: int, *, remote: bool) -> Budget:
+        """Return what fits: fewer rows at a time if need be, then fewer threads; something is left for sums.
+
+        Parameters
+        ----------
+        limit : int or None
+            In bytes. None: what reading takes is taken, and sums may fill half of the machine's memory.
+        columns : int
+            How many are read.
+        threads : int
+            How many there are at most.
+        remote : bool
+            Whether files are read over a network, and so ahead.
+        """
+
+        def reading(rows: int) -> int:
+            return _reading(columns, rows, remote)
+
+        if limit is None:
+            return cls(ROWS, threads, machine_memory() // 2 // (TOTALS + EACH * threads))
+        room = limit - LIBRARIES - limit // FOR_SUMS
+        while threads > 1 and threads * reading(FEWEST_ROWS) > room:
+            threads -= 1
+        rows = ROWS
+        while rows > FEWEST_ROWS and threads * reading(rows) > room:
+            rows //= 2
+        return cls._with_the_rest(limit, columns, rows, threads, reading(rows))
+
+    @classmethod
+    def leanest(cls, limit: int, columns: int, *, remote: bool) -> Budget:
+        """Return what leaves most for sums: one thread that reads little at a time."""
+        return cls._with_the_rest(limit, columns, FEWEST_ROWS, 1, _reading(columns, FEWEST_ROWS, remote))
+
+    @classmethod
+    def _with_the_rest(cls, limit: int, columns: int, rows: int, threads: int, reading: int) -> Budget:
+        left = limit - LIBRARIES - threads * reading
+        if left < 0:
+            raise MemoryLimitError(
+                f"memory_limit of {as_text(limit)} is too little: {as_text(limit - left)} are needed to read "
+                f"{columns} columns; raise it, or score fewer models or times at once"
+            )
+        return cls(rows, threads, left // (TOTALS + EACH * threads))
+
+
+def _reading(columns: int, rows: int, remote: bool) -> int:
+    """Return what a thread takes to read so many rows at a time."""
+    ahead = AHEAD + columns * REMOTE_BIT if remote else 0
+    return columns * COLUMN + rows * (ROW + CELL * columns) + ahead
+
+
+def table_bytes(what: Specification, segments: int, bins: int) -> int:
+    """Return how large the sums of so many segments and bins are."""
+    sizes = (len(what.metrics), len(what.times), segments, bins, len(what.models))
+    one = Tables.bytes_of(*sizes)
+    if what.over_time and not what.two_passes:
+        one += Products.bytes_of(len(what.metrics), segments, len(what.models), len(what.times))
+    return len(what.weightings) * one
+
+
+def check_tables(what: Specification, segments: int, bins: int, limit: int | None) -> None:
+    """Raise if there are too many segments, or sums of them are too large, before they are made."""
+    if segments > MOST_SEGMENTS:
+        raise MemoryLimitError(
+            f"by={list(what.by)} makes more than {MOST_SEGMENTS:,} segments: probably one of them is a column of ids, "
+            "not of labels that many share"
+        )
+    if limit is None:
+        return
+    size = table_bytes(what, segments, bins)
+    if size > limit:
+        told = [f"{segments:,} segments"] if what.by else []
+        told += [f"{bins:,} times of leaving"] if bins > 1 else []
+        counts = {"time": len(what.times), "model": len(what.models), "weighting": len(what.weightings)}
+        told += [plural(count, noun) for noun, count in counts.items()]
+        raise MemoryLimitError(
+            f"sums of {' x '.join(told)} take {as_text(size)}, several times over, and {as_text(limit)} fit in memory: "
+            "have fewer segments, fewer times or a coarser unit of time, fewer threads, or raise memory_limit"
+        )
+
+
+def as_bytes(limit: Any) -> int | None:
+    """Return a number of bytes from a number, or from a text such as ``"1GB"`` or ``"512 MiB"``."""
+    if limit is None:
+        return None
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", limit.lower())
+        if match is None or match[2] not in UNITS:
+            raise InputError(f"memory_limit must be a number of bytes, or like '1GB' or '512MiB', not {limit!r}")
+        return int(float(match[1]) * UNITS[match[2]])
+    check_whole("memory_limit", limit, 1)
+    return int(limit)
+
+
+def as_text(size: int) -> str:
+    """Return a number of bytes in words."""
+    return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{max(size / 1e6, 0.1):.3g} MB"
+
+
+def machine_memory() -> int:
+    """Return how much memory the machine has, or a small one would where that can't be told."""
+    try:
+        return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30

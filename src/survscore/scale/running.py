@@ -1,0 +1,249 @@
+"""Going over a source, as often as it takes, in pieces that may be interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import time as clock
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from survscore._config import config
+from survscore._files import written_whole
+from survscore._progress import Progress
+from survscore._validation import InputError
+from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
+from survscore.scale.finishing import first_pass
+from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS
+from survscore.scale.influences import Influences
+from survscore.scale.memory import Budget, MemoryLimitError
+from survscore.scale.sources import Source, expected_schema
+from survscore.scale.specification import Bins, BinsNeededError, Specification, estimated
+from survscore.scale.state import State
+from survscore.scale.threads import Threads
+from survscore.scale.work import Kind, Work
+from survscore.weighting import IPCW
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STEPS = {"exits": "looking at outcomes", "groups": "looking at groups", "influences": "second pass"}
+COMPARED = 3  # files of which the first is told from one that is unlike the others
+
+
+class Engine(Protocol):
+    """Something that does the same work with many files."""
+
+    def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
+        """Yield every file with its result, in any order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Goes over a source as often as it takes.
+
+    Attributes
+    ----------
+    source : Source
+        What is read.
+    engine : Engine or None
+        What does the work; None: threads of this machine.
+    skip_bad, checksums : bool
+        See `Work`.
+    folder : path or None
+        Where the sums of finished files are kept.
+    memory_limit : int or None
+        In bytes.
+    progress : callable
+        Is told how far it is.
+    """
+
+    source: Source
+    engine: Engine | None
+    skip_bad: bool
+    checksums: bool
+    folder: str | Path | None
+    memory_limit: int | None
+    progress: Progress
+
+    @cached_property
+    def first(self) -> FilePart:
+        """The file that all others are held against: the first, but where bad ones are left out, not a bad one."""
+        parts = self.source.parts or []
+        if not self.skip_bad or len(parts) == 1:
+            return parts[0]
+        seen: list[tuple[FilePart, frozenset[tuple[str, str]]]] = []
+        for part in parts:
+            try:
+                schema = part.schema()
+            except BadFileError as error:
+                wrong = error
+                continue
+            seen.append((part, frozenset(ExpectedSchema.of(part.name, schema, list(set(schema.names))).types.items())))
+            if len(seen) == COMPARED:
+                break
+        if not seen:
+            raise InputError(f"none of {len(parts)} files can be read, the last: {wrong}")
+        usual = Counter(types for _, types in seen).most_common(1)[0][0]
+        return next(part for part, types in seen if types == usual)
+
+    def schema(self) -> pa.Schema:
+        """Return which columns there are."""
+        return self.source.schema() if self.source.parts is None else self.first.schema()
+
+    def sums(self, what: Specification, *, lasting: bool = False) -> tuple[State, Influences | None]:
+        """Return the sums of all rows, and those of a second pass where one is needed."""
+        if what.groups is not None:
+            look = self._folded("groups", what, self._budget(what))
+            buckets = SEGMENT_BUCKETS if what.by else BUCKETS
+            what = replace(what, largest_group=look.largest) if look.whole else replace(what, buckets=buckets)
+        state = self.state(what, lasting=lasting)
+        what = state.specification
+        if not what.two_passes:
+            return state, None
+        return state, self._folded("influences", what, self._budget(what), first_pass(state).to_bytes())
+
+    def state(self, what: Specification, *, lasting: bool = False) -> State:
+        """Return the sums of all rows; weights are looked into only where somebody turns out to leave.
+
+        Sums that are to last are made in the same way whether somebody leaves today or not, so that those of other days
+        can be added.
+        """
+        some_censored = any(isinstance(one, IPCW) for one in what.weightings)  # nearly always
+        tries: tuple[Bins, ...] = ("units",) if some_censored else (None, "units")
+        if lasting and not what.over_time and any(map(estimated, what.weightings)):
+            tries = ("units", *(() if some_censored else (None,)))
+        for bins in tries:
+            try:
+                return self.state_of(replace(what, bins=bins))
+            except BinsNeededError:
+                if not self.source.rereadable:
+                    raise
+        return self.state_of(replace(what, bins=self._folded("exits", what, self._budget(what)).bins()))
+
+    def state_of(self, what: Specification) -> State:
+        """Return the sums of all rows with bins that are given; if they leave no room to read fast, slowly."""
+        budget = self._budget(what)
+        try:
+            total: State = self._folded("state", what, budget)
+        except MemoryLimitError:
+            lean = self._budget(what, lean=True)
+            if lean.table_bytes <= budget.table_bytes or not self.source.rereadable:
+                raise
+            total = self._folded("state", what, lean)
+        if total.files and len(total.skipped) == len(total.files):
+            raise InputError(f"none of {len(total.files)} files can be read, the first: {total.skipped[0]}")
+        return total
+
+    def _folded(self, kind: Kind, what: Specification, budget: Budget, first: bytes = b"") -> Any:
+        """Return what comes of all pieces of the source, added up."""
+        parts = self.source.parts
+        if parts is None:
+            return self._streamed(self._work(kind, what, budget, first))
+        work = self._work(kind, what, budget, first)
+        total = work.nothing()
+        kept = None if self.folder is None or kind != "state" else Kept(Path(self.folder), what)
+        waiting = []
+        for part in parts:
+            stored = None if kept is None else kept.load(part)
+            if stored is None:
+                waiting.append(part)
+            else:
+                total = total + stored
+        meter = Meter(sum(part.size for part in waiting), STEPS.get(kind, ""))
+        done = len(parts) - len(waiting)
+
+        def tell(rows: int) -> None:
+            self.progress(done, len(parts), meter.told(rows))
+
+        engine = Threads(budget.threads, tell) if self.engine is None else self.engine
+        for part, found in engine.run(work, waiting) if waiting else ():
+            if kept is not None:
+                kept.save(part, found)
+            one = work.result(found)
+            total = total + one
+            meter.add(one.n if isinstance(one, State) else 0, part.size)
+            done += 1
+            self.progress(done, len(parts), meter.told())
+        return total
+
+    def _streamed(self, work: Work) -> Any:
+        """Return what comes of a stream, which is read here."""
+        total, meter = work.nothing(), Meter(0, STEPS.get(work.kind, ""))
+        nullable = work.specification.outcomes.nullable()
+        for rows in self.source.batches(work.columns, rows=work.rows, nullable=nullable, numeric=work.numeric):
+            total = work.updated(total, rows)
+            meter.add(rows.num_rows, 0)
+            self.progress(0, 1, meter.told())
+        return total.close() if work.kind == "influences" else total
+
+    def _budget(self, what: Specification, *, lean: bool = False) -> Budget:
+        parts = self.source.parts
+        remote = parts is not None and parts[0].filesystem["type"] != "local"
+        threads = 1 if parts is None or self.engine is not None else config.n_cores()
+        columns = len(what.columns(self.schema().names))
+        if lean and self.memory_limit is not None:
+            return Budget.leanest(self.memory_limit, columns, remote=remote)
+        return Budget.of(self.memory_limit, columns, threads, remote=remote)
+
+    def _work(self, kind: Kind, what: Specification, budget: Budget, first: bytes) -> Work:
+        columns = what.columns(self.schema().names)
+        if self.source.parts is None:
+            expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
+        else:
+            expected = expected_schema(self.first, columns, numeric=what.numeric())
+        return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first)
+
+
+class Kept:
+    """Sums of finished files, in a folder: one file each, written whole or not at all."""
+
+    def __init__(self, folder: Path, what: Specification) -> None:
+        self.folder = folder / what.digest[:16]
+        self.what = what
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def _path(self, part: FilePart) -> Path:
+        return self.folder / f"{hashlib.sha256(part.id.encode()).hexdigest()[:32]}.state"
+
+    def load(self, part: FilePart) -> State | None:
+        """Return the sums of a file, if they are there and whole."""
+        try:
+            state = State.from_bytes(self._path(part).read_bytes())
+        except (FileNotFoundError, InputError):
+            return None
+        same = state.files == (part.id,) and state.specification.digest == self.what.digest
+        return state if same and not state.skipped else None  # what could not be read is tried again
+
+    def save(self, part: FilePart, found: bytes) -> None:
+        """Keep the sums of a file."""
+        with written_whole(self._path(part)) as path:
+            path.write_bytes(found)
+
+
+class Meter:
+    """How fast it goes, and how long it takes yet: by the bytes of files, since their rows are not known before."""
+
+    def __init__(self, size: int, step: str = "") -> None:
+        self.size, self.step = size, step
+        self.start = clock.monotonic()
+        self.rows = self.read = 0
+
+    def add(self, rows: int, size: int) -> None:
+        """Tell what has been done."""
+        self.rows += rows
+        self.read += size
+
+    def told(self, rows: int | None = None) -> str:
+        """Return it in words; if they are known, with the rows of files that are not yet done."""
+        seconds = max(clock.monotonic() - self.start, 1e-9)
+        rows = self.rows if rows is None else rows
+        speed = f"{rows:,} rows, {rows / seconds / 1e6:.1f} M a second" if rows else "reading"
+        speed = f"{self.step}: {speed}" if self.step else speed
+        if not 0 < self.read < self.size:
+            return speed
+        left = round(seconds * (self.size - self.read) / self.read)
+        return f"{speed}, {left // 60}:{left % 60:02d} left"
