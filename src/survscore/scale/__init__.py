@@ -1,7 +1,8 @@
 """Scores of data that fit in no memory: the same results from files, streams and clusters."""
 
+from survscore.scale.columns import ModelColumns, OutcomeColumns
 from survscore.scale.evaluating import evaluate, evaluate_state
-from survscore.scale.specification import ModelColumns, OutcomeColumns, Specification, specify
+from survscore.scale.specification import Specification, specify
 from survscore.scale.state import State
 
 __all__ = ["ModelColumns", "OutcomeColumns", "Specification", "State", "evaluate", "evaluate_state", "specify"]

@@ -14,7 +14,8 @@ from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
 from survscore.io.tables import listed
 from survscore.outcomes import Outcomes
-from survscore.scale.specification import ModelColumns, Specification
+from survscore.scale.columns import ModelColumns
+from survscore.scale.specification import Specification
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,11 +16,12 @@ from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
 from survscore.engine.evaluation import Ranges
+from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Engine, Run
 from survscore.scale.sources import open_source
-from survscore.scale.specification import BinsNeededError, OutcomeColumns, Specification, specify
+from survscore.scale.specification import BinsNeededError, Specification, specify
 from survscore.scale.state import State, differences
 
 if TYPE_CHECKING:

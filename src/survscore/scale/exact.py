@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore.metrics import Log, Loss
+
 BITS = 44
 UNIT = 2.0**-BITS
 ROWS = 1 << 18  # so many terms of at most one can be added before 64 bits overflow
@@ -27,6 +29,11 @@ MASK = (1 << LOW) - 1
 def rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return numbers as multiples of the unit, rounded as `MAGIC` does it."""
     return np.asarray(np.rint(np.ldexp(values, BITS)), dtype=np.int64)
+
+
+def loss_scale(loss: Loss) -> float:
+    """Return by what losses were multiplied, so that they are about one at most."""
+    return LOG_SCALE if isinstance(loss, Log) else 1.0
 
 
 @dataclass(frozen=True, eq=False)

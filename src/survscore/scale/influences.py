@@ -9,21 +9,20 @@ the relative standard deviation :math:`\sqrt{2/B}`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural
 from survscore.engine.moments import contrast, pairs
 from survscore.metrics import Brier
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.exact import Exact, rounded
 from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS, hashed
+from survscore.scale.influence_sums import GroupSizes, InfluenceSums, WholeGroups, add_by_segment, add_products
 from survscore.scale.packing import pack, unpack
-from survscore.scale.products import PRODUCT_ROWS, ROWS_OVER_TIME, Products
+from survscore.scale.products import ROWS_OVER_TIME
 from survscore.scale.specification import Specification, bins_of, leaves
 from survscore.stretches import TimeIndex
 
@@ -113,77 +112,6 @@ class FirstPass:
 
 
 @dataclass(eq=False)
-class _Sums:
-    """Of one level, weighting and metric.
-
-    Attributes
-    ----------
-    products : Exact of shape (segments, columns, columns)
-        Of influences over time, or of groups' sums; columns are the times of the first model, of the second and so on.
-    buckets : ndarray of shape (segments * buckets, times, models)
-        Sums by bucket.
-    squares : Exact of shape (pairs, times, segments)
-        Of groups' sums, where these are whole.
-    """
-
-    products: Exact
-    buckets: NDArray[np.int64]
-    squares: Exact
-
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
-        self.products.carry()
-        self.squares.carry()
-        return {
-            "products.high": self.products.high, "products.low": self.products.low, "buckets": self.buckets,
-            "squares.high": self.squares.high, "squares.low": self.squares.low,
-        }  # fmt: skip
-
-    @classmethod
-    def of_arrays(cls, found: dict[str, NDArray[np.int64]]) -> _Sums:
-        return cls(
-            Exact(found["products.high"], found["products.low"]),
-            found["buckets"],
-            Exact(found["squares.high"], found["squares.low"]),
-        )
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.products + other.products, self.buckets + other.buckets, self.squares + other.squares)
-
-
-@dataclass(eq=False)
-class _Sizes:
-    """Of one level and weighting: how many of each group are counted.
-
-    Attributes
-    ----------
-    buckets : ndarray of shape (segments * buckets, times)
-        By bucket.
-    powers : Exact of shape (6, segments, times)
-        Sums of powers of the sizes, of whole groups; see `PowerSums`.
-    largest : ndarray of shape (segments, times)
-        The largest size.
-    """
-
-    buckets: NDArray[np.int64]
-    powers: Exact
-    largest: NDArray[np.int64]
-
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
-        self.powers.carry()
-        return {
-            "buckets": self.buckets, "powers.high": self.powers.high, "powers.low": self.powers.low,
-            "largest": self.largest,
-        }  # fmt: skip
-
-    @classmethod
-    def of_arrays(cls, found: dict[str, NDArray[np.int64]]) -> _Sizes:
-        return cls(found["buckets"], Exact(found["powers.high"], found["powers.low"]), found["largest"])
-
-    def __add__(self, other: _Sizes) -> _Sizes:
-        return _Sizes(self.buckets + other.buckets, self.powers + other.powers, np.maximum(self.largest, other.largest))
-
-
-@dataclass(eq=False)
 class Influences:
     """Sums of influences over some of the rows of a data set.
 
@@ -199,8 +127,8 @@ class Influences:
 
     specification: Specification
     first: FirstPass
-    sums: dict[tuple[int, int, int], _Sums] = field(default_factory=dict)
-    sizes: dict[tuple[int, int], _Sizes] = field(default_factory=dict)
+    sums: dict[tuple[int, int, int], InfluenceSums] = field(default_factory=dict)
+    sizes: dict[tuple[int, int], GroupSizes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         what = self.specification
@@ -212,16 +140,16 @@ class Influences:
             for q, of_weighting in enumerate(of_level):
                 grouped = what.groups is not None
                 if grouped:
-                    self.sizes.setdefault((level, q), _Sizes(
+                    self.sizes.setdefault((level, q), GroupSizes(
                         np.zeros((rows, m), dtype=np.int64), Exact.zeros(6, segments, m),
                         np.zeros((segments, m), dtype=np.int64),
                     ))  # fmt: skip
                 for metric in range(len(of_weighting)):
-                    self.sums.setdefault((level, q, metric), _Sums(
+                    self.sums.setdefault((level, q, metric), InfluenceSums(
                         Exact.zeros(segments, columns, columns), np.zeros((rows, m, k), dtype=np.int64),
                         Exact.zeros(k * (k + 1) // 2 if grouped and not what.buckets else 0, m, segments),
                     ))  # fmt: skip
-        self._whole: dict[tuple[int, int, int], _WholeGroups] = {}
+        self._whole: dict[tuple[int, int, int], WholeGroups] = {}
 
     def n_buckets(self, level: int) -> int:
         """Return how many buckets there are, of everybody or of each segment."""
@@ -299,7 +227,7 @@ class Influences:
 
         sums, (_, m, n) = self.sums[key], influences.shape
         if groups is None:
-            _add_products(sums.products, influences.reshape(-1, n), segment)
+            add_products(sums.products, influences.reshape(-1, n), segment)
             return
         if self.specification.buckets:
             place, table = self._bucket(key[0], groups, segment), sums.buckets
@@ -310,9 +238,9 @@ class Influences:
         for j in range(m):
             _kernels.add_to_groups(influences[:, j], place, 2.0**GROUP_BITS, table[:, j])
 
-    def _groups(self, key: tuple[int, int, int], which: int) -> _WholeGroups:
+    def _groups(self, key: tuple[int, int, int], which: int) -> WholeGroups:
         k = len(self.specification.models) if which else 1
-        return self._whole.setdefault(key, _WholeGroups(len(self.specification.times), k))
+        return self._whole.setdefault(key, WholeGroups(len(self.specification.times), k))
 
     def close(self) -> Influences:
         """Add up the groups of a file that has been read: they have no rows elsewhere."""
@@ -328,15 +256,15 @@ class Influences:
             for p, (a, b) in enumerate(pairs(len(what.models))):
                 squares = rounded(np.square(contrast(by_model, a, b)))
                 for j in range(by_model.shape[1]):
-                    _add_by(sums.squares, (p, j), squares[j], whole.segment)
+                    add_by_segment(sums.squares, (p, j), squares[j], whole.segment)
             if what.over_time:
                 order = np.argsort(whole.segment, kind="stable")
                 columns = by_model.reshape(-1, by_model.shape[2])[:, order]
-                _add_products(sums.products, columns, whole.segment[order])
+                add_products(sums.products, columns, whole.segment[order])
         self._whole = {}
         return self
 
-    def _close_sizes(self, sizes: _Sizes, whole: _WholeGroups) -> None:
+    def _close_sizes(self, sizes: GroupSizes, whole: WholeGroups) -> None:
         counts = whole.sums[:, :, 0]
         values = counts.astype(np.float64)
         for power in range(6):
@@ -383,53 +311,6 @@ class Influences:
         return cls(
             specification,
             first,
-            {key[1:]: _Sums.of_arrays(value) for key, value in found.items() if key[0] == "sums"},
-            {key[1:]: _Sizes.of_arrays(value) for key, value in found.items() if key[0] == "sizes"},
+            {key[1:]: InfluenceSums.of_arrays(value) for key, value in found.items() if key[0] == "sums"},
+            {key[1:]: GroupSizes.of_arrays(value) for key, value in found.items() if key[0] == "sizes"},
         )
-
-
-class _WholeGroups:
-    """Sums by group, of the file that is being read: (groups, times, quantities)."""
-
-    def __init__(self, times: int, quantities: int) -> None:
-        self.index: dict[tuple[int, int], int] = {}
-        self.sums = np.zeros((0, times, quantities), dtype=np.int64)
-        self.segment = np.zeros(0, dtype=np.int64)
-
-    def places(self, groups: NDArray[np.uint64], segment: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return everybody's place, with room for groups that are new; in each segment a group counts for itself."""
-        pairs_found = np.stack((segment.astype(np.int64), groups.view(np.int64)))
-        distinct, codes = np.unique(pairs_found, axis=1, return_inverse=True)
-        known = [(int(s), int(g)) for s, g in distinct.T.tolist()]
-        new = [one for one in known if one not in self.index]
-        if new:
-            start = len(self.index)
-            self.index |= {one: start + place for place, one in enumerate(new)}
-            empty = np.zeros((len(new), *self.sums.shape[1:]), dtype=np.int64)
-            self.sums = np.concatenate((self.sums, empty))
-            self.segment = np.concatenate((self.segment, np.array([s for s, _ in new], dtype=np.int64)))
-        return np.array([self.index[one] for one in known], dtype=np.int64)[codes.ravel()]
-
-
-def _add_products(products: Exact, columns: NDArray[np.float64], segment: NDArray[Any]) -> None:
-    """Add products of columns, (columns, rows), by segment."""
-    order = np.argsort(segment, kind="stable")
-    present, starts = np.unique(segment[order], return_index=True)
-    for s, start, stop in zip(present.tolist(), starts, [*starts[1:], segment.size], strict=True):
-        total = Exact(products.high[s], products.low[s])
-        for first in range(start, stop, PRODUCT_ROWS):
-            some = np.rint(columns[:, order[first : min(first + PRODUCT_ROWS, stop)]] * Products.scale)
-            total.add((some @ some.T).astype(np.int64))
-
-
-def _add_by(total: Exact, place: tuple[int, int], values: NDArray[np.int64], segment: NDArray[np.int64]) -> None:
-    """Add whole numbers by segment."""
-    np.add.at(total.high[place], segment, values >> 32)
-    np.add.at(total.low[place], segment, values & ((1 << 32) - 1))
-
-
-def check_segments(first: FirstPass, labels: Sequence[Labels]) -> None:
-    """Raise if there are segments that the first pass has not seen: the data have changed since."""
-    new = [label for label in labels if label not in first.segments]
-    if new:
-        raise InputError(f"{plural(len(new), 'segment')} came up that the first pass had not seen: the data changed")

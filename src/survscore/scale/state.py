@@ -14,7 +14,7 @@ from survscore._version import __version__
 from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels
-from survscore.scale.exact import ROWS, rounded
+from survscore.scale.exact import ROWS, loss_scale, rounded
 from survscore.scale.memory import check_tables
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
@@ -372,7 +372,6 @@ class _Pending:
     ) -> None:
         """Add what the lost would cost with either status, at one time."""
         from survscore.engine.moments import contrast, pairs
-        from survscore.scale.finishing import loss_scale
 
         if one.lost_from is None:
             return
