@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -17,24 +17,17 @@ from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
 from survscore.engine.evaluation import Ranges
+from survscore.scale.engines import Engine, MergingEngine, Pieces, Step, as_engine
 from survscore.scale.exits import Exits
-from survscore.scale.files import FilePart
+from survscore.scale.files import ExpectedSchema, FilePart
 from survscore.scale.sources import Source, expected_schema, open_source
 from survscore.scale.specification import Bins, OutcomeColumns, Specification, specify
 from survscore.scale.state import BinsNeededError, State
-from survscore.scale.threads import Threads
 from survscore.scale.work import Work
 from survscore.weighting import IPCW
 
 if TYPE_CHECKING:
     from survscore.segments import SegmentedComparison
-
-
-class Engine(Protocol):
-    """Something that does the same work with many files."""
-
-    def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
-        """Yield every file with its result, in any order."""
 
 
 def evaluate(
@@ -132,7 +125,7 @@ def evaluate(
     )  # fmt: skip
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
-    run = _Run(opened, as_engine(engine), skip_bad_files, checksums, state, progress)
+    run = _Run(opened, engine, skip_bad_files, checksums, state, progress)
     total = run.state(what)
     if total.skipped:
         warnings.warn(
@@ -142,25 +135,6 @@ def evaluate(
         )
     result = total.result()
     return result if reference is None else result.against(reference)
-
-
-def as_engine(engine: Any) -> Engine:
-    """Return what does the work: threads, or what a client or session stands for."""
-    if engine is None:
-        return Threads()
-    module = type(engine).__module__.split(".", 1)[0]
-    if module == "distributed":
-        from survscore.scale.dask_engine import DaskEngine
-
-        return DaskEngine(engine)
-    if module == "pyspark":
-        from survscore.scale.spark_engine import SparkEngine
-
-        return SparkEngine(engine)
-    if not hasattr(engine, "run"):
-        raise InputError(f"engine must be a Dask client or a Spark session, not {type(engine).__name__}")
-    known: Engine = engine
-    return known
 
 
 def _columns(outcomes: Any) -> OutcomeColumns | None:
@@ -177,7 +151,7 @@ class _Run:
     """Goes over a source as often as it takes."""
 
     source: Source
-    engine: Engine
+    engine: Any
     skip_bad: bool
     checksums: bool
     folder: str | Path | None
@@ -196,52 +170,77 @@ class _Run:
         return self._state(replace(what, bins=self._exits(what)))
 
     def _state(self, what: Specification) -> State:
-        if self.source.parts is None:
-            state = State(what)
-            columns = what.columns(self.source.schema().names)
-            done, start = 0, clock.monotonic()
-            for rows in self.source.batches(columns, nullable=what.outcomes.nullable()):
-                state.update(rows)
-                done += rows.num_rows
-                self.progress(0, 1, _speed(done, start))
-            return state
         total = State(what)
-        start, rows = clock.monotonic(), 0
-        for done, state in enumerate(self._states(what, self.source.parts), 1):
-            total = total + state
-            rows += state.n
-            self.progress(done, len(self.source.parts), _speed(rows, start))
+        start = clock.monotonic()
+        columns = what.columns(self.source.schema().names)
+        if (pieces := self._pieces(what)) is None:
+            for rows in self.source.batches(columns, nullable=what.outcomes.nullable()):
+                total.update(rows)
+                self.progress(0, 1, _speed(total.n, start))
+            return total
+        for step in pieces.steps(self._work("state", what, columns)):
+            if step.found is not None:
+                total = total + State.from_bytes(step.found)
+            self.progress(step.done, step.total, _speed(total.n, start) if total.n else "working")
+        if self.source.parts is not None and sorted(total.files) != sorted(part.id for part in self.source.parts):
+            raise RuntimeError("the engine has not given the results of all files once each")
         return total
 
-    def _states(self, what: Specification, parts: Sequence[FilePart]) -> Iterator[State]:
-        work = self._work("state", what, parts[0])
-        kept = None if self.folder is None else _Kept(Path(self.folder), what)
-        waiting = []
-        for part in parts:
-            stored = None if kept is None else kept.load(part)
+    def _exits(self, what: Specification) -> Bins:
+        columns = what.outcomes.names(self.source.schema().names)
+        if (pieces := self._pieces(None)) is None:
+            return Exits.of(what, self.source.batches(columns, nullable=what.outcomes.nullable())).bins()
+        found = Exits.from_bytes(b"")
+        for step in pieces.steps(self._work("exits", what, columns)):
+            if step.found is not None:
+                found = found + Exits.from_bytes(step.found)
+            self.progress(step.done, step.total, "looking at outcomes")
+        return found.bins()
+
+    def _pieces(self, kept_for: Specification | None) -> Pieces | None:
+        """Return what gives results by piece; None for a stream, which is read here."""
+        if self.source.frame is not None:
+            if self.folder is not None:
+                raise InputError(f"state keeps the sums of files, but {self.source.name} is a frame")
+            return self.source.frame if self.engine is None else self.source.frame.on(self.engine)
+        if self.source.parts is None:
+            return None
+        kept = None if self.folder is None or kept_for is None else _Kept(Path(self.folder), kept_for)
+        return _Files(as_engine(self.engine), self.source.parts, kept)
+
+    def _work(self, kind: Any, what: Specification, columns: Sequence[str]) -> Work:
+        if self.source.parts is not None:
+            expected = expected_schema(self.source.parts[0], columns)
+        else:
+            expected = ExpectedSchema.of(self.source.name, self.source.schema(), columns)
+        return Work(kind, what, expected, self.skip_bad, self.checksums)
+
+
+@dataclass(frozen=True, eq=False)
+class _Files:
+    """Files that an engine reads, less those whose sums are kept."""
+
+    engine: Engine
+    parts: Sequence[FilePart]
+    kept: _Kept | None
+
+    def steps(self, work: Work) -> Iterator[Step]:
+        if self.kept is None and isinstance(self.engine, MergingEngine):
+            yield from self.engine.reduce(work, self.parts)
+            return
+        waiting, done = [], 0
+        for part in self.parts:
+            stored = None if self.kept is None else self.kept.load(part)
             if stored is None:
                 waiting.append(part)
             else:
-                yield stored
+                done += 1
+                yield Step(done, len(self.parts), stored)
         for part, found in self.engine.run(work, waiting):
-            if kept is not None:
-                kept.save(part, found)
-            yield State.from_bytes(found)
-
-    def _exits(self, what: Specification) -> Bins:
-        if self.source.parts is None:
-            columns = what.outcomes.names(self.source.schema().names)
-            return Exits.of(what, self.source.batches(columns, nullable=what.outcomes.nullable())).bins()
-        found = Exits.from_bytes(b"")
-        work = self._work("exits", what, self.source.parts[0])
-        for done, (_, stored) in enumerate(self.engine.run(work, self.source.parts), 1):
-            found = found + Exits.from_bytes(stored)
-            self.progress(done, len(self.source.parts), "looking at outcomes")
-        return found.bins()
-
-    def _work(self, kind: Any, what: Specification, first: FilePart) -> Work:
-        columns = what.columns(first.schema().names)
-        return Work(kind, what, expected_schema(first, columns), self.skip_bad, self.checksums)
+            if self.kept is not None:
+                self.kept.save(part, found)
+            done += 1
+            yield Step(done, len(self.parts), found)
 
 
 class _Kept:
@@ -255,13 +254,14 @@ class _Kept:
     def _path(self, part: FilePart) -> Path:
         return self.folder / f"{hashlib.sha256(part.id.encode()).hexdigest()[:32]}.state"
 
-    def load(self, part: FilePart) -> State | None:
+    def load(self, part: FilePart) -> bytes | None:
         """Return the sums of a file, if they are there and whole."""
         try:
-            state = State.from_bytes(self._path(part).read_bytes())
+            stored = self._path(part).read_bytes()
+            state = State.from_bytes(stored)
         except (FileNotFoundError, InputError):
             return None
-        return state if state.files == (part.id,) and state.specification.digest == self.what.digest else None
+        return stored if state.files == (part.id,) and state.specification.digest == self.what.digest else None
 
     def save(self, part: FilePart, found: bytes) -> None:
         """Keep the sums of a file."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from survscore._validation import InputError
-from survscore.scale.exits import Exits
-from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
+from survscore.scale.exits import Exits, merged
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
+from survscore.scale.formats import sliced
 from survscore.scale.specification import Specification
 from survscore.scale.state import BinsNeededError, State
 
@@ -72,24 +73,56 @@ class Work:
                 return b""
             return State(self.specification, (part.id,), (str(error),)).to_bytes()
 
+    def run_rows(self, name: str, rows: Iterable[Any]) -> bytes:
+        """Do it with one piece of a frame: record batches or tables, checked as files are."""
+        checked = self._checked(name, rows)
+        if self.kind == "exits":
+            return Exits.of(self.specification, checked).to_bytes()
+        state = State(self.specification)
+        for batch in checked:
+            try:
+                state.update(batch)
+            except BinsNeededError:
+                raise
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+        return state.to_bytes()
+
+    def _checked(self, name: str, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        first, columns, nullable = 0, self.columns, self.specification.outcomes.nullable()
+        # of columns of Python objects a frame knows no type
+        typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
+        expected = ExpectedSchema(self.expected.part, typed)
+        for given in rows:
+            check_columns(name, given.schema, expected, columns, self._numeric(), _error)
+            chosen = given.select(columns)
+            for batch in chosen.to_batches() if hasattr(chosen, "to_batches") else [chosen]:
+                for piece in sliced(batch, ROWS):
+                    check_complete(name, piece, nullable, first, _error)
+                    first += len(piece)
+                    yield piece
+
     def _named(self, part: FilePart) -> Iterator[pa.RecordBatch]:
-        what = self.specification
-        numeric = [] if what.outcomes.dated else [what.outcomes.time]
         return part.batches(
-            self.columns, nullable=what.outcomes.nullable(), numeric=[*numeric, *self._predictions()],
+            self.columns, nullable=self.specification.outcomes.nullable(), numeric=self._numeric(),
             expected=self.expected, checksums=self.checksums,
         )  # fmt: skip
 
-    def _predictions(self) -> list[str]:
+    def _numeric(self) -> list[str]:
+        what = self.specification
+        times = [] if what.outcomes.dated else [what.outcomes.time]
         if self.kind == "exits":
-            return []
-        return [column for model in self.specification.models for column in model.columns]
+            return times
+        return [*times, *(column for model in what.models for column in model.columns)]
 
-    def merge(self, one: bytes, other: bytes) -> bytes:
-        """Return two results as one; in any order."""
+    def merge(self, *several: bytes) -> bytes:
+        """Return results as one; in any order."""
         if self.kind == "exits":
-            return (Exits.from_bytes(one) + Exits.from_bytes(other)).to_bytes()
-        return (State.from_bytes(one) + State.from_bytes(other)).to_bytes()
+            return merged([Exits.from_bytes(one) for one in several]).to_bytes()
+        total = State.from_bytes(several[0])
+        for one in several[1:]:
+            total = total + State.from_bytes(one)
+        return total.to_bytes()
 
     # To where it is done
 
@@ -123,6 +156,15 @@ def run_part(work: str, part: str) -> bytes:
     return Work.from_json(work).run(FilePart.from_json(json.loads(part)))
 
 
-def merge_parts(work: str, one: bytes, other: bytes) -> bytes:
-    """Merge two results; this is what other processes and machines call."""
-    return Work.from_json(work).merge(one, other)
+def run_rows(work: str, name: str, rows: Iterable[Any]) -> bytes:
+    """Do some work with record batches or tables; `name` is for messages. Other processes and machines call this."""
+    return Work.from_json(work).run_rows(name, rows)
+
+
+def merge_parts(work: str, *several: bytes) -> bytes:
+    """Merge results; this is what other processes and machines call."""
+    return Work.from_json(work).merge(*several)
+
+
+def _error(name: str, what: str) -> InputError:
+    return InputError(f"{name}: {what}")
