@@ -352,8 +352,8 @@ def _from_iterable(source: Any, name: str) -> Source:
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | Mapping):
         return Source(name, _stream=lambda _: source, _schema=lambda: _first(iter(source), name).schema)
     raise InputError(
-        f"{name} must be a path, a list of paths, a pyarrow Dataset, Table or RecordBatchReader, a Polars or pandas "
-        f"frame, a DuckDB relation, or give RecordBatches, not {type(source).__name__}"
+        f"{name} must be a path, a list of paths, a pyarrow Dataset, Table or RecordBatchReader, a Polars, pandas, "
+        f"Dask or Spark frame, a DuckDB relation, or give RecordBatches, not {type(source).__name__}"
     )
 
 
