@@ -16,6 +16,7 @@ from survscore.scale.work import Work, merge_parts, run_part
 
 RETRIES = 2
 AT_ONCE = 8  # results that are merged in one go
+DIRECT = 32  # results at most that come as they are: added here while others are made, they cost no time
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,11 @@ class DaskEngine:
                 yield part, found
 
     def reduce(self, work: Work, parts: Sequence[FilePart]) -> Iterator[Step]:
-        """Merge results on the cluster; the client sees only the last."""
+        """Merge results on the cluster, so that few come here."""
+        if len(parts) <= DIRECT:
+            for done, (_, found) in enumerate(self.run(work, parts), 1):
+                yield Step(done, len(parts), found)
+            return
         with cancelled_in_the_end() as futures:
             sent = list(self._sent(work, parts))
             futures.update(sent)
@@ -122,8 +127,9 @@ def cancelled_in_the_end() -> Iterator[set[Any]]:
     try:
         yield futures
     finally:
-        for future in [future for future in futures if not future.done()]:
-            future.cancel(force=True)
+        unfinished = [future for future in futures if not future.done()]
+        if unfinished:
+            unfinished[0].client.cancel(unfinished, force=True)
 
 
 def result(future: Any) -> bytes:
