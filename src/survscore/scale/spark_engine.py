@@ -26,8 +26,10 @@ NAMES = "number long, part string"
 RESULTS = "number long, found binary, failed string"
 GROUPS = 8  # in which results are merged on the cluster
 DIRECT = 32  # results at most that come as they are: merging them there would take longer
-FEWEST = 128  # files in one job
+FEWEST = 512  # files in one job
 TASKS_PER_CORE = 8  # so that cores without work, while the last file of a job is read, are few
+CORES = 4  # at least: Connect does not say how many there are
+SMALL = 8 << 20  # bytes: a task takes Spark some tenths of a second, in which as much could be read
 
 
 @dataclass(frozen=True)
@@ -45,29 +47,37 @@ class SparkEngine:
     def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
         """Yield every file with its result; those of one job come together."""
         for first, some in self._jobs(parts):
-            for number, found in collected(self.session, self._results(work, first, some)):
+            for number, found in collected(self.session, self._results(work, first, some, together=False)):
                 yield parts[number], found
 
     def reduce(self, work: Work, parts: Sequence[FilePart]) -> Iterator[Step]:
         """Merge results on the cluster, so that few come here."""
         for first, some in self._jobs(parts):
-            results = self._results(work, first, some)
-            if len(some) > DIRECT:
+            results = self._results(work, first, some, together=True)
+            if tasks(some, _cores(self.session)) > DIRECT:
                 results = merged(results, work)
             for _, found in collected(self.session, results):
                 yield Step(first + len(some), len(parts), found)
 
-    def _results(self, work: Work, first: int, parts: Sequence[FilePart]) -> Any:
+    def _results(self, work: Work, first: int, parts: Sequence[FilePart], *, together: bool) -> Any:
+        """Return a frame of results: of all files, or `together` those of each task as one."""
         rows = [(first + k, json.dumps(part.to_json())) for k, part in enumerate(parts)]
         names = self.session.createDataFrame(rows, NAMES)
-        # ranges of numbers that are all different: one file per task, where hashes would put several into one
-        return names.repartitionByRange(len(rows), "number").mapInArrow(_RunFiles(work.to_json()), RESULTS)
+        # ranges of numbers that are all different: as many files in every task, where hashes would leave some empty
+        count = tasks(parts, _cores(self.session))
+        return names.repartitionByRange(count, "number").mapInArrow(_RunFiles(work.to_json(), together), RESULTS)
 
     def _jobs(self, parts: Sequence[FilePart]) -> Iterator[tuple[int, Sequence[FilePart]]]:
         """Yield files for one job each, with the number of the first: results come when a job is done."""
         size = max(FEWEST, TASKS_PER_CORE * _cores(self.session))
         for first in range(0, len(parts), size):
             yield first, parts[first : first + size]
+
+
+def tasks(parts: Sequence[FilePart], cores: int) -> int:
+    """Return in how many tasks files are read: one each, but small ones together while there are enough for all."""
+    enough = max(TASKS_PER_CORE * cores, -(-sum(part.size for part in parts) // SMALL))
+    return min(len(parts), enough)
 
 
 def merged(results: Any, work: Work) -> Any:
@@ -109,9 +119,9 @@ def _stoppable(session: Any) -> Iterator[None]:
 def _cores(session: Any) -> int:
     """Return how many tasks run at once, where that can be told: Connect does not."""
     try:
-        return int(session.sparkContext.defaultParallelism)
+        return max(CORES, int(session.sparkContext.defaultParallelism))
     except Exception:  # pyspark has its own errors for what Connect does not have
-        return 0
+        return CORES
 
 
 # What executors call: instances of classes of this module travel by name, with plain text inside.
@@ -120,8 +130,13 @@ def _cores(session: Any) -> int:
 @dataclass(frozen=True)
 class _RunFiles:
     work: str
+    together: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        results = self._results(batches)
+        return _Merge(self.work)(results) if self.together else results
+
+    def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number, part in zip(batch["number"].to_pylist(), batch["part"].to_pylist(), strict=True):
                 with one_blas_thread():
