@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import time
 import warnings
 
 import numpy as np
@@ -122,6 +123,19 @@ def test_a_worker_that_dies_changes_nothing(client, folders, wanted, way, tmp_pa
     assert contents(state) == wanted
     client.wait_for_workers(2, timeout=30)
     assert killed[0] not in client.run(os.getpid).values()
+
+
+def test_an_interrupt_cancels_what_waits(client, folders):
+    def interrupt(done, total, what):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sums(folders[200], client, seen=interrupt)
+    deadline = time.monotonic() + 20
+    while any("survscore" in str(key) for key in client.cluster.scheduler.tasks) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [key for key in client.cluster.scheduler.tasks if "survscore" in str(key)]
 
 
 def test_a_file_that_cannot_be_read_is_named(client, table, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from survscore._validation import InputError
@@ -48,8 +48,8 @@ class MergingEngine(Protocol):
 class Pieces(Protocol):
     """Rows that lie in pieces, or are read in pieces, and become bytes where that is."""
 
-    def steps(self, work: Work) -> Iterator[Step]:
-        """Do the work with every piece."""
+    def steps(self, work: Work) -> Generator[Step]:
+        """Do the work with every piece; when it is closed, what has not begun is given up."""
 
 
 class ClusterFrame(Pieces, Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import time as clock
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,8 @@ def evaluate(
     level : float, default 0.95
         Of all confidence intervals.
     engine : optional
-        What does the work: by default threads of this machine over files; a Dask client, or a Spark session.
+        What does the work: by default threads of this machine over files; a Dask client, or a Spark session. Dask and
+        Spark frames bring their own.
     storage_options, format, manifest
         How to reach remote storage, what files are written in, and which files there must be: see `scale.open_source`.
     skip_bad_files : bool, default False
@@ -178,10 +180,11 @@ class _Run:
                 total.update(rows)
                 self.progress(0, 1, _speed(total.n, start))
             return total
-        for step in pieces.steps(self._work("state", what, columns)):
-            if step.found is not None:
-                total = total + State.from_bytes(step.found)
-            self.progress(step.done, step.total, _speed(total.n, start) if total.n else "working")
+        with closing(pieces.steps(self._work("state", what, columns))) as steps:
+            for step in steps:
+                if step.found is not None:
+                    total = total + State.from_bytes(step.found)
+                self.progress(step.done, step.total, _speed(total.n, start) if total.n else "working")
         if self.source.parts is not None and sorted(total.files) != sorted(part.id for part in self.source.parts):
             raise RuntimeError("the engine has not given the results of all files once each")
         return total
@@ -191,10 +194,11 @@ class _Run:
         if (pieces := self._pieces(None)) is None:
             return Exits.of(what, self.source.batches(columns, nullable=what.outcomes.nullable())).bins()
         found = Exits.from_bytes(b"")
-        for step in pieces.steps(self._work("exits", what, columns)):
-            if step.found is not None:
-                found = found + Exits.from_bytes(step.found)
-            self.progress(step.done, step.total, "looking at outcomes")
+        with closing(pieces.steps(self._work("exits", what, columns))) as steps:
+            for step in steps:
+                if step.found is not None:
+                    found = found + Exits.from_bytes(step.found)
+                self.progress(step.done, step.total, "looking at outcomes")
         return found.bins()
 
     def _pieces(self, kept_for: Specification | None) -> Pieces | None:
@@ -224,7 +228,7 @@ class _Files:
     parts: Sequence[FilePart]
     kept: _Kept | None
 
-    def steps(self, work: Work) -> Iterator[Step]:
+    def steps(self, work: Work) -> Generator[Step]:
         if self.kept is None and isinstance(self.engine, MergingEngine):
             yield from self.engine.reduce(work, self.parts)
             return

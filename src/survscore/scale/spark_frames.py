@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class SparkFrame:
         together = joined_frames(self.frame, outcomes, id=id, columns=columns, allow_extra=allow_extra)
         return replace(self, frame=together)
 
-    def steps(self, work: Work) -> Iterator[Step]:
+    def steps(self, work: Work) -> Generator[Step]:
         """Do the work with every partition, and merge the results where they are."""
         from survscore.scale.frame_joins import quoted
 
