@@ -58,7 +58,7 @@ def session(tmp_path_factory):
             .config("spark.log.level", "OFF")
             .config("spark.driver.memory", "1g")
             .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", "4")
+            .config("spark.sql.shuffle.partitions", "2")
             .config("spark.executorEnv.PYTHONPATH", str(Path(ss.__file__).parents[1]))
             .getOrCreate()
         )
