@@ -19,7 +19,7 @@ from survscore.engine.evaluation import Ranges
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
 from survscore.scale.memory import as_bytes
-from survscore.scale.running import Engine, Run
+from survscore.scale.running import Run
 from survscore.scale.sources import open_source
 from survscore.scale.specification import BinsNeededError, Specification, specify
 from survscore.scale.state import State, differences
@@ -220,7 +220,7 @@ def _prepared(
     """Return what goes over the rows, what is computed, and sums that were stored; see `evaluate`."""
     stored = [_stored(one) for one in (add if isinstance(add, list | tuple) else [add])]
     opened = open_source(source, storage_options=storage_options, format=format, manifest=manifest)
-    run = Run(opened, as_engine(engine), skip_bad_files, checksums, state, as_bytes(memory_limit), progress)
+    run = Run(opened, engine, skip_bad_files, checksums, state, as_bytes(memory_limit), progress)
     what = specify(
         run.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, groups=groups,
         level=level, outcomes=_columns(outcomes), over_time=ranges is not None,
@@ -275,25 +275,6 @@ def warn_about_skipped(total: State, stacklevel: int) -> None:
             f"{'was' if len(total.skipped) == 1 else 'were'} left out, the first {total.skipped[0]}",
             stacklevel=stacklevel,
         )
-
-
-def as_engine(engine: Any) -> Engine | None:
-    """Return what does the work: None for threads, or what a client or session stands for."""
-    if engine is None:
-        return None
-    module = type(engine).__module__.split(".", 1)[0]
-    if module == "distributed":
-        from survscore.scale.dask_engine import DaskEngine
-
-        return DaskEngine(engine)
-    if module == "pyspark":
-        from survscore.scale.spark_engine import SparkEngine
-
-        return SparkEngine(engine)
-    if not hasattr(engine, "run"):
-        raise InputError(f"engine must be a Dask client or a Spark session, not {type(engine).__name__}")
-    known: Engine = engine
-    return known
 
 
 def _columns(outcomes: Any) -> OutcomeColumns | None:

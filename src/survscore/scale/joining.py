@@ -72,19 +72,12 @@ def joined(
     Source
         One stream. What is wrong with the ids is only known when all are read: its `batches` raise at the end.
     """
+    if predictions.frame is not None:  # its engine joins, where its rows are
+        together = predictions.frame.joined(outcomes, id=id, columns=columns, allow_extra=allow_extra)
+        return Source(predictions.name, frame=together)
     outcomes = open_source(outcomes, storage_options=storage_options, name="outcomes")
     there = outcomes.schema()
-    taken = list(columns) if columns is not None else [name for name in there.names if name != id]
-    for source, schema, role in ((predictions, predictions.schema(), "predictions"), (outcomes, there, "outcomes")):
-        missing = [name for name in [id, *(taken if role == "outcomes" else ())] if name not in schema.names]
-        if missing:
-            raise InputError(
-                f"{role} ({source.name}): has no column {listed(missing)}; its columns are {listed(schema.names)}"
-            )
-    twice = [name for name in taken if name in predictions.schema().names]
-    if twice:
-        raise InputError(f"columns must be in predictions or in outcomes: {listed(twice)} are in both; say columns=")
-    _check_id_types(id, predictions.schema().field(id).type, there.field(id).type)
+    taken = joined_columns(predictions, outcomes, id, columns)
     held = _Outcomes(outcomes, id, taken, tuple(nullable), memory_limit, _duckdb())
 
     def full_schema() -> pa.Schema:
@@ -99,6 +92,48 @@ def joined(
         _stream=lambda names: _matched(predictions, held, names, allow_extra),
         _schema=full_schema,
     )
+
+
+def joined_columns(predictions: Source, outcomes: Source, id: str, columns: Sequence[str] | None) -> list[str]:
+    """Return the columns to take from outcomes; raise unless they and the ids are where they must be."""
+    there = outcomes.schema()
+    taken = list(columns) if columns is not None else [name for name in there.names if name != id]
+    for source, schema, role in ((predictions, predictions.schema(), "predictions"), (outcomes, there, "outcomes")):
+        missing = [name for name in [id, *(taken if role == "outcomes" else ())] if name not in schema.names]
+        if missing:
+            raise InputError(
+                f"{role} ({source.name}): has no column {listed(missing)}; its columns are {listed(schema.names)}"
+            )
+    twice = [name for name in taken if name in predictions.schema().names]
+    if twice:
+        raise InputError(f"columns must be in predictions or in outcomes: {listed(twice)} are in both; say columns=")
+    _check_id_types(id, predictions.schema().field(id).type, there.field(id).type)
+    return taken
+
+
+def check_unique(outcomes: Source, id: str, rows: int, different: int, first: Any, times: Any) -> None:
+    """Raise if outcomes have an id more than once: the first such, and how often it is there."""
+    if different < rows:
+        raise InputError(
+            f"outcomes ({outcomes.name}): ids must be different: {rows - different} of {rows} rows in column "
+            f"{id!r} repeat another, the first {shown(first)!r} ({times} times)"
+        )
+
+
+def check_matched(
+    predictions: Source, outcomes: Source, id: str, total: int, without: Ids, extra: Ids, allow_extra: bool
+) -> None:
+    """Raise if some of all `total` predictions are `without` outcome, or outcomes without prediction."""
+    if without.count:
+        raise InputError(
+            f"predictions ({predictions.name}): {without.count} of {plural(total, 'row')} have an id without outcome, "
+            f"the first {shown(without.first)!r}; every {id!r} must be in outcomes ({outcomes.name})"
+        )
+    if extra.count and not allow_extra:
+        raise InputError(
+            f"outcomes ({outcomes.name}): {plural(extra.count, 'id')} without prediction, "
+            f"the first {shown(extra.first)!r}; say allow_extra=True to leave them out"
+        )
 
 
 @dataclass(eq=False)
@@ -145,10 +180,7 @@ class _Outcomes:
             first, times = connection.execute(
                 "SELECT column0, count(*) FROM outcomes GROUP BY column0 HAVING count(*) > 1 ORDER BY column0 LIMIT 1"
             ).fetchone()
-            raise InputError(
-                f"outcomes ({self.source.name}): ids must be different: {rows - different} of {rows} rows in column "
-                f"{self.id!r} repeat another, the first {shown(first)!r} ({times} times)"
-            )
+            check_unique(self.source, self.id, rows, different, first, times)
 
 
 def _matched(
@@ -173,8 +205,8 @@ def _matched(
     renamed = ", ".join(f"p{k}" for k in range(len(own)))
     query = f"SELECT {left}, o.column0{right} FROM stream AS p({renamed}) FULL JOIN outcomes AS o ON p.p0 = o.column0"
     labels = [*own, "", *(outcomes.columns[k - 1] for k in taken)]
-    without = _Unmatched()
-    extra = _Unmatched()
+    without = Ids()
+    extra = Ids()
     total = 0
     try:
         with batches.watched(outcomes.duckdb):
@@ -192,26 +224,18 @@ def _matched(
                     yield pa.RecordBatch.from_arrays([arrays[name] for name in arrays], names=list(arrays))
     finally:
         cursor.close()
-    if without.count:
-        raise InputError(
-            f"predictions ({predictions.name}): {without.count} of {plural(total, 'row')} have an id without outcome, "
-            f"the first {shown(without.first)!r}; every {outcomes.id!r} must be in outcomes ({outcomes.source.name})"
-        )
-    if extra.count and not allow_extra:
-        raise InputError(
-            f"outcomes ({outcomes.source.name}): {plural(extra.count, 'id')} without prediction, "
-            f"the first {shown(extra.first)!r}; say allow_extra=True to leave them out"
-        )
+    check_matched(predictions, outcomes.source, outcomes.id, total, without, extra, allow_extra)
 
 
 @dataclass
-class _Unmatched:
+class Ids:
     """How many ids found no partner, and the least of them: rows come in any order, a message should not."""
 
     count: int = 0
     first: Any = None
 
     def add(self, ids: pa.Array, alone: pa.Array) -> None:
+        """Count those of a batch that are alone."""
         import pyarrow.compute as pc
 
         left = ids.filter(alone)

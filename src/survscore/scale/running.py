@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import time as clock
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from survscore._config import config
 from survscore._files import written_whole
 from survscore._progress import Progress
 from survscore._validation import InputError
+from survscore.scale.engines import MergingEngine, Pieces, Step, as_engine
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
 from survscore.scale.finishing import first_pass
 from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS
@@ -34,13 +36,6 @@ STEPS = {"exits": "looking at outcomes", "groups": "looking at groups", "influen
 COMPARED = 3  # files of which the first is told from one that is unlike the others
 
 
-class Engine(Protocol):
-    """Something that does the same work with many files."""
-
-    def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
-        """Yield every file with its result, in any order."""
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """Goes over a source as often as it takes.
@@ -49,8 +44,8 @@ class Run:
     ----------
     source : Source
         What is read.
-    engine : Engine or None
-        What does the work; None: threads of this machine.
+    engine : optional
+        What does the work: see `as_engine`. None: threads of this machine, or what a frame brings with it.
     skip_bad, checksums : bool
         See `Work`.
     folder : path or None
@@ -62,7 +57,7 @@ class Run:
     """
 
     source: Source
-    engine: Engine | None
+    engine: Any
     skip_bad: bool
     checksums: bool
     folder: str | Path | None
@@ -140,43 +135,41 @@ class Run:
 
     def _folded(self, kind: Kind, what: Specification, budget: Budget, first: bytes = b"") -> Any:
         """Return what comes of all pieces of the source, added up."""
-        parts = self.source.parts
-        if parts is None:
-            return self._streamed(self._work(kind, what, budget, first))
         work = self._work(kind, what, budget, first)
-        total = work.nothing()
-        kept = None if self.folder is None or kind != "state" else Kept(Path(self.folder), what)
-        waiting = []
-        for part in parts:
-            stored = None if kept is None else kept.load(part)
-            if stored is None:
-                waiting.append(part)
-            else:
-                total = total + stored
-        meter = Meter(sum(part.size for part in waiting), STEPS.get(kind, ""))
-        done = len(parts) - len(waiting)
-
-        def tell(rows: int) -> None:
-            self.progress(done, len(parts), meter.told(rows))
-
-        engine = Threads(budget.threads, tell) if self.engine is None else self.engine
-        for part, found in engine.run(work, waiting) if waiting else ():
-            if kept is not None:
-                kept.save(part, found)
-            one = work.result(found)
-            total = total + one
-            meter.add(one.n if isinstance(one, State) else 0, part.size)
-            done += 1
-            self.progress(done, len(parts), meter.told())
+        pieces = self._pieces(work, budget)
+        if pieces is None:
+            return self._streamed(work)
+        total, frame_meter = work.nothing(), Meter(0, kind)
+        with closing(pieces.steps(work)) as steps:  # an interrupt gives up what has not begun
+            for step in steps:
+                if step.found is not None:
+                    total = total + work.result(step.found)
+                meter = pieces.meter if isinstance(pieces, Files) else frame_meter
+                self.progress(step.done, step.total, meter.told(total.n if kind == "state" else 0))
+        parts = self.source.parts
+        if kind == "state" and parts is not None and sorted(total.files) != sorted(part.id for part in parts):
+            raise RuntimeError("the engine has not given the results of all files once each")
         return total
+
+    def _pieces(self, work: Work, budget: Budget) -> Pieces | None:
+        """Return what gives results by piece; None for a stream, which is read here."""
+        if self.source.frame is not None:
+            if self.folder is not None:
+                raise InputError(f"state keeps the sums of files, but {self.source.name} is a frame")
+            return self.source.frame if self.engine is None else self.source.frame.on(self.engine)
+        if self.source.parts is None:
+            return None
+        keeps = self.folder is not None and work.kind == "state"
+        kept = Kept(Path(self.folder), work.specification) if self.folder is not None and keeps else None
+        return Files(self.source.parts, kept, self.engine, budget.threads, work.kind, self.progress)
 
     def _streamed(self, work: Work) -> Any:
         """Return what comes of a stream, which is read here."""
-        total, meter = work.nothing(), Meter(0, STEPS.get(work.kind, ""))
+        total, meter = work.nothing(), Meter(0, work.kind)
         nullable = work.specification.outcomes.nullable()
         for rows in self.source.batches(work.columns, rows=work.rows, nullable=nullable, numeric=work.numeric):
             total = work.updated(total, rows)
-            meter.add(rows.num_rows, 0)
+            meter.rows += rows.num_rows
             self.progress(0, 1, meter.told())
         return total.close() if work.kind == "influences" else total
 
@@ -198,6 +191,61 @@ class Run:
         return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first)
 
 
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Files that an engine reads, less those whose sums are kept.
+
+    Attributes
+    ----------
+    parts : sequence of FilePart
+        All of them.
+    kept : Kept or None
+        Sums of those that were finished earlier.
+    engine : optional
+        What reads them; None: so many `threads`, which tell how far they are within files.
+    """
+
+    parts: Sequence[FilePart]
+    kept: Kept | None
+    engine: Any
+    threads: int
+    kind: Kind
+    progress: Progress
+
+    @cached_property
+    def meter(self) -> Meter:
+        """How fast it goes."""
+        return Meter(sum(part.size for part in self.parts), self.kind)
+
+    def steps(self, work: Work) -> Generator[Step]:
+        """Do the work with every file."""
+        done, waiting = 0, []
+        for part in self.parts:
+            stored = None if self.kept is None else self.kept.load(part)
+            if stored is None:
+                waiting.append(part)
+                continue
+            done += 1
+            self.meter.size -= part.size
+            yield Step(done, len(self.parts), stored)
+        if not waiting:
+            return
+
+        def tell(rows: int) -> None:
+            self.progress(done, len(self.parts), self.meter.told(rows))
+
+        engine = Threads(self.threads, tell) if self.engine is None else as_engine(self.engine)
+        if self.kept is None and isinstance(engine, MergingEngine):
+            yield from engine.reduce(work, waiting)
+            return
+        for part, found in engine.run(work, waiting):
+            if self.kept is not None:
+                self.kept.save(part, found)
+            done += 1
+            self.meter.read += part.size
+            yield Step(done, len(self.parts), found)
+
+
 class Kept:
     """Sums of finished files, in a folder: one file each, written whole or not at all."""
 
@@ -209,14 +257,15 @@ class Kept:
     def _path(self, part: FilePart) -> Path:
         return self.folder / f"{hashlib.sha256(part.id.encode()).hexdigest()[:32]}.state"
 
-    def load(self, part: FilePart) -> State | None:
+    def load(self, part: FilePart) -> bytes | None:
         """Return the sums of a file, if they are there and whole."""
         try:
-            state = State.from_bytes(self._path(part).read_bytes())
+            stored = self._path(part).read_bytes()
+            state = State.from_bytes(stored)
         except (FileNotFoundError, InputError):
             return None
         same = state.files == (part.id,) and state.specification.digest == self.what.digest
-        return state if same and not state.skipped else None  # what could not be read is tried again
+        return stored if same and not state.skipped else None  # what could not be read is tried again
 
     def save(self, part: FilePart, found: bytes) -> None:
         """Keep the sums of a file."""
@@ -227,23 +276,18 @@ class Kept:
 class Meter:
     """How fast it goes, and how long it takes yet: by the bytes of files, since their rows are not known before."""
 
-    def __init__(self, size: int, step: str = "") -> None:
-        self.size, self.step = size, step
+    def __init__(self, size: int, kind: Kind) -> None:
+        self.size, self.kind = size, kind
         self.start = clock.monotonic()
         self.rows = self.read = 0
-
-    def add(self, rows: int, size: int) -> None:
-        """Tell what has been done."""
-        self.rows += rows
-        self.read += size
 
     def told(self, rows: int | None = None) -> str:
         """Return it in words; if they are known, with the rows of files that are not yet done."""
         seconds = max(clock.monotonic() - self.start, 1e-9)
         rows = self.rows if rows is None else rows
         speed = f"{rows:,} rows, {rows / seconds / 1e6:.1f} M a second" if rows else "reading"
-        speed = f"{self.step}: {speed}" if self.step else speed
+        told = f"{STEPS[self.kind]}: {speed}" if self.kind in STEPS else speed
         if not 0 < self.read < self.size:
-            return speed
+            return told
         left = round(seconds * (self.size - self.read) / self.read)
-        return f"{speed}, {left // 60}:{left % 60:02d} left"
+        return f"{told}, {left // 60}:{left % 60:02d} left"

@@ -27,6 +27,8 @@ from survscore.scale.listing import file_parts
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from survscore.scale.engines import ClusterFrame
+
 FOOTERS = 16  # that are asked for at once
 # Some of the columns, or all for None, in batches or tables.
 Stream: TypeAlias = "Callable[[list[str] | None], Iterable[pa.RecordBatch | pa.Table]]"
@@ -41,7 +43,9 @@ class Source:
     name : str
         What to call it in messages.
     parts : list of FilePart or None
-        Its files; None if it is one stream.
+        Its files; None if it is one stream, or a frame.
+    frame : ClusterFrame or None
+        A frame of Dask or Spark, whose rows are never read here.
     rereadable : bool
         Whether `batches` may be called again.
     """
@@ -52,11 +56,14 @@ class Source:
     _stream: Stream | None = field(default=None, repr=False)
     _schema: Callable[[], pa.Schema] | None = field(default=None, repr=False)
     _used: list[bool] = field(default_factory=list, repr=False)
+    frame: ClusterFrame | None = field(default=None, repr=False)
 
     def schema(self) -> pa.Schema:
         """Return the names and types of its columns; of files, those of the first."""
         if self.parts is not None:
             return self.parts[0].schema()
+        if self.frame is not None:
+            return self.frame.schema()
         if self._schema is None:
             raise InputError(f"{self.name}: its columns can't be told before it is read")
         return self._schema()
@@ -93,6 +100,8 @@ class Source:
                     expected = expected_schema(part, columns, numeric=numeric)
                 yield from part.batches(columns, rows=rows, nullable=nullable, numeric=numeric, expected=expected)
             return
+        if self.frame is not None:
+            raise InputError(f"{self.name} is a frame on a cluster, whose rows are not brought to this machine")
         if self._used and not self.rereadable:
             raise InputError(f"{self.name} has been read and can't be read again; give a function that makes a new one")
         self._used.append(True)
@@ -134,8 +143,8 @@ def open_source(
     ----------
     source : path, list of paths, dataset, table, frame, relation or iterator
         A folder, a pattern, a file, a list of these, or an address (``s3://``, ``gs://``, ``abfs://``, ``file://``,
-        and what fsspec knows); a pyarrow Dataset, Table or RecordBatchReader; a Polars or pandas frame; a DuckDB
-        relation; RecordBatches or Tables in any iterable, or a function that returns one.
+        and what fsspec knows); a pyarrow Dataset, Table or RecordBatchReader; a Polars, pandas, Dask or Spark frame; a
+        DuckDB relation; RecordBatches or Tables in any iterable, or a function that returns one.
     storage_options : dict, optional
         How to reach remote storage: what pyarrow's ``S3FileSystem``, ``GcsFileSystem`` or ``AzureFileSystem`` take,
         or for other addresses fsspec.
@@ -171,7 +180,6 @@ def open_source(
     for option, value in given.items():
         if value is not None:
             raise InputError(f"{option} is for files, but {name} is of type {type(source).__name__}")
-    # Frames of libraries that distribute work, such as Dask and Spark, go before this: they have parts of their own.
     modules = [base.__module__.split(".", 1)[0].lstrip("_") for base in type(source).__mro__]
     opener = next((_OPENERS[module] for module in modules if module in _OPENERS), None)
     opened = opener(source, name) if opener is not None else None
@@ -320,6 +328,18 @@ def _from_pandas(source: Any, name: str) -> Source | None:
     return Source(name, _stream=pieces, _schema=lambda: chosen(None)[1])
 
 
+def _from_dask(source: Any, name: str) -> Source | None:
+    from survscore.scale.dask_frames import DaskFrame, is_frame
+
+    return Source(name, frame=DaskFrame(source, name)) if is_frame(source) else None
+
+
+def _from_spark(source: Any, name: str) -> Source | None:
+    from survscore.scale.spark_frames import SparkFrame, is_frame
+
+    return Source(name, frame=SparkFrame(source, name)) if is_frame(source) else None
+
+
 def _from_iterable(source: Any, name: str) -> Source:
     pa = arrow()
     if callable(source):
@@ -332,8 +352,8 @@ def _from_iterable(source: Any, name: str) -> Source:
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | Mapping):
         return Source(name, _stream=lambda _: source, _schema=lambda: _first(iter(source), name).schema)
     raise InputError(
-        f"{name} must be a path, a list of paths, a pyarrow Dataset, Table or RecordBatchReader, a Polars or pandas "
-        f"frame, a DuckDB relation, or give RecordBatches, not {type(source).__name__}"
+        f"{name} must be a path, a list of paths, a pyarrow Dataset, Table or RecordBatchReader, a Polars, pandas, "
+        f"Dask or Spark frame, a DuckDB relation, or give RecordBatches, not {type(source).__name__}"
     )
 
 
@@ -372,4 +392,6 @@ _OPENERS: Mapping[str, Callable[[Any, str], Source | None]] = {
     "polars": _from_polars,
     "duckdb": _from_duckdb,
     "pandas": _from_pandas,
+    "dask": _from_dask,
+    "pyspark": _from_spark,
 }

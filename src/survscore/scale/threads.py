@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from survscore._config import config
 from survscore.io.tables import arrow
@@ -68,7 +68,8 @@ class Threads:
                     raise
                 return file, _Bad(piece, error)
 
-        with _one_blas_thread(), _memory_given_back():
+        # each works on a file of its own: nothing within one file is shared out any further
+        with one_blas_thread(), _memory_given_back(), config.using(threads=1):
             for file, found in _each(one, tasks, n, stopped, waiting):
                 if file.add(found):
                     yield file.part, file.result()
@@ -188,9 +189,34 @@ def _memory_given_back() -> Iterator[None]:
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Keep BLAS from starting threads of its own, which wait busily and take cores from ours."""
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS from starting threads of its own, which wait busily and take cores from ours.
+
+    The limit is the whole process's, and workers of clusters run several tasks in one: the first sets it, and the last
+    takes it back.
+    """
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _blas.lock:
+        _blas.users += 1
+        if _blas.users == 1:
+            _blas.limits = threadpool_limits(limits=1, user_api="blas")
+    try:
         yield
+    finally:
+        with _blas.lock:
+            _blas.users -= 1
+            if _blas.users == 0:
+                _blas.limits.restore_original_limits()
+
+
+class _Blas:
+    """Who wants BLAS to keep to one thread."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.limits: Any = None
+
+
+_blas = _Blas()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -15,7 +15,8 @@ import numpy as np
 
 from survscore._validation import InputError
 from survscore.scale.exits import Exits
-from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
+from survscore.scale.formats import sliced
 from survscore.scale.groups import GroupLook
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.memory import MemoryLimitError
@@ -101,6 +102,32 @@ class Work:
             if not self.skip_bad:
                 raise
             return self.left_out(part, error)
+
+    def run_rows(self, name: str, rows: Iterable[Any]) -> bytes:
+        """Do it with one piece of a frame: record batches or tables, checked as files are."""
+        result = self.nothing()
+        for batch in self._checked(name, rows):
+            try:
+                result = self.updated(result, batch)
+            except (BinsNeededError, MemoryLimitError):
+                raise
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+        return bytes(result.to_bytes())
+
+    def _checked(self, name: str, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        first, columns, nullable = 0, self.columns, self.specification.outcomes.nullable()
+        # of columns of Python objects a frame knows no type
+        typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
+        expected = ExpectedSchema(self.expected.part, typed)
+        for given in rows:
+            check_columns(name, given.schema, expected, columns, self.numeric, _error)
+            chosen = given.select(columns)
+            for batch in chosen.to_batches() if hasattr(chosen, "to_batches") else [chosen]:
+                for piece in sliced(batch, self.rows):
+                    check_complete(name, piece, nullable, first, _error)
+                    first += len(piece)
+                    yield piece
 
     def left_out(self, part: FilePart, error: BadFileError) -> bytes:
         """Return the result of a file that can't be read: nobody, and why."""
@@ -197,9 +224,18 @@ def run_part(work: str, part: str) -> bytes:
     return Work.from_json(work).run(FilePart.from_json(json.loads(part)))
 
 
-def merge_parts(work: str, one: bytes, other: bytes) -> bytes:
-    """Merge two results; this is what other processes and machines call."""
-    return Work.from_json(work).merge(one, other)
+def run_rows(work: str, name: str, rows: Iterable[Any]) -> bytes:
+    """Do some work with record batches or tables; `name` is for messages. Other processes and machines call this."""
+    return Work.from_json(work).run_rows(name, rows)
+
+
+def merge_parts(work: str, *several: bytes) -> bytes:
+    """Merge results; this is what other processes and machines call."""
+    return Work.from_json(work).merge(*several)
+
+
+def _error(name: str, what: str) -> InputError:
+    return InputError(f"{name}: {what}")
 
 
 @contextmanager

@@ -1,0 +1,101 @@
+"""Threads, streams and kept sums: the same bits, however rows are cut; a process that was killed goes on."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import survscore as ss
+from cluster_case import check_close, contents, in_files, in_memory, rows, sums
+from survscore._validation import InputError
+from survscore.scale.failures import Failure, check_importable
+from survscore.scale.files import BadFileError
+from survscore.scale.state import BinsNeededError
+from survscore.scale.work import Work
+
+pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_the_same_bits_however_rows_come(tmp_path, fractional):
+    table = rows(fractional=fractional)
+    wanted = contents(sums(table))
+    for count in (1, 20, 200):
+        state = sums(in_files(tmp_path / str(count), table, count))
+        assert len(state.files) == count
+        assert contents(state) == wanted
+    pattern = str(tmp_path / "20" / "*.parquet")
+    assert contents(sums(pl.scan_parquet(pattern))) == wanted
+    assert contents(sums(duckdb.connect().read_parquet(pattern))) == wanted
+
+
+def test_the_same_scores_as_in_memory(tmp_path):
+    table = rows()
+    folder = in_files(tmp_path / "data", table, 20)
+    weighting, metric = ("administrative", "ipcw"), ("brier", "log")
+    check_close(ss.evaluate(folder, weighting=weighting, metric=metric), in_memory(table))
+
+
+def test_a_killed_process_goes_on_where_it_was(tmp_path, monkeypatch):
+    table = rows()
+    folder = in_files(tmp_path / "data", table, 20)
+    library = str(Path(ss.__file__).parents[1])
+    code = f"""
+        import os, signal, sys
+        sys.path.insert(0, {library!r})
+        import survscore as ss
+
+        def seen(done, total, what):
+            if done == 9:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        ss.evaluate({str(folder)!r}, weighting=("administrative", "ipcw"), metric=("brier", "log"), by="country",
+                    state={str(tmp_path / "kept")!r}, progress=seen)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    kept = len(list((tmp_path / "kept").rglob("*.state")))
+    assert 9 <= kept < 20
+    read, run = [], Work.run
+    monkeypatch.setattr(Work, "run", lambda work, part, *more: (read.append(part.name), run(work, part, *more))[1])
+    again = sums(folder, state=tmp_path / "kept")
+    assert len(set(read)) == 20 - kept
+    assert contents(again) == contents(sums(table))
+
+
+def test_failures_travel_as_text():
+    for error in (InputError("no"), BadFileError("a.parquet", "is empty"), BinsNeededError("bins")):
+        failure = Failure.from_json(Failure.of(error).to_json())
+        with pytest.raises(type(error)) as raised:
+            failure.throw()
+        assert str(raised.value) == str(error)
+        assert type(raised.value) is type(error)
+
+
+def test_a_worker_without_the_library_is_told():
+    outer = RuntimeError("the task failed")
+    outer.__cause__ = ModuleNotFoundError("No module named 'survscore'")
+    with pytest.raises(InputError, match=r"workers of Spark can't import survscore: install the same version"):
+        check_importable(outer, "Spark")
+    check_importable(RuntimeError("No module named 'other'"), "Spark")
+
+
+def test_an_engine_that_loses_a_file_is_found_out(tmp_path):
+    class Forgetful:
+        def run(self, work, parts):
+            yield from ((part, work.run(part)) for part in parts[1:])
+
+    folder = in_files(tmp_path / "data", rows(400), 4)
+    with pytest.raises(RuntimeError, match="all files once each"):
+        ss.evaluate(folder, weighting="ipcw", engine=Forgetful())
+
+
+def test_a_file_without_a_column_is_named(tmp_path):
+    folder = in_files(tmp_path / "data", rows(400), 4)
+    pq.write_table(rows(100).drop_columns(["net:20"]), folder / "001.parquet")
+    with pytest.raises(BadFileError, match=r"001\.parquet: has no column 'net:20'; .*000\.parquet has"):
+        ss.evaluate(folder, weighting="ipcw")

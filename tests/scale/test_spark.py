@@ -1,0 +1,226 @@
+"""Spark: the same bits from executors as from threads, also when one dies."""
+
+import os
+import shutil
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import survscore as ss
+from cluster_case import check_close, contents, in_files, in_memory, rows, spoiled, sums, with_ids
+from survscore._validation import InputError
+from survscore.scale.files import BadFileError, FilePart
+from survscore.scale.joining import joined
+from survscore.scale.sources import open_source
+
+pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
+psutil = pytest.importorskip("psutil", reason="psutil finds the executor to kill")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs Java, and there is none", allow_module_level=True)
+
+from pyspark.sql import functions as sql  # noqa: E402
+
+from survscore.scale.frame_joins import joined_frames  # noqa: E402
+from survscore.scale.spark_engine import tasks  # noqa: E402
+
+# pyspark's own use of pandas, and sockets that it closes late
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    home = tmp_path_factory.mktemp("spark")
+    for entry in Path(
+        pyspark.__file__
+    ).parent.iterdir():  # executors write into the folder of Spark: not the installed one
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    before = dict(os.environ)
+    os.environ.update(SPARK_HOME=str(home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = (
+            pyspark.sql.SparkSession.builder.master("local-cluster[2,1,1024]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "OFF")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.executorEnv.PYTHONPATH", str(Path(ss.__file__).parents[1]))
+            .getOrCreate()
+        )
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gateway = session.sparkContext._gateway
+        session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+    pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return rows()
+
+
+@pytest.fixture(scope="module")
+def wanted(table):
+    return contents(sums(table))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, table):
+    root = tmp_path_factory.mktemp("files")
+    return {count: in_files(root / str(count), table, count) for count in (1, 20, 200)}
+
+
+def frame_of(session, table):
+    return session.createDataFrame(table)
+
+
+@pytest.mark.parametrize("count", [1, 20, 200])
+def test_files_give_the_same_bits(session, folders, wanted, count):
+    seen = []
+    state = sums(folders[count], session, seen=lambda *step: seen.append(step))
+    assert contents(state) == wanted
+    assert len(state.files) == count
+    assert seen[-1][:2] == (count, count)
+
+
+def test_large_files_are_tasks_of_their_own_and_small_ones_share(session):
+    large, small = (FilePart("a", {"type": "local"}, "parquet", size, "") for size in (100 << 20, 1000))
+    assert tasks([large] * 500, 4) == 500
+    assert tasks([small] * 500, 4) == 32
+    assert tasks([small] * 20, 4) == 20
+    names = session.createDataFrame([(k, "x") for k in range(50)], "number long, part string")
+    placed = names.repartitionByRange(50, "number").select(sql.spark_partition_id().alias("place"))
+    assert sorted(row["place"] for row in placed.collect()) == list(range(50))
+
+
+def test_files_give_the_scores_of_memory(session, folders, table):
+    weighting, metric = ("administrative", "ipcw"), ("brier", "log")
+    check_close(ss.evaluate(folders[20], weighting=weighting, metric=metric, engine=session), in_memory(table))
+
+
+def test_frames_give_the_same_bits(session, folders, wanted):
+    assert contents(sums(session.read.parquet(str(folders[20])))) == wanted
+    assert contents(sums(session.read.parquet(str(folders[1])).repartition(5), session)) == wanted
+
+
+def test_times_that_are_no_whole_numbers_are_looked_at_there(session, tmp_path):
+    table = rows(1000, fractional=True)
+    folder = in_files(tmp_path / "data", table, 3)
+    assert contents(sums(folder, session)) == contents(sums(table))
+    assert contents(sums(frame_of(session, table))) == contents(sums(table))
+
+
+def test_sums_are_kept_by_file(session, folders, wanted, tmp_path):
+    assert contents(sums(folders[20], session, state=tmp_path)) == wanted
+    assert len(list(tmp_path.rglob("*.state"))) == 20
+
+
+def executors(session):
+    driver = psutil.Process(session.sparkContext._gateway.proc.pid)
+    return [
+        child
+        for child in driver.children(recursive=True)
+        if any("CoarseGrained" in word for word in child.as_dict(["cmdline"], ad_value=[])["cmdline"])
+    ]
+
+
+def test_an_executor_that_dies_changes_nothing(session, folders, wanted):
+    before = executors(session)
+    assert len(before) == 2
+    tracker = session.sparkContext.statusTracker()
+    found = []
+    work = threading.Thread(target=lambda: found.append(sums(folders[200], session)))
+    work.start()
+    killed = False
+    while work.is_alive() and not killed:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        if any(one and one.numTasks >= 16 and 3 <= one.numCompletedTasks <= one.numTasks - 4 for one in stages):
+            before[0].kill()
+            killed = True
+        time.sleep(0.02)
+    assert killed
+    work.join(90)
+    assert len(found[0].files) == len(set(found[0].files)) == 200
+    assert contents(found[0]) == wanted
+
+
+def test_a_file_that_cannot_be_read_is_named(session, table, tmp_path):
+    folder = in_files(tmp_path / "data", table, 20)
+    name = spoiled(folder)
+    with pytest.raises(BadFileError) as raised:
+        ss.evaluate(folder, weighting="ipcw", engine=session)
+    assert str(raised.value).startswith(f"{name}: can't be read as Parquet")
+    assert "\n" not in str(raised.value)
+    with pytest.warns(UserWarning, match="1 file of 20 could not be read and was left out"):
+        found = ss.evaluate(folder, weighting="ipcw", engine=session, skip_bad_files=True)
+    with pytest.warns(UserWarning, match="1 file of 20"):
+        here = ss.evaluate(folder, weighting="ipcw", skip_bad_files=True)
+    pd.testing.assert_frame_equal(found.scores, here.scores)
+
+
+def test_partitions_are_checked(session, table):
+    frame = frame_of(session, table)
+    holes = frame.withColumn("net:20", sql.when(sql.col("time") != 7, sql.col("`net:20`")))
+    with pytest.raises(InputError, match=r"^partition \d of source: column 'net:20' has \d+ missing values? in the"):
+        ss.evaluate(holes, weighting="ipcw")
+    with pytest.raises(InputError, match="state keeps the sums of files, but source is a frame"):
+        ss.evaluate(frame, weighting="ipcw", state="kept")
+    with pytest.raises(InputError, match="must be its Spark session, not object"):
+        ss.evaluate(frame, weighting="ipcw", engine=type("object", (), {"run": None})())
+
+
+def test_outcomes_are_joined_on_the_cluster(session, table, wanted):
+    predictions, outcomes = (frame_of(session, one) for one in with_ids(table, text=False))
+    assert isinstance(joined_frames(predictions, outcomes, id="id"), pyspark.sql.DataFrame)
+    assert contents(sums(joined(open_source(predictions), outcomes, id="id"))) == wanted
+
+
+def test_ids_are_checked_on_the_cluster(session, table):
+    predictions, outcomes = with_ids(table, text=True)
+    frame = frame_of(session, predictions)
+    gone = min(outcomes["id"][:5].to_pylist())
+    with pytest.raises(InputError, match=rf"5 of 4000 rows have an id without outcome, the first '{gone}'"):
+        joined_frames(frame, frame_of(session, outcomes.slice(5)), id="id")
+    few, known = frame_of(session, predictions.slice(10)), frame_of(session, outcomes)
+    with pytest.raises(InputError, match=r"outcomes \(Spark frame\): 10 ids without prediction, the first 'i00000'"):
+        joined_frames(few, known, id="id")
+    joined_frames(few, known, id="id", allow_extra=True)
+    first = min(outcomes["id"][:2].to_pylist())
+    twice = frame_of(session, pa.concat_tables([outcomes, outcomes.slice(0, 2), outcomes.slice(0, 2)]))
+    with pytest.raises(InputError, match=rf"4 of 4004 rows in column 'id' repeat another, the first '{first}' \(3"):
+        joined_frames(frame, twice, id="id")
+    holes = frame_of(session, outcomes.set_column(3, "id", pa.array([None, *outcomes["id"].to_pylist()[1:]])))
+    with pytest.raises(InputError, match=r"outcomes \(Spark frame\): column 'id' has 1 missing value"):
+        joined_frames(frame, holes, id="id")
+
+
+def test_dates_come_through_frames(session):
+    rng = np.random.default_rng(3)
+    start = np.datetime64("2024-01-01") + rng.integers(0, 200, 500)
+    ended = start + rng.integers(1, 300, 500)
+    known = pa.array(ended, mask=ended > np.datetime64("2024-12-31"))
+    table = pa.table({"start": start, "event_date": known, "net:30": np.full(500, 0.9), "net:60": np.full(500, 0.7)})
+    options = {"weighting": "administrative", "outcomes": {"cutoff": "2024-12-31"}}
+    there = ss.evaluate(frame_of(session, table), **options)
+    pd.testing.assert_frame_equal(ss.evaluate(table, **options).scores, there.scores)
