@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,7 +78,7 @@ def measure(folder: Path, call: str, engine: str) -> dict[str, float]:
 
         options = {**CALLS[call], "engine": _engine(engine)}
         run = lambda: ss.evaluate(folder, **options)  # noqa: E731
-        ss.evaluate(sorted(folder.iterdir())[:2], **options)  # compiles what needs compiling
+        ss.evaluate(sorted(folder.iterdir())[:6], **options)  # compiles what needs compiling, on every worker
     start, cpu = time.perf_counter(), _cpu()
     run()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -95,6 +94,7 @@ def _engine(name: str) -> Any:
     if name == "spark":
         from pyspark.sql import SparkSession
 
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # where survscore is installed
         settings = {
             "spark.ui.enabled": "false",
             "spark.driver.memory": "2g",
@@ -176,11 +176,11 @@ def _table(place: Path, rows: int, files: int, *, engines: bool) -> Any:
 
 
 def _larger(place: Path, rows: int, files: int, large: int) -> list[dict[str, Any]]:
-    """Repeat the files under other names, which costs no time, and see whether time grows with the rows."""
+    """Give the files other names, which takes no room, and see whether time grows with the rows."""
     folder, source = place / "large", sorted((place / "data").iterdir())
     folder.mkdir()
     for k in range(large // (rows // files)):
-        shutil.copy(source[k % files], folder / f"{k:05d}.parquet")
+        os.link(source[k % files], folder / f"{k:05d}.parquet")
     base = in_fresh_process(folder, "decode")
     return [_row(f"{large:,} rows: {call}", in_fresh_process(folder, call), base, None) for call in list(CALLS)[:1]]
 

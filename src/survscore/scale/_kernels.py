@@ -54,11 +54,12 @@ def add_all(losses, size, sums):
 
 
 @compiled
-def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segment, sums):
+def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segment, sums, scale, kept):
     """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
 
     `predicted` has shape (models, rows), `sums` (segments, quantities): losses of the models, then squares of pairs.
-    Rows come segment by segment.
+    Rows come segment by segment. If there is room in `kept`, (models + 1, rows), it is filled with the losses as whole
+    numbers, `scale` times as large, zero where not counted; and last, with who is.
     """
     k, n = predicted.shape
     target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
@@ -75,6 +76,14 @@ def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segme
                 counted[i] = 1.0 if j < last[i] else 0.0
             chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
             add_all(losses, size, sums[here])
+            if kept.shape[1]:
+                for a in range(k):
+                    row, filled = losses[a], kept[a, start : start + size]
+                    for i in range(size):
+                        filled[i] = np.rint(row[i] * scale)
+                filled = kept[k, start : start + size]
+                for i in range(size):
+                    filled[i] = counted[i]
             start += size
 
 
@@ -151,18 +160,23 @@ def take_column(column, order, previous, tolerance, out):
 
     It is none with values outside [0, 1], or NaN, or that are larger than the `previous` ones, if there are any.
     """
-    if order.size:
-        for i in range(order.size):
-            out[i] = column[order[i]]
-    else:
-        for i in range(column.size):
-            out[i] = column[i]
     bad = False
-    for i in range(out.size):
-        bad |= not (0.0 <= out[i] <= 1.0)
-    if previous.size:
-        for i in range(out.size):
-            bad |= out[i] > previous[i] + tolerance
+    for start in range(0, out.size, CHUNK):  # what was just written is compared while it is near
+        some = out[start : start + CHUNK]
+        if order.size:
+            places = order[start : start + CHUNK]
+            for i in range(some.size):
+                some[i] = column[places[i]]
+        else:
+            values = column[start : start + CHUNK]
+            for i in range(some.size):
+                some[i] = values[i]
+        for i in range(some.size):
+            bad |= not (0.0 <= some[i] <= 1.0)
+        if previous.size:
+            before = previous[start : start + CHUNK]
+            for i in range(some.size):
+                bad |= some[i] > before[i] + tolerance
     return bad
 
 
@@ -184,25 +198,6 @@ def count_rows(
             else:
                 event_changes[s, b, first] += 1
                 event_changes[s, b, last] -= 1
-
-
-@compiled
-def fill_losses(predicted, j, kind, epsilon, first_stop, last_stop, label, scale, out):
-    """Fill the losses of one time, (models + 1, rows), as whole numbers: zero where not counted; last, who is."""
-    k, n = predicted.shape
-    target, losses = np.empty(CHUNK), np.empty((k, CHUNK))
-    for start in range(0, n, CHUNK):
-        size = min(CHUNK, n - start)
-        first, last = first_stop[start : start + size], last_stop[start : start + size]
-        status, counted = label[start : start + size], out[k, start : start + size]
-        for i in range(size):
-            target[i] = 1.0 if (j < first[i]) | (status[i] == 0) else 0.0
-            counted[i] = 1.0 if j < last[i] else 0.0
-        chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
-        for a in range(k):
-            row, filled = losses[a], out[a, start : start + size]
-            for i in range(size):
-                filled[i] = np.rint(row[i] * scale)
 
 
 @compiled

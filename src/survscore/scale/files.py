@@ -167,6 +167,7 @@ class FilePart:
         numeric: Collection[str] = (),
         expected: ExpectedSchema | None = None,
         checksums: bool = False,
+        labels: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """Read some columns, in the calling thread.
 
@@ -184,6 +185,8 @@ class FilePart:
             What the first file holds, where this is another.
         checksums : bool
             Verify those of a Parquet file's pages; takes a fifth to a half longer.
+        labels : collection of str
+            Columns of which only the distinct values are looked at: they may come as numbers with a dictionary.
 
         Yields
         ------
@@ -194,7 +197,7 @@ class FilePart:
         BadFileError
             If it can't be read, has changed since it was listed, or does not hold what it must.
         """
-        with self._reader(numeric, checksums) as reader:
+        with self._reader(numeric, checksums, labels) as reader:
             check_schema(self, self._full_schema(reader.schema), expected, columns=columns, numeric=numeric)
             there = set(reader.schema.names)
             own = [name for name in columns if name in there]
@@ -249,7 +252,9 @@ class FilePart:
             )
 
     @contextmanager
-    def _reader(self, numeric: Collection[str], checksums: bool = False) -> Iterator[Reader]:
+    def _reader(
+        self, numeric: Collection[str], checksums: bool = False, labels: Collection[str] = ()
+    ) -> Iterator[Reader]:
         pa = arrow()
         try:
             if self.size == 0:
@@ -271,7 +276,9 @@ class FilePart:
                 yield (
                     arrow_reader(file)
                     if self.format == "arrow"
-                    else parquet_reader(file, local=local, checksums=checksums, row_groups=self.row_groups)
+                    else parquet_reader(
+                        file, local=local, checksums=checksums, row_groups=self.row_groups, labels=labels
+                    )
                 )
         except BadFileError:
             raise

@@ -18,7 +18,7 @@ from survscore.scale.exact import Exact
 
 PRODUCT_BITS = 20
 PRODUCT_ROWS = 1 << 12
-ROWS_OVER_TIME = 1 << 14  # at once, so that losses at all times stay in a cache
+ROWS_OVER_TIME = 1 << 15  # at once, so that losses at all times stay in a cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,13 +146,18 @@ class State:
         n, k, m = len(batch), len(what.models), len(what.times)
         kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
         columns = [batch.columns(model) for model in what.models]
-        filled = [[np.empty((k + 1, m, n)) for _ in kinds] for _ in stretches] if self.products else []
+        shape = (len(self.products), len(kinds), k + 1, m, n)
+        if self._filled.shape != shape:
+            self._filled = np.empty(shape)
+        filled = self._filled
         row = segment * np.int32(self.tables[0].n_bins) + bins
         positions = np.zeros(0, dtype=np.int32) if order is None else order
-        predicted = np.empty((k, 0), dtype=np.float32)
+        nothing, turns = np.empty((k + 1, 1, 0))[:, 0], []
         for j in range(m):
             several = [next(column) for column in columns]
-            before, predicted = predicted, np.empty((k, n), dtype=np.result_type(*several))
+            if j == 0:  # two, in turn: memory that is new costs as much as a pass over it
+                turns = [np.empty((k, n), dtype=np.result_type(*several)) for _ in range(2)]
+            before, predicted = turns[1 - j % 2], turns[j % 2]
             tolerance = 4.0 * float(np.finfo(predicted.dtype).eps)
             for a, (column, model) in enumerate(zip(several, what.models, strict=True)):
                 previous = before[a] if j and model.monotone == "check" else before[0, :0]
@@ -164,14 +169,13 @@ class State:
                     rows = (predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label)
                     sums = (pending.first[place, j], pending.late[place, j], pending.event[place, j])
                     if what.bins is None:  # everybody has the same weight
-                        _kernels.add_counted(*rows, segment, sums[0])
+                        kept = filled[q][place][:, j] if self.products else nothing
+                        _kernels.add_counted(*rows, segment, sums[0], Products.scale, kept)
                     else:
                         _kernels.add_stretches(*rows, segment, row, *sums)
-                    if self.products:
-                        _kernels.fill_losses(*rows, Products.scale, filled[q][place][:, j])
                 if one.lost_from is not None:
                     pending.add_lost(predicted, j, one, segment, what.metrics)
-        for products, of_weighting in zip(self.products, filled, strict=False):
+        for products, of_weighting in zip(self.products, filled, strict=True):
             for place, losses in enumerate(of_weighting):
                 products.add(place, losses.reshape(-1, n), segment)
 
@@ -204,6 +208,7 @@ class State:
     # Sums of the last rows in 64 bits, until there are too many
 
     _rows: int = field(default=0, init=False, repr=False)
+    _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
     def _pendings(self) -> list[_Pending]:
         if self._rows + ROWS > 2 * ROWS:

@@ -174,7 +174,7 @@ class Work:
         what = self.specification
         several = part.batches(
             self.columns, rows=self.rows, nullable=what.outcomes.nullable(), numeric=self.numeric,
-            expected=self.expected, checksums=self.checksums,
+            expected=self.expected, checksums=self.checksums, labels=what.by,
         )  # fmt: skip
         for rows in several:
             watch(rows.num_rows)
