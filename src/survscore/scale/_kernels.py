@@ -15,18 +15,35 @@ BRIER, LOG = 0, 1
 
 
 @inlined
-def chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses):
-    """Fill the losses of some rows, (models, rows): zero where not counted; `target` is 1 for the event-free."""
-    for a in range(predicted.shape[0]):
-        survival, loss = predicted[a, start : start + size], losses[a]
-        if kind == BRIER:
-            for i in range(size):
-                distance = np.float64(survival[i]) - target[i]
-                loss[i] = distance * distance * counted[i]
-        else:
-            for i in range(size):
-                p = min(max(np.float64(survival[i]), epsilon), 1.0 - epsilon)
-                loss[i] = -LOG_SCALE * _log(p if target[i] > 0 else 1.0 - p) * counted[i]
+def column_losses(kind, epsilon, survival, size, target, counted, loss):
+    """Fill a model's losses of some rows: zero where not counted; `target` is 1 for the event-free."""
+    if kind == BRIER:
+        for i in range(size):
+            distance = np.float64(survival[i]) - target[i]
+            loss[i] = distance * distance * counted[i]
+    else:
+        for i in range(size):
+            p = min(max(np.float64(survival[i]), epsilon), 1.0 - epsilon)
+            loss[i] = -LOG_SCALE * _log(p if target[i] > 0 else 1.0 - p) * counted[i]
+
+
+@inlined
+def chunk_losses(kind, epsilon, columns, start, size, target, counted, losses):
+    """Fill the losses of all models, (models, rows)."""
+    for a in range(len(columns)):
+        column_losses(kind, epsilon, columns[a][start : start + size], size, target, counted, losses[a])
+
+
+@inlined
+def is_bad(survival, before, tolerance):
+    """Whether values are outside [0, 1], or NaN, or larger than those `before`, if there are any."""
+    bad = False
+    for i in range(survival.size):
+        bad |= not (0.0 <= survival[i] <= 1.0)
+    if before.size:
+        for i in range(survival.size):
+            bad |= survival[i] > before[i] + tolerance
+    return bad
 
 
 @inlined
@@ -54,16 +71,19 @@ def add_all(losses, size, sums):
 
 
 @compiled
-def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segment, sums, scale, kept):
+def add_counted(
+    columns, previous, tolerance, j, kind, epsilon, first_stop, last_stop, label, segment, sums, scale, kept
+):
     """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
 
-    `predicted` has shape (models, rows), `sums` (segments, quantities): losses of the models, then squares of pairs.
+    `columns` has the predictions of every model, and `previous` those of the time before; it is returned whether some
+    are no survival (see `is_bad`). `sums` has shape (segments, quantities): losses of models, then squares of pairs.
     Rows come segment by segment. If there is room in `kept`, (models + 1, rows), it is filled with the losses as whole
     numbers, `scale` times as large, zero where not counted; and last, with who is.
     """
-    k, n = predicted.shape
+    k, n = len(columns), first_stop.size
     target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
-    start = 0
+    start, bad = 0, False
     while start < n:
         here = segment[start]
         stop = n if segment[n - 1] == here else np.searchsorted(segment, here, side="right")
@@ -74,7 +94,10 @@ def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segme
             for i in range(size):
                 target[i] = 1.0 if (j < first[i]) | (status[i] == 0) else 0.0
                 counted[i] = 1.0 if j < last[i] else 0.0
-            chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+            for a in range(k):
+                survival, before = columns[a][start : start + size], previous[a][start : start + size]
+                bad |= is_bad(survival, before, tolerance)
+                column_losses(kind, epsilon, survival, size, target, counted, losses[a])
             add_all(losses, size, sums[here])
             if kept.shape[1]:
                 for a in range(k):
@@ -85,18 +108,19 @@ def add_counted(predicted, j, kind, epsilon, first_stop, last_stop, label, segme
                 for i in range(size):
                     filled[i] = counted[i]
             start += size
+    return bad
 
 
 @compiled
 def add_stretches(
-    predicted, j, kind, epsilon, first_stop, last_stop, label, segment, row, first_sums, late_sums, event_sums
+    columns, j, kind, epsilon, first_stop, last_stop, label, segment, row, first_sums, late_sums, event_sums
 ):
     """Add losses at one time to sums by segment, and with event by row: segment and bin.
 
     Those in the first stretch go to `first_sums`, those in the second to `event_sums`, or, without event, to
     `late_sums`; see `add_counted`. Rows come segment by segment, bin by bin.
     """
-    k, n = predicted.shape
+    k, n = len(columns), first_stop.size
     target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
     start = 0
     while start < n:
@@ -112,7 +136,7 @@ def add_stretches(
                 counted[i] = 1.0 if j < first[i] else 0.0
                 in_second += (j >= first[i]) & (j < last[i])
             if in_second < size:
-                chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+                chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
                 add_all(losses, size, first_sums[here])
             if in_second:
                 late = 0
@@ -121,7 +145,7 @@ def add_stretches(
                     target[i] = 0.0
                     counted[i] = 1.0 if second & (status[i] != 0) else 0.0
                     late += second & (status[i] == 0)
-                chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+                chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
                 i = 0
                 while i < size:  # bin by bin
                     end = i + 1
@@ -134,7 +158,7 @@ def add_stretches(
                     second = (j >= first[i]) & (j < last[i])
                     target[i] = 1.0
                     counted[i] = 1.0 if second & (status[i] == 0) else 0.0
-                chunk_losses(kind, epsilon, predicted, start, size, target, counted, losses)
+                chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
                 add_all(losses, size, late_sums[here])
             start += size
 
@@ -156,10 +180,7 @@ def order_by(key, n_keys):
 
 @compiled
 def take_column(column, order, previous, tolerance, out):
-    """Fill `out` with a column, in another order if one is given; return whether it is no column of survival.
-
-    It is none with values outside [0, 1], or NaN, or that are larger than the `previous` ones, if there are any.
-    """
+    """Fill `out` with a column, in another order if one is given; return whether it is no survival: see `is_bad`."""
     bad = False
     for start in range(0, out.size, CHUNK):  # what was just written is compared while it is near
         some = out[start : start + CHUNK]
@@ -171,12 +192,7 @@ def take_column(column, order, previous, tolerance, out):
             values = column[start : start + CHUNK]
             for i in range(some.size):
                 some[i] = values[i]
-        for i in range(some.size):
-            bad |= not (0.0 <= some[i] <= 1.0)
-        if previous.size:
-            before = previous[start : start + CHUNK]
-            for i in range(some.size):
-                bad |= some[i] > before[i] + tolerance
+        bad |= is_bad(some, previous[start : start + CHUNK], tolerance)
     return bad
 
 

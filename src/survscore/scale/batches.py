@@ -93,9 +93,47 @@ class Batch:
         for place in places.tolist():
             yield self._numbers(model.columns[place])
 
-    def check(self, model: ModelColumns) -> None:
-        """Raise unless a model's columns are probabilities that do not rise: the same is said of curves in memory."""
-        self._curves(model)
+    def at_times(
+        self, order: NDArray[np.int32] | None
+    ) -> Iterator[tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...], float]]:
+        """Yield what all models predict at each evaluation time, in an order that may be given.
+
+        With it come the columns of the time before, where models are checked not to rise (empty elsewhere), and by how
+        much rounding lets them. Columns in another order are checked here, others by those who read them first.
+        """
+        from survscore.scale import _kernels
+
+        what = self.specification
+        columns = [self.columns(model) for model in what.models]
+        turns: list[NDArray[Any]] = []
+        before: tuple[NDArray[Any], ...] = ()
+        for j in range(len(what.times)):
+            several = [next(column) for column in columns]
+            kind = np.result_type(*several)
+            tolerance = 4.0 * float(np.finfo(kind).eps)
+            taken = tuple(np.ascontiguousarray(column, dtype=kind) for column in several)
+            compared = tuple(
+                before[a] if j and model.monotone == "check" else taken[a][:0] for a, model in enumerate(what.models)
+            )
+            if order is not None:
+                if not turns:  # two, in turn: memory that is new costs as much as a pass over it
+                    turns = [np.empty((len(taken), len(self)), dtype=kind) for _ in range(2)]
+                bad = [
+                    _kernels.take_column(column, order, previous, tolerance, out)
+                    for column, previous, out in zip(taken, compared, turns[j % 2], strict=True)
+                ]
+                if any(bad):
+                    self.check()
+                taken = tuple(turns[j % 2])
+                yield taken, tuple(column[:0] for column in taken), tolerance
+            else:
+                yield taken, compared, tolerance
+            before = taken
+
+    def check(self) -> None:
+        """Raise unless all columns are probabilities that do not rise: the same is said of curves in memory."""
+        for model in self.specification.models:
+            self._curves(model)
 
     def _curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""

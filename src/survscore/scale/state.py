@@ -145,36 +145,26 @@ class State:
         what = self.specification
         n, k, m = len(batch), len(what.models), len(what.times)
         kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
-        columns = [batch.columns(model) for model in what.models]
         shape = (len(self.products), len(kinds), k + 1, m, n)
         if self._filled.shape != shape:
             self._filled = np.empty(shape)
-        filled = self._filled
+        filled, nothing = self._filled, np.empty((k + 1, 1, 0))[:, 0]
         row = segment * np.int32(self.tables[0].n_bins) + bins
-        positions = np.zeros(0, dtype=np.int32) if order is None else order
-        nothing, turns = np.empty((k + 1, 1, 0))[:, 0], []
-        for j in range(m):
-            several = [next(column) for column in columns]
-            if j == 0:  # two, in turn: memory that is new costs as much as a pass over it
-                turns = [np.empty((k, n), dtype=np.result_type(*several)) for _ in range(2)]
-            before, predicted = turns[1 - j % 2], turns[j % 2]
-            tolerance = 4.0 * float(np.finfo(predicted.dtype).eps)
-            for a, (column, model) in enumerate(zip(several, what.models, strict=True)):
-                previous = before[a] if j and model.monotone == "check" else before[0, :0]
-                if _kernels.take_column(column, positions, previous, tolerance, predicted[a]):
-                    batch.check(model)
+        for j, (columns, previous, tolerance) in enumerate(batch.at_times(order)):
             for q, one in enumerate(stretches):
                 pending = self._pendings()[q]
                 for place, (kind, epsilon) in enumerate(kinds):
-                    rows = (predicted, j, kind, epsilon, one.first_stop, one.last_stop, one.label)
+                    rows = (j, kind, epsilon, one.first_stop, one.last_stop, one.label, segment)
                     sums = (pending.first[place, j], pending.late[place, j], pending.event[place, j])
-                    if what.bins is None:  # everybody has the same weight
-                        kept = filled[q][place][:, j] if self.products else nothing
-                        _kernels.add_counted(*rows, segment, sums[0], Products.scale, kept)
-                    else:
-                        _kernels.add_stretches(*rows, segment, row, *sums)
+                    if what.bins is not None:
+                        _kernels.add_stretches(columns, *rows, row, *sums)
+                        continue
+                    # everybody has the same weight
+                    kept = filled[q][place][:, j] if self.products else nothing
+                    if _kernels.add_counted(columns, previous, tolerance, *rows, sums[0], Products.scale, kept):
+                        batch.check()
                 if one.lost_from is not None:
-                    pending.add_lost(predicted, j, one, segment, what.metrics)
+                    pending.add_lost(np.stack(columns), j, one, segment, what.metrics)
         for products, of_weighting in zip(self.products, filled, strict=True):
             for place, losses in enumerate(of_weighting):
                 products.add(place, losses.reshape(-1, n), segment)
