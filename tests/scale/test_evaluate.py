@@ -170,3 +170,18 @@ def test_segments_that_share_groups_are_not_compared_with_each_other(tmp_path):
         with pytest.raises(ss.InputError, match="can't be compared with each other"):
             result.between()
     assert ss.evaluate(case.table, weighting="administrative", by="country").between() is not None
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+def test_outcomes_in_a_table_of_their_own(weighting, tmp_path):
+    case = make(1200)
+    ids = pa.array([f"i{k:05d}" for k in range(1200)])
+    table = case.table.append_column("id", ids)
+    observed = ["time", "event", "censoring_time", "country"]
+    outcomes = table.select(["id", *observed]).take(np.random.default_rng(1).permutation(1200))
+    case.table = table.drop_columns(observed)
+    folder = case.write(tmp_path / "predictions", 5)
+    result = ss.evaluate(folder, outcomes_from=outcomes, weighting=weighting, by="country")
+    same(result.total, compared(case, weighting))
+    with pytest.raises(ss.InputError, match="1 of 1200 rows have an id without outcome"):
+        ss.evaluate(folder, outcomes_from=outcomes.slice(1), weighting=weighting)

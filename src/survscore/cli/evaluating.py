@@ -57,6 +57,9 @@ asked = options.several(
     option("--groups", metavar="COLUMN", help="Labels of individuals that belong together. Takes a second pass."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}'.",
            usual="{time} or {model}:{time}"),
+    option("--outcomes", "outcomes_from", metavar="SOURCE",
+           help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="beside the predictions"),
+    option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
 )  # fmt: skip
@@ -108,17 +111,9 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     write = _writer(sources, arguments)
     ranged = arguments["time_range"]
     as_they_are = (
-        "times",
-        "level",
-        "by",
-        "groups",
-        "reference",
-        "format",
-        "manifest",
-        "skip_bad_files",
-        "checksums",
-        "state",
-    )
+        "times", "level", "by", "groups", "reference", "outcomes_from", "id", "format", "manifest", "skip_bad_files",
+        "checksums", "state",
+    )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
             list(sources), weighting=_weightings(arguments), metric=arguments["metrics"], models=_models(arguments),

@@ -18,6 +18,7 @@ from survscore.comparison import Comparison
 from survscore.engine.evaluation import Ranges
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
+from survscore.scale.joining import joined
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import open_source
@@ -36,6 +37,8 @@ def evaluate(
     metric: Any = "brier",
     times: ArrayLike | None = None,
     outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
+    outcomes_from: Any = None,
+    id: str = "id",
     by: str | Sequence[str] = (),
     groups: str | None = None,
     reference: str | None = None,
@@ -77,6 +80,11 @@ def evaluate(
     outcomes : OutcomeColumns or mapping, optional
         Where outcomes are: ``time``, ``event`` and ``censoring_time``, or with a ``cutoff`` dates ``start``,
         ``event_date`` and ``last_seen``; by default columns of these names.
+    outcomes_from : optional
+        A table of its own that has the outcomes, and perhaps segments and groups: anything that `source` may be. It is
+        joined by id, by DuckDB, or by Dask or Spark where `source` is a frame of theirs.
+    id : str, default "id"
+        The column of ids in both; every prediction needs one outcome.
     by : str or sequence of str
         Columns whose values make segments: each is scored as if it were alone.
     groups : str, optional
@@ -130,10 +138,10 @@ def evaluate(
     [0.1, 0.2]
     """
     total, result = sums_and_result(
-        source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes, by=by, groups=groups,
-        ranges=ranges, level=level, engine=engine, storage_options=storage_options, format=format, manifest=manifest,
-        skip_bad_files=skip_bad_files, checksums=checksums, state=state, add=add, memory_limit=memory_limit,
-        progress=progress, reference=reference,
+        source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes,
+        outcomes_from=outcomes_from, id=id, by=by, groups=groups, ranges=ranges, level=level, engine=engine,
+        storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
+        checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
     warn_about_skipped(total, stacklevel=3)
     return result
@@ -201,6 +209,8 @@ def _prepared(
     metric: Any = "brier",
     times: ArrayLike | None = None,
     outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
+    outcomes_from: Any = None,
+    id: str = "id",
     by: str | Sequence[str] = (),
     groups: str | None = None,
     ranges: Ranges = None,
@@ -220,10 +230,15 @@ def _prepared(
     """Return what goes over the rows, what is computed, and sums that were stored; see `evaluate`."""
     stored = [_stored(one) for one in (add if isinstance(add, list | tuple) else [add])]
     opened = open_source(source, storage_options=storage_options, format=format, manifest=manifest)
+    columns = _columns(outcomes)
+    if outcomes_from is not None:
+        nullable = (columns or OutcomeColumns()).nullable()
+        remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None
+        opened = joined(opened, outcomes_from, id=id, nullable=nullable, storage_options=remote)
     run = Run(opened, engine, skip_bad_files, checksums, state, as_bytes(memory_limit), progress)
     what = specify(
         run.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, groups=groups,
-        level=level, outcomes=_columns(outcomes), over_time=ranges is not None,
+        level=level, outcomes=columns, over_time=ranges is not None,
     )  # fmt: skip
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
