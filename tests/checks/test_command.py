@@ -302,3 +302,45 @@ def test_python_gives_the_same_as_the_command(run):
     assert isinstance(run, Run)
     assert ss.checks.Run is Run
     assert compared().n == 800
+
+
+def test_segments_are_computed_and_checked(study, rules, tmp_path, capsys):
+    """--by makes the comparison, and rules about each segment find the one that is bad."""
+    import pandas as pd
+
+    from survscore import cli
+
+    outcomes = pd.read_csv(study / "outcomes.csv")
+    outcomes["country"] = ["DE", "FR"] * (len(outcomes) // 2)
+    outcomes.to_csv(tmp_path / "outcomes.csv", index=False)
+    arguments = [tmp_path / "outcomes.csv", study / "truth.csv", "-w", "administrative", "--by", "country"]
+    for limit, code in ((0.9, 0), (0.001, 1)):
+        path = rules(f'name = "each"\nsegment = "each"\nmodel = "truth"\nvalue = "score"\nbelow = {limit}', "r.toml")
+        written = tmp_path / "found.json"
+        try:
+            cli.main([str(one) for one in ("check", path, *arguments, "--json", written)])
+            found = 0
+        except SystemExit as stop:
+            found = stop.code
+        assert found == code
+        told = json.loads(written.read_text())
+        assert {"DE", "FR"} <= set(json.dumps(told).replace('"', " ").split())
+
+
+def test_what_evaluate_writes_is_checked(rules, tmp_path):
+    from scale_case import write
+    from survscore import cli
+
+    result = tmp_path / "result.json"
+    folder = write(tmp_path / "data", files=4, n=200)
+    cli.main(
+        ["evaluate", str(folder), "-w", "administrative", "--by", "country", "--range", ":", "--json", str(result)]
+    )
+    good = rules('segment = "each"\nmodel = "net"\nvalue = "score"\nbelow = 0.5', "good.toml")
+    cli.main(["check", str(good), "--results", str(result)])
+    bad = rules(
+        'segment = {country = "DE"}\nmodel = "cox"\nreference = "net"\nvalue = "difference"\nabove = 0.5', "b.toml"
+    )
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["check", str(bad), "--results", str(result)])
+    assert stop.value.code == 1

@@ -19,6 +19,7 @@ from survscore.comparison import Comparison
 from survscore.engine.averaging import trapezoid_weights
 from survscore.engine.evaluation import Range
 from survscore.metrics import METRICS, Direction
+from survscore.segments import SegmentedComparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +70,7 @@ class Run:
     @classmethod
     def of(
         cls,
-        comparison: Comparison,
+        comparison: Comparison | SegmentedComparison,
         *,
         whole: Range = WHOLE,
         ranges: Sequence[tuple[float, float]] = (),
@@ -82,8 +83,8 @@ class Run:
 
         Parameters
         ----------
-        comparison : Comparison
-            From `compare`; of large data, made with these `ranges`.
+        comparison : Comparison or SegmentedComparison
+            From `compare` or `evaluate`; of large data, made with these `ranges`.
         whole : tuple of float, optional
             Over which time the first mean is taken, which stops where there is no score any more.
         ranges : sequence of pairs
@@ -111,24 +112,22 @@ class Run:
         0         truth  10.0  80.0  0.202
         1  Kaplan-Meier  10.0  80.0  0.202
         """
-        chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
-        means, contrasts = [], [one.contrasts for one in chosen]
-        for lower, upper in dict.fromkeys([whole, *ranges]) if comparison.times.size > 1 else ():
-            _check_range(comparison, lower, upper)
-            strict = (lower, upper) != whole
-            for metric in comparison.metrics:
-                for k, one in enumerate(chosen):
-                    scores, differences = _means(one, metric, lower, upper, strict=strict)
-                    means += [scores] if k == 0 else []
-                    contrasts.append(differences)
+        by = comparison.by if isinstance(comparison, SegmentedComparison) else ()
+        total = comparison.total if isinstance(comparison, SegmentedComparison) else comparison
+        everybody = (ALL,) * len(by)
+        compared = {everybody: total, **(comparison.parts if isinstance(comparison, SegmentedComparison) else {})}
+        found: dict[str, list[pd.DataFrame]] = {"scores": [], "means": [], "contrasts": []}
+        for label, one in compared.items():
+            for name, frames in _tables(one, whole, ranges, references, strictly=label == everybody).items():
+                found[name] += [frame.assign(**dict(zip(by, label, strict=True))) for frame in frames]
+        tables = {name: _joined(frames) for name, frames in found.items()}
         told = {
-            "level": comparison.level,
-            "null": comparison.null,
-            "individuals": comparison.n,
-            "directions": {one.metric: one.direction for one in comparison.scored},
+            "level": total.level,
+            "null": total.null,
+            "individuals": total.n,
+            "directions": {one.metric: one.direction for one in total.scored},
         }
-        tables = {"scores": comparison.scores, "means": _joined(means), "contrasts": _joined(contrasts)}
-        return make_run({**told, **(settings or {})}, tables, id=id, date=date)
+        return make_run({**told, **(settings or {})}, tables, segment_columns=by, id=id, date=date)
 
     @property
     def null(self) -> str | None:
@@ -167,6 +166,32 @@ class Run:
             kept[:] = True
         tables = {"scores": scores[kept].reset_index(drop=True), "means": self.tables["means"]}
         return replace(self, tables=tables)
+
+
+def _tables(
+    comparison: Comparison,
+    whole: Range,
+    ranges: Sequence[tuple[float, float]],
+    references: Iterable[str] | None,
+    *,
+    strictly: bool,
+) -> dict[str, list[pd.DataFrame]]:
+    """Return the tables of one comparison; if not `strictly`, what has no score somewhere has no mean there."""
+    chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
+    means, contrasts = [], [one.contrasts for one in chosen]
+    for lower, upper in dict.fromkeys([whole, *ranges]) if comparison.times.size > 1 else ():
+        _check_range(comparison, lower, upper)
+        for metric in comparison.metrics:
+            for k, one in enumerate(chosen):
+                try:
+                    scores, differences = _means(one, metric, lower, upper, strict=(lower, upper) != whole)
+                except InputError:
+                    if strictly:
+                        raise
+                    continue
+                means += [scores] if k == 0 else []
+                contrasts.append(differences)
+    return {"scores": [comparison.scores], "means": means, "contrasts": contrasts}
 
 
 def make_run(

@@ -149,16 +149,18 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
     arguments |= {"metrics": _metrics(arguments, rules)}
     times, whole = _times(arguments, rules, study, weightings)
     ranges = list(dict.fromkeys(rule.range for rule in rules if rule.range is not None))
-    compared = comparison.compare(
+    compared: Any = comparison.compare(
         study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
         null=arguments["null"], groups=study.groups, level=arguments["level"], ranges=[whole, *ranges],
+        by=study.by,
     )  # fmt: skip
+    models = getattr(compared, "total", compared).models
     wanted = dict.fromkeys(rule.reference.name for rule in rules if rule.reference is not None)
     return Run.of(
         compared,
         whole=whole,
         ranges=ranges,
-        references=[name for name in wanted if name in compared.models] or None,
+        references=[name for name in wanted if name in models] or None,
         settings=settings_of("check", study, weightings, {k: v for k, v in arguments.items() if k not in OWN}),
         id=arguments["run_id"],
     )

@@ -58,7 +58,7 @@ asked = options.several(
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}'.",
            usual="{time} or {model}:{time}"),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
-           help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="beside the predictions"),
+           help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="with the predictions"),
     option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
