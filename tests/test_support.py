@@ -243,7 +243,7 @@ def test_null_models_are_named_and_refused():
 def test_equally_good_models_are_called_different_as_often_as_they_should(weighting, drop_outs):
     """benchmarks/type_one_error.py does the same with 8 000 replicates: 4.2 to 5.1 %."""
     rng = np.random.default_rng(5)
-    replicates, n, times = 1200, 300, np.array([3.0, 8.0])
+    replicates, n, times = 800, 300, np.array([3.0, 8.0])
     hits = np.zeros(2)
     for _ in range(replicates):
         rate, end = rng.gamma(2, 0.06, n), rng.uniform(2, 15, n)
@@ -256,4 +256,4 @@ def test_equally_good_models_are_called_different_as_often_as_they_should(weight
         contrasts = ss.compare(y, models, weighting=weighting, times=times, null=False).contrasts
         hits += (contrasts["p_value"] < 0.05).to_numpy()
     share = hits / replicates
-    assert ((share > 0.033) & (share < 0.068)).all(), share  # 5 %, and nearly three standard errors of the count
+    assert ((share > 0.027) & (share < 0.073)).all(), share  # 5 %, and three standard errors of the count
