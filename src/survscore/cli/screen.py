@@ -43,8 +43,6 @@ IN_OPTIONS = {
     "or raise memory_limit": "or raise --memory-limit",
     "storage_options": "--storage-option",
     "or say format=": "or say --format",
-    "errors of means over time need": "--range needs",
-    "Uncensored(), or Administrative() of": "'uncensored', or 'administrative' of",
     "or say null=False": "or say --null none",
     "np.clip the predictions": "cut the predictions at 0 and 1",
     "score several `times`": "score several --times",
