@@ -54,8 +54,21 @@ class Weighting(ABC):
         """
         return self.prepare(index)
 
+    @property
+    def estimated(self) -> bool:
+        """Whether its weights are estimated from the scored outcomes themselves, where somebody leaves."""
+        return False
+
+    def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:
+        """Return who leaves in the way that its weights are for."""
+        return np.zeros(len(outcomes), dtype=np.bool_)
+
     def label(self, outcomes: Outcomes) -> str:
         """Return what it is called in the result for these outcomes."""
+        return self.named(somebody_left=bool(self.leaves(outcomes).any()))
+
+    def named(self, *, somebody_left: bool) -> str:
+        """Return what it is called in a result of data in which somebody left, or nobody."""
         return str(self)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
@@ -280,13 +293,17 @@ class Administrative(Weighting):
             "that know C*."
         )
 
-    def label(self, outcomes: Outcomes) -> str:  # noqa: D102
-        lost = outcomes.censoring_time is not None and bool(outcomes.dropped_out.any())
-        return self._told(lost=lost)
+    @property
+    def estimated(self) -> bool:  # noqa: D102
+        return isinstance(self.dropout, str) and self.dropout == "kaplan-meier"
 
-    def _told(self, *, lost: bool) -> str:
+    def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:  # noqa: D102
+        known = outcomes.censoring_time is not None
+        return outcomes.dropped_out if known else np.zeros(len(outcomes), dtype=np.bool_)
+
+    def named(self, *, somebody_left: bool) -> str:  # noqa: D102
         settings = []
-        if lost or self.dropout not in ("kaplan-meier", "refuse"):
+        if somebody_left or self.dropout not in ("kaplan-meier", "refuse"):
             match self.dropout:
                 case Outcomes():
                     settings.append(f"drop-out by Kaplan-Meier of {plural(len(self.dropout), 'given outcome')}")
@@ -304,7 +321,7 @@ class Administrative(Weighting):
         return f"administrative ({', '.join(settings)})" if settings else "administrative"
 
     def __str__(self) -> str:
-        return self._told(lost=False)
+        return self.named(somebody_left=False)
 
 
 @dataclass(frozen=True)
@@ -371,9 +388,11 @@ class IPCW(Weighting):
                 raise InputError("variance matters only where G is the Kaplan-Meier estimate of the scored outcomes")
 
     @property
-    def estimated(self) -> bool:
-        """Whether G is estimated from the scored outcomes themselves."""
+    def estimated(self) -> bool:  # noqa: D102
         return isinstance(self.censoring, str) and self.censoring == "kaplan-meier"
+
+    def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:  # noqa: D102
+        return ~outcomes.event
 
     def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
         weights = self._weights(index)  # what takes the most memory while it is made, first

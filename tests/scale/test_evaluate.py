@@ -11,11 +11,12 @@ import pytest
 
 import survscore as ss
 from scale_tables import make, same
-from survscore.scale import State, specify
+from survscore.scale import ModelColumns, State, evaluate_state, specify
 from survscore.scale.finishing import finish, first_pass
 from survscore.scale.influences import Influences
 from survscore.scale.running import Run
 from survscore.scale.sources import open_source
+from survscore.scale.threads import Threads
 
 
 def compared(case, weighting, **more):
@@ -185,3 +186,41 @@ def test_outcomes_in_a_table_of_their_own(weighting, tmp_path):
     same(result.total, compared(case, weighting))
     with pytest.raises(ss.InputError, match="1 of 1200 rows have an id without outcome"):
         ss.evaluate(folder, outcomes_from=outcomes.slice(1), weighting=weighting)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"state": "kept"}, "state keeps the sums of files, but source is a stream"),
+        ({"skip_bad_files": True}, "skip_bad_files is for files, but source is a stream"),
+        ({"checksums": True}, "checksums is for files"),
+        ({"engine": Threads()}, "engine works on files or on frames of its own"),
+        ({"ranges": "all"}, "ranges must be one of 'any'"),
+        ({"ranges": [1]}, "ranges must be pairs"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(options, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.evaluate(make(50).table, weighting="ipcw", **options)
+    with pytest.raises(TypeError, match="unexpected argument 'rnages'"):
+        evaluate_state(make(50).table, weighting="ipcw", rnages="any")
+
+
+def test_times_without_score_and_few_groups_are_told(tmp_path):
+    case = make(300)
+    last = float(case.y.time.max())
+    censored = case.table.filter(pa.compute.not_equal(case.table["event"], True))
+    with pytest.warns(ss.UndefinedScoreWarning, match="nobody is left but those with event"):
+        ss.evaluate(censored, weighting="ipcw", models={"a": ModelColumns("a", ("a:30", "a:360"), (30.0, last + 9))})
+    table = case.table.append_column("team", pa.array((np.arange(300) % 5).astype(np.int64)))
+    with pytest.warns(ss.FewGroupsWarning, match="rest on 5 groups"):
+        ss.evaluate(table, weighting="administrative", groups="team")
+
+
+def test_data_that_change_between_two_passes_are_found_out():
+    table = make(200).table
+    what = specify(table.schema, weighting="ipcw", by="country", bins="units", over_time=True)
+    first = first_pass(State(what).update(table))
+    elsewhere = table.set_column(table.column_names.index("country"), "country", pa.array(["XX"] * 200))
+    with pytest.raises(ss.InputError, match="have changed since the first pass: 1 segment came up, the first"):
+        Influences(what, first).update(elsewhere.to_batches()[0])

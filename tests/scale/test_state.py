@@ -219,3 +219,17 @@ def test_nobody_is_no_result():
         State(what).result()
     with pytest.raises(ss.InputError, match="not a state"):
         State.from_bytes(b"pickle")
+
+
+@pytest.mark.parametrize("metric", ["brier", ss.metrics.Log(2.0**-53)], ids=str)
+@pytest.mark.parametrize("by", [(), ("country",)])
+def test_the_largest_losses_of_many_rows_do_not_overflow(metric, by):
+    """As large as losses can be, in one cell, for more rows than 64 bits could hold."""
+    n = 3 * (1 << 18)
+    columns = {"time": np.full(n, 5.0), "event": np.zeros(n, dtype=bool), "censoring_time": np.full(n, 5.0)}
+    table = pa.table(
+        {**columns, "a:1": np.zeros(n, dtype=np.float32), "country": pa.array(["DE"]).take(np.zeros(n, int))}
+    )
+    result = State(specify(table.schema, weighting="administrative", metric=metric, by=by)).update(table).result()
+    expected = 1.0 if metric == "brier" else 53 * np.log(2)
+    np.testing.assert_allclose((result.total if by else result).scores["score"], expected, rtol=1e-12)

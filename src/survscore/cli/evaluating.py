@@ -106,7 +106,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     """  # noqa: D301
     from survscore.cli.evaluated import Evaluated
     from survscore.cli.tables import console
-    from survscore.scale.evaluating import sums_and_result, warn_about_skipped
+    from survscore.scale.evaluating import sums_and_result, warn_about_all
 
     write = _writer(sources, arguments)
     ranged = arguments["time_range"]
@@ -122,7 +122,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
             lasting=arguments["state_out"] is not None, progress=show,
             **{name: arguments[name] for name in as_they_are},
         )  # fmt: skip
-        warn_about_skipped(total, stacklevel=2)
+        warn_about_all(total, result, stacklevel=2)
         evaluated = Evaluated.of(result, ranged)
         printed = evaluated.tables()
     if not write(total, evaluated.frames(), _settings(sources, total, evaluated.total, arguments)):

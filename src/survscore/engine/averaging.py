@@ -20,6 +20,15 @@ def check_range(given: Any) -> None:
         raise InputError(f"ranges must be pairs (lower, upper) of times, or 'any', not {given!r}")
 
 
+def check_ranges(ranges: Any) -> None:
+    """Raise unless these are ranges of time, or ``"any"``, or None."""
+    if isinstance(ranges, str):
+        check_choice("ranges", ranges, ("any",))
+        return
+    for given in [] if ranges is None else ranges:
+        check_range(given)
+
+
 def averaging_weights(
     times: NDArray[np.float64],
     scores: NDArray[np.float64],

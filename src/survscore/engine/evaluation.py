@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._config import config
 from survscore._parallel import each
-from survscore._validation import InputError, as_times, check_choice, check_level
+from survscore._validation import InputError, as_times, check_level
 from survscore.curves import SurvivalCurves
 from survscore.engine import sums as numpy_backend
-from survscore.engine.averaging import averaging_weights, check_range
+from survscore.engine.averaging import averaging_weights, check_ranges
 from survscore.engine.blocks import Block, Models, Predictions
 from survscore.engine.bounds import AllBounds, bounds_of
 from survscore.engine.influence import MeanInfluences, by_influence, mean_influences
@@ -185,11 +185,7 @@ class Evaluation:
         reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
         missing = int((~reached).sum())
         far = {where_they_end(named): missing} if missing else {}
-        if isinstance(ranges, str):
-            check_choice("ranges", ranges, ("any",))
-        elif ranges is not None:
-            for given in ranges:
-                check_range(given)
+        check_ranges(ranges)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
             null_model(null, y), grouping, level, ranges, errors, far, unasked,

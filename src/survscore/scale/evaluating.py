@@ -6,15 +6,17 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from inspect import signature
 from operator import add as plus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Required, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
+from survscore.engine.averaging import check_ranges
 from survscore.engine.evaluation import Ranges
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
@@ -24,9 +26,35 @@ from survscore.scale.running import Run
 from survscore.scale.sources import open_source
 from survscore.scale.specification import BinsNeededError, Specification, specify
 from survscore.scale.state import State, differences
+from survscore.scores import warn_about
+from survscore.segments import SegmentedComparison
 
-if TYPE_CHECKING:
-    from survscore.segments import SegmentedComparison
+
+class Options(TypedDict, total=False):
+    """The arguments of `evaluate`, for those who pass them on."""
+
+    weighting: Required[Any]
+    models: Any
+    metric: Any
+    times: ArrayLike | None
+    outcomes: OutcomeColumns | Mapping[str, Any] | None
+    outcomes_from: Any
+    id: str
+    by: str | Sequence[str]
+    groups: str | None
+    reference: str | None
+    ranges: Ranges
+    level: float
+    engine: Any
+    storage_options: Mapping[str, Any] | None
+    format: str | None
+    manifest: Any
+    skip_bad_files: bool
+    checksums: bool
+    state: str | Path | None
+    add: Any
+    memory_limit: int | str | None
+    progress: Progress
 
 
 def evaluate(
@@ -143,15 +171,23 @@ def evaluate(
         storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
         checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
-    warn_about_skipped(total, stacklevel=3)
+    warn_about_all(total, result, stacklevel=4)
     return result
 
 
+#: What those arguments of `evaluate` are that a caller leaves out.
+DEFAULTS = {
+    name: None if one.default is one.empty else one.default
+    for name, one in signature(evaluate).parameters.items()
+    if name != "source"
+}
+
+
 def sums_and_result(
-    source: Any, *, lasting: bool = False, **options: Any
+    source: Any, *, lasting: bool = False, **options: Unpack[Options]
 ) -> tuple[State, Comparison | SegmentedComparison]:
     """Return the sums of all rows, and what comes of them; see `evaluate` and `evaluate_state`."""
-    run, what, stored = _prepared(source, **options)
+    run, what, stored = _prepared(source, options)
     if stored:
         total, influences = _added(run, what, stored), None
     else:
@@ -161,7 +197,7 @@ def sums_and_result(
     return total, result if reference is None else result.against(reference)
 
 
-def evaluate_state(source: Any, *, weighting: Any, lasting: bool = True, **options: Any) -> State:
+def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Options]) -> State:
     """Return the sums that `evaluate` makes results of: to be stored, and added to those of other days.
 
     Where weights are estimated, times in whole units, such as days, make sums that add up. For other times, bins are
@@ -169,7 +205,7 @@ def evaluate_state(source: Any, *, weighting: Any, lasting: bool = True, **optio
 
     Parameters
     ----------
-    source, weighting, **options
+    source, **options
         As for `evaluate`; `reference` is only checked.
     lasting : bool, default True
         Whether sums of other days are to be added: weights are then looked into though nobody may leave today. Without,
@@ -193,7 +229,7 @@ def evaluate_state(source: Any, *, weighting: Any, lasting: bool = True, **optio
     >>> both.result().scores["score"].round(4).tolist()
     [0.1, 0.2]
     """
-    run, what, stored = _prepared(source, weighting=weighting, **options)
+    run, what, stored = _prepared(source, options)
     if what.groups is not None:
         raise InputError("groups take a second pass over the data, and sums of one pass are no result: use evaluate")
     total = _added(run, what, stored) if stored else run.state(what, lasting=lasting)
@@ -201,45 +237,30 @@ def evaluate_state(source: Any, *, weighting: Any, lasting: bool = True, **optio
     return total
 
 
-def _prepared(
-    source: Any,
-    *,
-    weighting: Any,
-    models: Any = None,
-    metric: Any = "brier",
-    times: ArrayLike | None = None,
-    outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
-    outcomes_from: Any = None,
-    id: str = "id",
-    by: str | Sequence[str] = (),
-    groups: str | None = None,
-    ranges: Ranges = None,
-    level: float = 0.95,
-    engine: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
-    format: str | None = None,
-    manifest: Any = None,
-    skip_bad_files: bool = False,
-    checksums: bool = False,
-    state: str | Path | None = None,
-    add: Any = (),
-    memory_limit: int | str | None = None,
-    progress: Progress = silent,
-    reference: str | None = None,
-) -> tuple[Run, Specification, list[State]]:
+def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[State]]:
     """Return what goes over the rows, what is computed, and sums that were stored; see `evaluate`."""
+    unknown = sorted(set(options) - set(DEFAULTS))
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}")
+    given: dict[str, Any] = {**DEFAULTS, **options}
+    check_ranges(given["ranges"])
+    add, storage_options, outcomes_from = given["add"], given["storage_options"], given["outcomes_from"]
     stored = [_stored(one) for one in (add if isinstance(add, list | tuple) else [add])]
-    opened = open_source(source, storage_options=storage_options, format=format, manifest=manifest)
-    columns = _columns(outcomes)
+    opened = open_source(
+        source, storage_options=storage_options, format=given["format"], manifest=given["manifest"]
+    )  # fmt: skip
+    columns = _columns(given["outcomes"])
     if outcomes_from is not None:
         nullable = (columns or OutcomeColumns()).nullable()
         remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None
-        opened = joined(opened, outcomes_from, id=id, nullable=nullable, storage_options=remote)
-    run = Run(opened, engine, skip_bad_files, checksums, state, as_bytes(memory_limit), progress)
-    what = specify(
-        run.schema(), weighting=weighting, models=models, metric=metric, times=times, by=by, groups=groups,
-        level=level, outcomes=columns, over_time=ranges is not None,
+        opened = joined(opened, outcomes_from, id=given["id"], nullable=nullable, storage_options=remote)
+    run = Run(
+        opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"],
+        as_bytes(given["memory_limit"]), given["progress"],
     )  # fmt: skip
+    asked = {name: given[name] for name in ("weighting", "models", "metric", "times", "by", "groups", "level")}
+    what = specify(run.schema(), outcomes=columns, over_time=given["ranges"] is not None, **asked)
+    reference = given["reference"]
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
     return run, what, stored
@@ -280,6 +301,13 @@ def _stored(one: Any) -> State:
         raise InputError(f"{one}: {error}") from None
     except OSError as error:
         raise InputError(f"{one}: can't be read: {error.strerror}") from None
+
+
+def warn_about_all(total: State, result: Comparison | SegmentedComparison, stacklevel: int) -> None:
+    """Warn about files that were left out, times without score, and standard errors that rest on few groups."""
+    warn_about_skipped(total, stacklevel)
+    everybody = result.total if isinstance(result, SegmentedComparison) else result
+    warn_about(everybody.scored, stacklevel)
 
 
 def warn_about_skipped(total: State, stacklevel: int) -> None:

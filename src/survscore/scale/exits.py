@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.scale.batches import Batch
-from survscore.scale.specification import Specification, estimated, leaves
+from survscore.scale.specification import Specification
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +41,8 @@ class Exits:
         for rows in batches:
             outcomes = Batch(specification, rows).outcomes
             for weighting in specification.weightings:
-                if estimated(weighting):
-                    found.append(np.unique(outcomes.time[leaves(weighting, outcomes)]))
+                if weighting.estimated:
+                    found.append(np.unique(outcomes.time[weighting.leaves(outcomes)]))
         return cls(np.unique(np.concatenate(found)))
 
     def __add__(self, other: Exits) -> Exits:

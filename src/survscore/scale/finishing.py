@@ -22,7 +22,7 @@ from survscore.scale.exact import loss_scale
 from survscore.scale.influences import FirstPass, Influences, Known
 from survscore.scale.products import Products
 from survscore.scale.second_pass import spanning_groups, with_influences
-from survscore.scale.specification import Specification, estimated
+from survscore.scale.specification import Specification
 from survscore.scale.tables import Tables
 from survscore.stretches import Stretches, inverse
 from survscore.weighting import Administrative, Weighting
@@ -81,7 +81,7 @@ def _comparison(state: State, which: int | None, influences: Influences | None) 
         tables = state.tables[q].segment(which)
         products = state.products[q].segment(which) if state.products else None
         lost = bool(tables.lost_counts.any() or tables.left.any())
-        names.append(weighting._told(lost=lost) if isinstance(weighting, Administrative) else str(weighting))
+        names.append(weighting.named(somebody_left=lost))
         finished = _Finished.of(what, weighting, tables)
         of_weighting = []
         for k in range(len(what.metrics)):
@@ -208,7 +208,7 @@ class _Finished:
         in_event = np.cumsum(tables.event_changes[0], axis=1)[:, :m]
         given = getattr(weighting, "max_weight", None)
         cap = np.inf if given is None else float(given)
-        if estimated(weighting) and tables.left.any():
+        if weighting.estimated and tables.left.any():
             curve: _Curve | None = _Curve.of(what, tables)
         else:
             curve = None

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BUCKETS = 4096  # of all individuals together
 SEGMENT_BUCKETS = 256  # of each segment
-MOST_GROUPS = 1 << 21  # of one file, whose sums are in memory at once
 
 
 def hashed(labels: pa.DictionaryArray) -> NDArray[np.uint64]:
@@ -84,10 +83,11 @@ class GroupLook:
             hashes[:0] if spread else hashes, max(self.largest, other.largest), max(self.most, other.most), spread
         )
 
-    @property
-    def whole(self) -> bool:
-        """Whether groups can be taken as they are, file by file."""
-        return not self.spread and self.most <= MOST_GROUPS
+    def is_whole(self, what: Specification, limit: int) -> bool:
+        """Whether groups can be taken as they are: each in one file, and the sums of a file's groups fit in memory."""
+        levels = 2 if what.by else 1
+        tables = levels * len(what.weightings) * (1 + len(what.metrics) * len(what.models))
+        return not self.spread and 8 * self.most * len(what.times) * tables <= limit
 
     def to_bytes(self) -> bytes:
         """Return it as plain numbers."""

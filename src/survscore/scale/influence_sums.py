@@ -90,26 +90,33 @@ class GroupSizes:
 
 
 class WholeGroups:
-    """Sums by group, of the file that is being read: (groups, times, quantities)."""
+    """Sums by group, of the file that is being read: (groups, times, quantities).
+
+    A group is told by its hash, and in another segment counts for itself.
+    """
 
     def __init__(self, times: int, quantities: int) -> None:
-        self.index: dict[tuple[int, int], int] = {}
         self.sums = np.zeros((0, times, quantities), dtype=np.int64)
         self.segment = np.zeros(0, dtype=np.int64)
+        #: Keys in their order, and the place of each in the sums.
+        self._keys = np.zeros(0, dtype=np.uint64)
+        self._places = np.zeros(0, dtype=np.int64)
 
     def places(self, groups: NDArray[np.uint64], segment: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return everybody's place, with room for groups that are new; in each segment a group counts for itself."""
-        pairs_found = np.stack((segment.astype(np.int64), groups.view(np.int64)))
-        distinct, codes = np.unique(pairs_found, axis=1, return_inverse=True)
-        known = [(int(s), int(g)) for s, g in distinct.T.tolist()]
-        new = [one for one in known if one not in self.index]
-        if new:
-            start = len(self.index)
-            self.index |= {one: start + place for place, one in enumerate(new)}
-            empty = np.zeros((len(new), *self.sums.shape[1:]), dtype=np.int64)
-            self.sums = np.concatenate((self.sums, empty))
-            self.segment = np.concatenate((self.segment, np.array([s for s, _ in new], dtype=np.int64)))
-        return np.array([self.index[one] for one in known], dtype=np.int64)[codes.ravel()]
+        """Return everybody's place, with room for groups that are new."""
+        with np.errstate(over="ignore"):
+            keys = groups + segment.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        new = ~np.isin(distinct, self._keys, assume_unique=True)
+        if new.any():
+            start, count = len(self.sums), int(new.sum())
+            self.sums = np.concatenate((self.sums, np.zeros((count, *self.sums.shape[1:]), dtype=np.int64)))
+            self.segment = np.concatenate((self.segment, segment[first[new]].astype(np.int64)))
+            all_keys = np.concatenate((self._keys, distinct[new]))
+            order = np.argsort(all_keys)
+            self._keys = all_keys[order]
+            self._places = np.concatenate((self._places, np.arange(start, start + count)))[order]
+        return np.asarray(self._places[np.searchsorted(self._keys, distinct)][codes])
 
 
 def add_products(products: Exact, columns: NDArray[np.float64], segment: NDArray[Any]) -> None:

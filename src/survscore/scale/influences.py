@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._validation import InputError, plural
 from survscore.engine.moments import contrast, pairs
 from survscore.metrics import Brier
 from survscore.scale.batches import Batch, Labels
@@ -23,7 +24,7 @@ from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS, hashed
 from survscore.scale.influence_sums import GroupSizes, InfluenceSums, WholeGroups, add_by_segment, add_products
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME
-from survscore.scale.specification import Specification, bins_of, leaves
+from survscore.scale.specification import Specification, bins_of
 from survscore.stretches import TimeIndex
 
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ class FirstPass:
 
     segments: list[Labels]
     known: list[list[list[Known]]]
+
+    @property
+    def n_bytes(self) -> int:
+        """How much memory it takes."""
+        several = [known for of_level in self.known for of_weighting in of_level for known in of_weighting]
+        return sum(values.nbytes for known in several for values in vars(known).values())
 
     def to_bytes(self) -> bytes:
         """Return it as plain numbers."""
@@ -151,6 +158,12 @@ class Influences:
                     ))  # fmt: skip
         self._whole: dict[tuple[int, int, int], WholeGroups] = {}
 
+    @property
+    def n_bytes(self) -> int:
+        """How much memory the sums take, before groups that are whole are met."""
+        arrays = [one.arrays() for one in self.sums.values()] + [one.arrays() for one in self.sizes.values()]
+        return sum(values.nbytes for one in arrays for values in one.values())
+
     def n_buckets(self, level: int) -> int:
         """Return how many buckets there are, of everybody or of each segment."""
         if not self.specification.buckets:
@@ -177,7 +190,7 @@ class Influences:
         for level, of_level in enumerate(self.first.known):
             segment = self._segment(batch, level)
             for q, weighting in enumerate(what.weightings):
-                one, left = weighting.unweighted(index), leaves(weighting, outcomes)
+                one, left = weighting.unweighted(index), weighting.leaves(outcomes)
                 if groups is not None:
                     self._count(level, q, one.population_stop, groups, segment)
                 for metric, known in enumerate(of_level[q]):
@@ -199,6 +212,11 @@ class Influences:
             return np.zeros(len(batch), dtype=np.int32)
         codes, labels = batch.segments()
         places = {label: place for place, label in enumerate(self.first.segments)}
+        new = [label for label in labels if label not in places]
+        if new:
+            raise InputError(
+                f"the data have changed since the first pass: {plural(len(new), 'segment')} came up, the first {new[0]}"
+            )
         return np.array([places[label] for label in labels], dtype=np.int32)[codes]
 
     def _count(

@@ -114,16 +114,18 @@ def check_tables(what: Specification, segments: int, bins: int, limit: int | Non
             f"by={list(what.by)} makes more than {MOST_SEGMENTS:,} segments: probably one of them is a column of ids, "
             "not of labels that many share"
         )
-    if limit is None:
-        return
-    size = table_bytes(what, segments, bins)
-    if size > limit:
-        told = [f"{segments:,} segments"] if what.by else []
-        told += [f"{bins:,} times of leaving"] if bins > 1 else []
-        counts = {"time": len(what.times), "model": len(what.models), "weighting": len(what.weightings)}
-        told += [plural(count, noun) for noun, count in counts.items()]
+    told = [f"{segments:,} segments"] if what.by else []
+    told += [f"{bins:,} times of leaving"] if bins > 1 else []
+    counts = {"time": len(what.times), "model": len(what.models), "weighting": len(what.weightings)}
+    told += [plural(count, noun) for noun, count in counts.items()]
+    check_bytes(table_bytes(what, segments, bins), limit, f"sums of {' x '.join(told)}")
+
+
+def check_bytes(size: int, limit: int | None, what: str) -> None:
+    """Raise if something takes more memory than there may be, before it is made."""
+    if limit is not None and size > limit:
         raise MemoryLimitError(
-            f"sums of {' x '.join(told)} take {as_text(size)}, several times over, and {as_text(limit)} fit in memory: "
+            f"{what} take {as_text(size)}, several times over, and {as_text(limit)} fit in memory: "
             "have fewer segments, fewer times or a coarser unit of time, fewer threads, or raise memory_limit"
         )
 

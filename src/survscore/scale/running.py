@@ -21,9 +21,9 @@ from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
 from survscore.scale.finishing import first_pass
 from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS
 from survscore.scale.influences import Influences
-from survscore.scale.memory import Budget, MemoryLimitError
+from survscore.scale.memory import Budget, MemoryLimitError, check_bytes
 from survscore.scale.sources import Source, expected_schema
-from survscore.scale.specification import Bins, BinsNeededError, Specification, estimated
+from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
 from survscore.scale.threads import Threads
 from survscore.scale.work import Kind, Work
@@ -94,12 +94,15 @@ class Run:
         if what.groups is not None:
             look = self._folded("groups", what, self._budget(what))
             buckets = SEGMENT_BUCKETS if what.by else BUCKETS
-            what = replace(what, largest_group=look.largest) if look.whole else replace(what, buckets=buckets)
+            whole = look.is_whole(what, self._budget(what).table_bytes)
+            what = replace(what, largest_group=look.largest) if whole else replace(what, buckets=buckets)
         state = self.state(what, lasting=lasting)
         what = state.specification
         if not what.two_passes:
             return state, None
-        return state, self._folded("influences", what, self._budget(what), first_pass(state).to_bytes())
+        first, budget = first_pass(state), self._budget(what)
+        check_bytes(first.n_bytes + Influences(what, first).n_bytes, budget.table_bytes, "sums of a second pass")
+        return state, self._folded("influences", what, budget, first.to_bytes())
 
     def state(self, what: Specification, *, lasting: bool = False) -> State:
         """Return the sums of all rows; weights are looked into only where somebody turns out to leave.
@@ -109,7 +112,7 @@ class Run:
         """
         some_censored = any(isinstance(one, IPCW) for one in what.weightings)  # nearly always
         tries: tuple[Bins, ...] = ("units",) if some_censored else (None, "units")
-        if lasting and not what.over_time and any(map(estimated, what.weightings)):
+        if lasting and not what.over_time and any(one.estimated for one in what.weightings):
             tries = ("units", *(() if some_censored else (None,)))
         for bins in tries:
             try:
@@ -153,15 +156,26 @@ class Run:
 
     def _pieces(self, work: Work, budget: Budget) -> Pieces | None:
         """Return what gives results by piece; None for a stream, which is read here."""
+        if self.source.parts is None:
+            self._check_no_files()
         if self.source.frame is not None:
-            if self.folder is not None:
-                raise InputError(f"state keeps the sums of files, but {self.source.name} is a frame")
             return self.source.frame if self.engine is None else self.source.frame.on(self.engine)
         if self.source.parts is None:
             return None
         keeps = self.folder is not None and work.kind == "state"
         kept = Kept(Path(self.folder), work.specification) if self.folder is not None and keeps else None
         return Files(self.source.parts, kept, self.engine, budget.threads, work.kind, self.progress)
+
+    def _check_no_files(self) -> None:
+        """Raise if something was asked for that only files have."""
+        frame = self.source.frame is not None
+        told = f"{self.source.name} is a {'frame' if frame else 'stream'}"
+        if self.folder is not None:
+            raise InputError(f"state keeps the sums of files, but {told}")
+        if self.skip_bad or self.checksums:
+            raise InputError(f"{'skip_bad_files' if self.skip_bad else 'checksums'} is for files, but {told}")
+        if self.engine is not None and not frame:
+            raise InputError(f"engine works on files or on frames of its own, but {told}, which is read here")
 
     def _streamed(self, work: Work) -> Any:
         """Return what comes of a stream, which is read here."""

@@ -199,20 +199,6 @@ def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
 KNOWN: dict[str, type[Weighting]] = {one.name: one for one in (Uncensored, Administrative, IPCW)}
 
 
-def estimated(weighting: Weighting) -> bool:
-    """Whether weights are estimated from the data, where somebody leaves."""
-    if isinstance(weighting, Administrative):
-        return bool(weighting.dropout == "kaplan-meier")
-    return isinstance(weighting, IPCW)
-
-
-def leaves(weighting: Weighting, outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return who leaves in the way that the weights of a weighting are for."""
-    if isinstance(weighting, Administrative):
-        return outcomes.dropped_out
-    return ~outcomes.event if isinstance(weighting, IPCW) else np.zeros(len(outcomes), dtype=np.bool_)
-
-
 def bins_of(what: Specification, outcomes: Outcomes) -> NDArray[np.int32]:
     """Return everybody's bin: how many exits can have come before."""
     time = outcomes.time

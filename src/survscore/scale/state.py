@@ -18,7 +18,7 @@ from survscore.scale.exact import ROWS, loss_scale, rounded
 from survscore.scale.memory import check_tables
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
-from survscore.scale.specification import BinsNeededError, Specification, bins_of, estimated, leaves
+from survscore.scale.specification import BinsNeededError, Specification, bins_of
 from survscore.scale.tables import Tables
 from survscore.stretches import Stretches, TimeIndex
 
@@ -101,6 +101,8 @@ class State:
     def _add(self, batch: Batch) -> None:
         from survscore.scale import _kernels
 
+        if self._rows + len(batch) > ROWS:  # 64 bits hold the sums of so many rows, and no more
+            self.settle()
         what = self.specification
         outcomes = batch.outcomes
         codes, labels = batch.segments()
@@ -114,8 +116,8 @@ class State:
             segment, bins = segment[order], bins[order]
         stretches = []
         for q, weighting in enumerate(what.weightings):
-            left = leaves(weighting, outcomes)
-            if what.bins is None and estimated(weighting) and left.any():
+            left = weighting.leaves(outcomes)
+            if what.bins is None and weighting.estimated and left.any():
                 raise BinsNeededError(
                     f"{plural(int(left.sum()), 'individual')} left before C*, but this state has no bins to weight for "
                     "them: specify bins='units' for times in whole units, or use evaluate, which looks first"
@@ -201,8 +203,6 @@ class State:
     _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
     def _pendings(self) -> list[_Pending]:
-        if self._rows + ROWS > 2 * ROWS:
-            self.settle()
         if self._pending is None:
             self._pending = [_Pending.like(one) for one in self.tables]
         return self._pending
