@@ -20,7 +20,9 @@ LAYERS = [
     ["_config"],
     ["_parallel"],
     ["_kernels"],
+    ["_sort_kernels"],
     ["_loops"],
+    ["_sorting"],
     ["_dates"],
     ["outcomes"],
     ["product_limit"],
@@ -55,11 +57,15 @@ LAYERS = [
 ]
 # Within the engine, too.
 ENGINE = [
-    ["blocks", "units", "averaging", "_kernels"],
+    ["_kernels"],
+    ["_group_kernels"],
+    ["blocks", "units", "averaging"],
     ["support", "null"],
     ["inputs", "sums"],
     ["compiled"],
     ["moments"],
+    ["passes", "time_order"],
+    ["grouped"],
     ["bounds", "influence", "identity"],
     ["pooled"],
     ["evaluation"],

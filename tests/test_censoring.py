@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from registry import HALVES, outcomes_of
-from survscore import _loops
+from survscore import _loops, _sorting
 from survscore.product_limit import ProductLimit
 
 
@@ -33,9 +33,6 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, fi
     grid = np.sort(values)
     time = np.concatenate([values, others])
     leaves = np.arange(time.size) < values.size
-    for way in (True, False):
-        for part, expected in zip(_loops.sort_two(time, leaves, compiled=way), (values, others), strict=True):
-            np.testing.assert_array_equal(part, np.sort(expected))
     np.testing.assert_array_equal(
         _loops.count_below(grid, keys, inclusive=inclusive, compiled=True),
         np.searchsorted(grid, keys, side="right" if inclusive else "left"),
@@ -64,8 +61,16 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, fi
 def test_sorting_and_counting_of_awkward_values(values):
     expected = np.sort(values)
     chosen = np.random.default_rng(1).random(values.size) < 0.9
-    for part, which in zip(_loops.sort_two(values, chosen, compiled=True), (chosen, ~chosen), strict=True):
-        np.testing.assert_array_equal(part, np.sort(values[which]))
+    fast, plain = (_sorting.exit_table(values, chosen, others_first=True, compiled=way) for way in (True, False))
+    for mine, theirs in zip(fast, plain, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    bins = np.unique(values, return_inverse=True)[1].astype(np.int32)
+    for last_bin in (int(bins.max()), int(bins.max()) + 1000):
+        fast, plain = (_sorting.rows_by_bin(bins, chosen, last_bin, compiled=way) for way in (True, False))
+        np.testing.assert_array_equal(fast, plain)
+    np.testing.assert_array_equal(
+        _sorting.count_values(bins, last_bin, compiled=True), np.bincount(bins, minlength=last_bin)
+    )
     np.testing.assert_array_equal(
         _loops.count_below(expected, values, inclusive=False, compiled=True), np.searchsorted(expected, values)
     )

@@ -141,42 +141,6 @@ def bucket_starts(values, origin, scale, n_buckets):
     return starts
 
 
-@compiled
-def bucket_sort(values, chosen, which, origin, scale, n_buckets):
-    """Return the values for which `chosen` is `which`, sorted: dealt into buckets, then each by insertion or quicksort.
-
-    They are picked out without a copy, and without a branch that could not be foreseen: the others are written to a
-    place of their own, over and over.
-    """
-    ends = np.zeros(n_buckets + 1, dtype=np.int32)
-    for i in range(values.size):
-        ends[bucket_of(values[i], origin, scale, n_buckets) + 1] += chosen[i] == which
-    for b in range(n_buckets):
-        ends[b + 1] += ends[b]
-    n_chosen = ends[n_buckets]
-    out = np.empty(n_chosen + 1)
-    for i in range(values.size):
-        mine = chosen[i] == which
-        b = bucket_of(values[i], origin, scale, n_buckets)
-        out[ends[b] if mine else n_chosen] = values[i]
-        ends[b] += mine
-    low = 0
-    for b in range(n_buckets):
-        high = ends[b]  # what was a start has moved to the end
-        if high - low > 24:
-            out[low:high].sort()
-        else:
-            for i in range(low + 1, high):
-                value = out[i]
-                j = i
-                while j > low and out[j - 1] > value:
-                    out[j] = out[j - 1]
-                    j -= 1
-                out[j] = value
-        low = high
-    return out[:n_chosen]
-
-
 @inlined
 def place_of(key, grid, starts, scale, inclusive):
     """Return how many of the sorted `grid` are below the key (or at it, if `inclusive`).
@@ -223,28 +187,6 @@ def step_values(grid, values, starts, scale, keys, inclusive, out):
     for i in range(keys.size):
         place = place_of(keys[i], grid, starts, scale, inclusive)
         out[i] = values[place - 1] if place > 0 else 1.0
-
-
-@compiled
-def exit_table(exits, others, others_first):
-    """Return the distinct `exits`, how many leave at each, and how many are at risk; both inputs are sorted."""
-    times = np.empty(exits.size)
-    left, at_risk = np.empty(exits.size, dtype=np.int32), np.empty(exits.size, dtype=np.int32)
-    steps = 0
-    i, k = 0, 0
-    while i < exits.size:
-        first = i
-        while i < exits.size and exits[i] == exits[first]:
-            i += 1
-        while k < others.size and (others[k] < exits[first] or (others_first and others[k] == exits[first])):
-            k += 1
-        times[steps] = exits[first]
-        left[steps] = i - first
-        at_risk[steps] = exits.size - first + others.size - k
-        steps += 1
-    if steps == exits.size:
-        return times, left, at_risk
-    return times[:steps].copy(), left[:steps].copy(), at_risk[:steps].copy()
 
 
 pool = compiled(_isotonic.pool)

@@ -76,23 +76,6 @@ def read_into(
     each(lambda rows: _kernels.read_rows(probabilities[rows], *how, out[rows]), blocks, threads=True)
 
 
-def sort_two(
-    values: NDArray[np.float64], chosen: NDArray[np.bool_], *, compiled: bool | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the finite values of the chosen, and those of the others, each in increasing order."""
-    if not compiles_vector(values.size, compiled):
-        return np.sort(values[chosen]), np.sort(values[~chosen])
-    from survscore import _kernels
-
-    low, high = values.min(), values.max()
-    n_buckets = max(values.size // 4, 1)
-    scale = n_buckets / (high - low) if high > low else 0.0
-    first, second = each(
-        lambda which: _kernels.bucket_sort(values, chosen, which, low, scale, n_buckets), [True, False], threads=True
-    )
-    return first, second
-
-
 def count_below(
     grid: NDArray[np.float64], keys: NDArray[np.float64], *, inclusive: bool, compiled: bool | None = None
 ) -> NDArray[np.int32]:
@@ -105,7 +88,7 @@ def count_below(
     if grid.size <= SHORT_GRID:
         _in_blocks(keys.size, lambda rows: _kernels.count_below_few(grid, keys[rows], inclusive, out[rows]))
         return out
-    starts, scale = _buckets(grid)
+    starts, scale = buckets(grid)
     _in_blocks(keys.size, lambda rows: _kernels.count_below(grid, starts, scale, keys[rows], inclusive, out[rows]))
     return out
 
@@ -124,7 +107,7 @@ def step_values(
         return np.concatenate(([1.0], values))[places]
     from survscore import _kernels
 
-    starts, scale = _buckets(grid)
+    starts, scale = buckets(grid)
     out = np.empty(keys.size)
     _in_blocks(
         keys.size, lambda rows: _kernels.step_values(grid, values, starts, scale, keys[rows], inclusive, out[rows])
@@ -132,7 +115,7 @@ def step_values(
     return out
 
 
-def _buckets(grid: NDArray[np.float64]) -> tuple[NDArray[np.int32], float]:
+def buckets(grid: NDArray[np.float64]) -> tuple[NDArray[np.int32], float]:
     """Return where equal-width buckets of a sorted grid start, and the scale that leads from a value to its bucket."""
     from survscore import _kernels
 

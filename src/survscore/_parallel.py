@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
 COMPILED_CELLS_PER_BLOCK = 1 << 20
 COMPILED_BLOCKS = 16  # at least, so that all cores have work
+MANY_BLOCKS = 64  # are not exceeded before blocks are so large that an interrupt would wait: Python runs between them
+MOST_CELLS_PER_BLOCK = 1 << 25
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -28,7 +30,9 @@ Result = TypeVar("Result")
 def row_blocks(n_rows: int, n_columns: int, *, compiled: bool, at_most: int | None = None) -> list[slice]:
     """Cut rows into blocks, the same on every machine: small for NumPy, as many as can be shared out for threads."""
     if compiled:
-        size = min(-(-n_rows // COMPILED_BLOCKS), COMPILED_CELLS_PER_BLOCK // max(n_columns, 1))
+        cells = max(n_columns, 1)
+        size = min(-(-n_rows // COMPILED_BLOCKS), COMPILED_CELLS_PER_BLOCK // cells)
+        size = max(size, min(-(-n_rows // MANY_BLOCKS), MOST_CELLS_PER_BLOCK // cells))
     else:
         size = NUMPY_CELLS_PER_BLOCK // max(n_columns, 1)
     size = max(64, size if at_most is None else min(size, at_most))

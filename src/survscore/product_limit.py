@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
+from survscore import _loops, _sorting
 
 if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
@@ -55,19 +55,7 @@ class ProductLimit:
         At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
         where others leave first at the same time.
         """
-        use_compiled = _loops.compiles_vector(time.size, compiled)
-        exits, others = _loops.sort_two(time, leaves, compiled=use_compiled)
-        if use_compiled:
-            from survscore import _kernels
-
-            exit_times, left, could_leave = _kernels.exit_table(exits, others, others_first)
-            return cls(exit_times, left, could_leave, time.size)
-        times, counts = np.unique(exits, return_counts=True)
-        at_risk = (
-            exits.size - np.searchsorted(exits, times, side="left")
-            + others.size - np.searchsorted(others, times, side="right" if others_first else "left")
-        )  # fmt: skip
-        return cls(times, counts.astype(np.int32), at_risk.astype(np.int32), time.size)
+        return cls(*_sorting.exit_table(time, leaves, others_first=others_first, compiled=compiled), time.size)
 
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:

@@ -17,6 +17,9 @@ from survscore._kernels import _log, compiled, inlined, read_row, summing
 
 BRIER, LOG = 0, 1
 
+#: How many individuals ahead memory is asked for, where they are not visited in the order of their rows.
+FAR, NEAR = 24, 8
+
 #: A matrix of curves on their grid, and how it is read at the evaluation times (`curves.Reading`).
 Curves = namedtuple("Curves", "rows direct geometric lower weight")
 
@@ -421,7 +424,7 @@ def add_products(
     The models are up to two of curves and one that is the same for everybody. `products` has shape (6, times): the
     squares of the first, of the second, of their difference, of the constant one, and of its differences to the two.
     `average_products` has the same for each of the averages over time, shape (6, averages). If asked to
-    `keep` them, each row's averages go to `means`, whole and in the second stretch: (3 models, averages, 2, rows).
+    `keep` them, each row's averages go to `means`, whole and in the second stretch: (rows, 3 models x averages, 2).
     If there are `null_rows`, each row's influence on the constant prediction in the second stretch, and `null_means`,
     (averages, rows), the deviations' products with them are added to `crossed`, (3, times), over the second stretch
     alone, and to `crossed_averages`, (3, averages).
@@ -458,8 +461,8 @@ def add_products(
             )  # fmt: skip
             whole[0, 0], whole[1, 0] = early_a + late_a, early_b + late_b
             if keep:
-                means[0, 0, 0, i], means[0, 0, 1, i] = whole[0, 0], late_a
-                means[1, 0, 0, i], means[1, 0, 1, i] = whole[1, 0], late_b
+                means[i, 0, 0], means[i, 0, 1] = whole[0, 0], late_a
+                means[i, 1, 0], means[i, 1, 1] = whole[1, 0], late_b
             add_squares(whole, n_curves, has_constant, 1.0, 0, 1, average_products)
             continue
         if own:
@@ -491,15 +494,15 @@ def add_products(
                     in_second = dot(rows[a], averages[r], first, last)
                     whole[a, 0] = dot(rows[a], averages[r], 0, first) + in_second
                     if keep:
-                        means[a, r, 0, i] = whole[a, 0]
-                        means[a, r, 1, i] = in_second
+                        means[i, a * averages.shape[0] + r, 0] = whole[a, 0]
+                        means[i, a * averages.shape[0] + r, 1] = in_second
                     if null_rows.size:
                         crossed_averages[a, r] += whole[a, 0] * null_means[r, i]
             add_squares(whole, n_curves, has_constant, 1.0, 0, 1, average_products[:, r : r + 1])
 
 
 @intrinsic
-def _prefetch(context, matrix, row, column):
+def prefetch(context, matrix, row, column):
     """Ask the processor to fetch a cell that will be needed soon; rows in the order of time lie far apart."""
 
     def generate(context, builder, signature, args):
@@ -522,7 +525,7 @@ def fetch_ahead(rows, row, start):
     """Prefetch what will be read of a row from a time on."""
     line = 64 // rows.itemsize
     for j in range(min(start, rows.shape[1]), rows.shape[1], line):
-        _prefetch(rows, row, j)
+        prefetch(rows, row, j)
 
 
 @compiled
@@ -555,10 +558,19 @@ def add_run(
     n_rows = order.size
     two_brier = kind == BRIER and a_direct and b_direct and n_curves == 2 and not (has_constant or own or two_sums)
     earliest = m  # the first time at which somebody of the run has been added; without exits between, order is free
+    all_bins, all_moves = bins.reshape((1, -1)), moves.reshape((1, -1))
     for b in range(n_rows):
         i = order[b]
-        if b + 8 < n_rows:
-            soon = order[b + 8]
+        # what tells where to look is fetched earlier than what is looked at
+        if b + FAR < n_rows:
+            later = order[b + FAR]
+            prefetch(first_stops, 0, later)
+            prefetch(last_stops, 0, later)
+            prefetch(last_weights, 0, later)
+            prefetch(all_bins, 0, later)
+            prefetch(all_moves, 0, later)
+        if b + NEAR < n_rows:
+            soon = order[b + NEAR]
             fetch_ahead(a_rows, soon, first_stops[0, soon])
             if n_curves == 2:
                 fetch_ahead(b_rows, soon, first_stops[0, soon])
@@ -643,37 +655,70 @@ def add_with_steps(values, behind, start, stop, total, steps):
 
 
 @compiled
-def order_by_bin(bins, chosen, n_bins):
-    """Return the positions of the chosen, from the last bin to the first: a counting sort."""
-    starts = np.zeros(n_bins + 2, dtype=np.int64)
+def add_means(bins, left, moves, means, chosen, first, last, sums):
+    """Add individuals' means over time to sums by how many exits came before, of the exits from `first` to `last`.
+
+    `means` has shape (individuals, all means, 2), of which some are `chosen`, `sums` (exits, chosen, 1 or 3): the
+    second stretch of those whose weights move; and, if there are three, of all, and of those who left.
+    """
+    with_own = sums.shape[2] == 3
+    flat = sums.reshape((sums.shape[0], -1))
     for i in range(bins.size):
-        if chosen[i]:
-            starts[n_bins - bins[i] + 1] += 1
-    for b in range(n_bins + 1):
-        starts[b + 1] += starts[b]
-    order = np.empty(starts[n_bins + 1], dtype=np.int32)
-    for i in range(bins.size):
-        if chosen[i]:
-            b = n_bins - bins[i]
-            order[starts[b]] = i
-            starts[b] += 1
-    return order
+        if i + FAR < bins.size and first <= bins[i + FAR] < last:
+            prefetch(flat, bins[i + FAR], 0)
+        b = bins[i]
+        if b < first or b >= last:
+            continue
+        for k in range(chosen.size):
+            whole, late = means[i, chosen[k], 0], means[i, chosen[k], 1]
+            if moves[i]:
+                sums[b, k, 0] += late
+            if with_own:
+                sums[b, k, 1] += whole
+                if left[i]:
+                    sums[b, k, 2] += whole
+
+
+@inlined
+def add_all(values, total):
+    """Add a small table to another."""
+    for k in range(total.shape[0]):
+        for which in range(total.shape[1]):
+            total[k, which] += values[k, which]
 
 
 @compiled
-def add_means(bins, left, moves, whole, late, by_exit):
-    """Add individuals' means over time to sums by how many exits came before, (exits, 1 or 3).
+def sum_exits(sums):
+    """Return the sums over some exits: (means, 1 or 3)."""
+    total = np.zeros(sums.shape[1:])
+    for s in range(sums.shape[0]):
+        add_all(sums[s], total)
+    return total
 
-    The sums are of the second stretch of those whose weights move; and, if there are three, of all, and of those who
-    left. They lie side by side, since every individual asks for another exit, far away in memory.
+
+@compiled
+def add_exit_terms(sums, later, exits, at_risk, pairs, out):
+    r"""Add what the exits of a range add to the squares of means over time, and of differences: `pairs` of means.
+
+    `sums` are those of `add_means`, of this range, and `later` of all that comes after it. Each exit s adds
+    :math:`step_s M_s^2 + 2 (left_s / r_s - step_s E_s) M_s` with M and E the sums over all who come after it; the
+    second term only where each moves the others' weights. A pair of twice the same stands for that mean itself.
     """
-    with_own = by_exit.shape[1] == 3
-    for i in range(bins.size):
-        if moves[i]:
-            by_exit[bins[i], 0] += late[i]
-        if with_own:
-            by_exit[bins[i], 1] += whole[i]
-            by_exit[bins[i], 2] += whole[i] if left[i] else 0.0
+    after = later.copy()
+    with_own = sums.shape[2] == 3
+    for s in range(sums.shape[0] - 1, -1, -1):
+        rest = at_risk[s] - exits[s]
+        step = exits[s] / (np.float64(at_risk[s]) * rest) if rest > 0 else 0.0
+        for p in range(pairs.shape[0]):
+            a, b = pairs[p, 0], pairs[p, 1]
+            moved = after[a, 0] if a == b else after[a, 0] - after[b, 0]
+            out[p] += step * moved * moved
+            if with_own:
+                own = sums[s, a, 2] / at_risk[s] - step * after[a, 1]
+                if a != b:
+                    own -= sums[s, b, 2] / at_risk[s] - step * after[b, 1]
+                out[p] += 2.0 * own * moved
+        add_all(sums[s], after)
 
 
 @compiled

@@ -363,7 +363,7 @@ class Evaluation:
             from survscore.engine import identity
 
             if identity.fits(scored, self.models, self.groups):
-                return identity.by_identity(scored, self.models, units, averages)
+                return identity.by_identity(scored, self.models, self.groups, units, averages)
         return by_influence(scored, self.models, self.groups, units, averages, any_range=any_range, compiled=compiled)
 
     def _of_pooled(

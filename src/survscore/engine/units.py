@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _loops, _sorting
+from survscore._parallel import each
 from survscore._validation import InputError, as_array, check_length
 from survscore.stretches import Stretches
 
 CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
+GROUP_RANGES = 64  # to be shared out among cores
+NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Who belongs together: individuals of a group may depend on each other, groups may not."""
 
-    codes: NDArray[np.intp]
+    codes: NDArray[np.int32]
     n_groups: int
 
     @classmethod
@@ -39,11 +45,41 @@ class Groups:
                 f"groups must be given for everybody: {missing.sum()} of {n} are missing, "
                 f"the first at position {int(np.argmax(missing))}"
             )
-        try:
-            found, codes = np.unique(array, return_inverse=True)
-        except TypeError:
-            raise InputError("groups must be labels of one kind, such as numbers or text") from None
-        return cls(codes, found.size)
+        return cls(*_numbered(array))
+
+    @cached_property
+    def _by_group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        return _sorting.rows_by_group(self.codes, self.n_groups)
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """The individuals' positions, group by group."""
+        return self._by_group[0]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each group starts in `order`, and where the last one ends."""
+        return self._by_group[1]
+
+
+def _numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
+    """Return labels as numbers from 0 on, and how many there are."""
+    if labels.dtype.kind in "biu" and labels.size:
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < NUMBERS_PER_LABEL * labels.size and high <= np.iinfo(np.int64).max:
+            # a table of all numbers between: no sorting, no hashing
+            shifted = labels.astype(np.int64) - low
+            present = np.zeros(high - low + 1, dtype=np.bool_)
+            present[shifted] = True
+            return (np.cumsum(present, dtype=np.int32) - np.int32(1))[shifted], int(np.count_nonzero(present))
+    if labels.dtype.kind == "O":
+        kinds = {type(label) for label in labels.tolist()}
+        if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+            raise InputError("groups must be labels of one kind, such as numbers or text")
+    import pandas as pd
+
+    codes, found = pd.factorize(labels)
+    return codes.astype(np.int32), len(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +129,7 @@ def still_counted(stop: NDArray[np.int32], n_times: int) -> NDArray[np.float64]:
     """Return how many individuals have a `stop` after each time."""
     if stop.strides == (0,):
         return np.full(n_times, float(stop.size))
-    ends = np.bincount(stop, minlength=n_times + 1)[: n_times + 1]
+    ends = _sorting.count_values(stop, n_times + 1)
     return np.asarray(stop.size - np.cumsum(ends)[:n_times], dtype=np.float64)
 
 
@@ -114,6 +150,8 @@ class PowerSums:
     @classmethod
     def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
         """Count the members of every group at every time; some groups at a time, since there may be millions."""
+        if _loops.compiles_vector(stop.size):
+            return cls._compiled(stop, groups, n_times)
         order = np.argsort(groups.codes, kind="stable")
         codes, stops = groups.codes[order], stop[order].astype(np.intp)
         width = max(1, CELLS_PER_CHUNK // (n_times + 1))
@@ -127,6 +165,22 @@ class PowerSums:
             part = cls.of(sizes)
             total = cls(total.powers + part.powers, np.maximum(total.largest, part.largest))
         return total
+
+    @classmethod
+    def _compiled(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
+        from survscore.engine import _group_kernels
+
+        def add(several: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            powers, largest = np.zeros((6, n_times)), np.zeros(n_times)
+            _group_kernels.add_power_sums(
+                groups.order, groups.starts, several.start, several.stop, stop, powers, largest
+            )
+            return powers, largest
+
+        edges = np.searchsorted(groups.starts, np.linspace(0, stop.size, GROUP_RANGES + 1))
+        found = each(add, [slice(first, last) for first, last in pairwise(edges) if first < last], threads=True)
+        powers, largest = zip(*found, strict=True)
+        return cls(np.sum(powers, axis=0), np.max(largest, axis=0))
 
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         r"""Return how many groups are counted, the largest share, and the degrees of freedom.

@@ -1,0 +1,148 @@
+"""The loops of sorting, compiled; see `survscore._sorting` for how they work together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from survscore._kernels import bucket_of, compiled, inlined, place_of
+
+FEW = 24  # values that insertion puts in order as fast as anything
+
+
+@compiled
+def count_parts(values, chosen, splitters, starts, scale, parts, counts):
+    """Note every value's part, and count the values of each: ``counts[part, chosen]``."""
+    for i in range(values.size):
+        part = place_of(values[i], splitters, starts, scale, True)
+        parts[i] = part
+        counts[part, 1 if chosen[i] else 0] += 1
+
+
+@compiled
+def deal_values(values, chosen, parts, places, out):
+    """Put every value where its part, and whether it was chosen, have their next place."""
+    for i in range(values.size):
+        kind = 1 if chosen[i] else 0
+        place = places[parts[i], kind]
+        out[place] = values[i]
+        places[parts[i], kind] = place + 1
+
+
+@compiled
+def sort_values(values):
+    """Sort in place: values are dealt into buckets of equal width, and each is sorted by insertion or quicksort."""
+    if values.size < 2:
+        return
+    low, high = values[0], values[0]
+    for value in values:
+        low, high = min(low, value), max(high, value)
+    if low == high:
+        return
+    n_buckets = max(values.size // 4, 1)
+    scale = n_buckets / (high - low)
+    if np.isinf(scale):  # they hardly differ
+        values.sort()
+        return
+    ends = np.zeros(n_buckets + 1, dtype=np.int32)
+    for value in values:
+        ends[bucket_of(value, low, scale, n_buckets) + 1] += 1
+    for b in range(n_buckets):
+        ends[b + 1] += ends[b]
+    dealt = np.empty(values.size)
+    for value in values:
+        b = bucket_of(value, low, scale, n_buckets)
+        dealt[ends[b]] = value
+        ends[b] += 1
+    start = 0
+    for b in range(n_buckets):
+        stop = ends[b]  # what was a start has moved to the end
+        sort_few(dealt, start, stop)
+        start = stop
+    values[:] = dealt
+
+
+@inlined
+def sort_few(values, start, stop):
+    """Sort a range of values in place; equal ones, of which whole units of time have many, cost one look."""
+    if stop - start > FEW:
+        low, high = values[start], values[start]
+        for i in range(start + 1, stop):
+            low, high = min(low, values[i]), max(high, values[i])
+        if low < high:
+            values[start:stop].sort()
+    else:
+        for i in range(start + 1, stop):
+            value = values[i]
+            j = i
+            while j > start and values[j - 1] > value:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = value
+
+
+@compiled
+def exit_table(exits, others, others_first, n_later, times, left, at_risk):
+    """Fill in the distinct `exits`, how many leave at each, and how many are at risk; return how many there are.
+
+    Both inputs are sorted; `n_later` more come after all of them.
+    """
+    steps = 0
+    i, k = 0, 0
+    while i < exits.size:
+        first = i
+        while i < exits.size and exits[i] == exits[first]:
+            i += 1
+        while k < others.size and (others[k] < exits[first] or (others_first and others[k] == exits[first])):
+            k += 1
+        times[steps] = exits[first]
+        left[steps] = i - first
+        at_risk[steps] = exits.size - first + others.size - k + n_later
+        steps += 1
+    return steps
+
+
+@compiled
+def count_bins(bins, chosen, base, sign, shift, counts):
+    """Count the chosen of each part, a range of keys ``base + sign * bin``; nobody is left out if `chosen` is empty."""
+    for i in range(bins.size):
+        if chosen.size == 0 or chosen[i]:
+            counts[(base + sign * bins[i]) >> shift] += 1
+
+
+@compiled
+def deal_rows(bins, chosen, base, sign, shift, first_row, places, out):
+    """Put every chosen row where its part has its next place."""
+    for i in range(bins.size):
+        if chosen.size == 0 or chosen[i]:
+            part = (base + sign * bins[i]) >> shift
+            out[places[part]] = first_row + i
+            places[part] += 1
+
+
+@compiled
+def sort_rows(rows, bins, base, sign, shift, part, first_place, starts):
+    """Sort the rows of a part in place by their keys, those of a bin in their order: a counting sort.
+
+    If there is room for them, where the rows of each key start goes to `starts`.
+    """
+    first = part << shift
+    ends = np.zeros((1 << shift) + 1, dtype=np.int32)
+    for row in rows:
+        ends[base + sign * bins[row] - first + 1] += 1
+    for b in range(1 << shift):
+        ends[b + 1] += ends[b]
+    for b in range(min(1 << shift, starts.size - first)):
+        starts[first + b] = first_place + ends[b]
+    dealt = np.empty(rows.size, dtype=rows.dtype)
+    for row in rows:
+        b = base + sign * bins[row] - first
+        dealt[ends[b]] = row
+        ends[b] += 1
+    rows[:] = dealt
+
+
+@compiled
+def count_values(values, counts):
+    """Count how often each whole number occurs."""
+    for value in values:
+        counts[value] += 1
