@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
 SMALL_VECTOR = 10_000  # below, NumPy is as fast even when they are loaded
-KEYS_PER_BLOCK = 1 << 15
+KEYS_PER_BLOCK = 1 << 15  # at least
+VECTOR_BLOCKS = 64  # at most
 SHORT_GRID = 32  # values: so few are compared with every key, without a search
 MANY_BUCKETS = 1 << 12  # that stay in the processor's nearest cache
 
@@ -126,6 +127,14 @@ def buckets(grid: NDArray[np.float64]) -> tuple[NDArray[np.int32], float]:
     return _kernels.bucket_starts(grid, grid[0], scale, n_buckets), scale
 
 
-def _in_blocks(n_keys: int, work: Callable[[slice], None]) -> None:
-    for _ in each(work, [slice(i, i + KEYS_PER_BLOCK) for i in range(0, n_keys, KEYS_PER_BLOCK)], threads=True):
-        pass
+def elementwise(work: Callable[[slice], Any], size: int) -> None:
+    """Let NumPy work on slices of vectors of this size, on all cores where that pays; it releases the lock itself."""
+    if compiles_vector(size):
+        _in_blocks(size, work)
+    else:
+        work(slice(None))
+
+
+def _in_blocks(n_keys: int, work: Callable[[slice], Any]) -> None:
+    size = max(KEYS_PER_BLOCK, -(-n_keys // VECTOR_BLOCKS))
+    each(work, [slice(i, i + size) for i in range(0, n_keys, size)], threads=True)

@@ -196,14 +196,33 @@ class Stretches:
 
 def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return 1/G, at most `max_weight`; `out` saves memory."""
-    with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
-        weights = np.divide(1.0, survival, dtype=np.float64, out=out)
-    return np.minimum(weights, max_weight, out=weights)
+    weights = np.empty(survival.shape) if out is None else out
+
+    def fill(rows: slice) -> None:
+        with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
+            np.divide(1.0, survival[rows], out=weights[rows])
+        if max_weight < np.inf:
+            np.minimum(weights[rows], max_weight, out=weights[rows])
+
+    _loops.elementwise(fill, len(weights))
+    return weights
 
 
 def select(condition: NDArray[np.bool_], chosen: NDArray[np.int32], otherwise: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return `chosen` where the condition holds: `numpy.where` by arithmetic, much faster on random conditions."""
-    result: NDArray[np.int32] = chosen - otherwise
-    result *= condition
-    result += otherwise
+    result = np.empty(condition.size, dtype=np.int32)
+
+    def fill(rows: slice) -> None:
+        np.subtract(chosen[rows], otherwise[rows], out=result[rows])
+        result[rows] *= condition[rows]
+        result[rows] += otherwise[rows]
+
+    _loops.elementwise(fill, condition.size)
+    return result
+
+
+def smaller(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the smaller of two numbers, for each individual."""
+    result = np.empty(first.size, dtype=np.int32)
+    _loops.elementwise(lambda rows: np.minimum(first[rows], second[rows], out=result[rows]), first.size)
     return result

@@ -16,7 +16,7 @@ from survscore.curves import SurvivalCurves
 from survscore.nuisance import Elsewhere, Nuisance, here
 from survscore.outcomes import Outcomes
 from survscore.product_limit import ProductLimit
-from survscore.stretches import Stretches, TimeIndex, inverse, select
+from survscore.stretches import Stretches, TimeIndex, inverse, select, smaller
 
 Normalize = Literal["weights", "n"]
 Variance = Literal["exact", "martingale"]
@@ -242,7 +242,7 @@ class Administrative(Weighting):
         if self.population is not None and not isinstance(self.population, SurvivalCurves):
             start = index.times[-1] if self.population == "fixed" else float(self.population)
             counted = np.where(end >= start, counted, np.int32(0))
-        first_stop = np.minimum(index.before_time, counted)
+        first_stop = smaller(index.before_time, counted)
         return Stretches(
             first_stop=first_stop,
             last_stop=select(~dropped_out, counted, first_stop) if anybody else counted,
@@ -251,7 +251,7 @@ class Administrative(Weighting):
             last_weight=np.broadcast_to(1.0, end.size),
             population_stop=counted,
             max_weight=_cap(self.max_weight),
-            lost_from=select(dropped_out, np.minimum(index.until_time, counted), counted) if anybody else None,
+            lost_from=select(dropped_out, smaller(index.until_time, counted), counted) if anybody else None,
             blind_from=_blind_from(outcomes.time, dropped_out, index.times) if anybody else None,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ from survscore.stretches import Stretches, TimeIndex
 
 #: The compiled form of a loss, bound to its exact class: a subclass may have changed the formula.
 KERNELS: dict[type[Loss], int] = {Brier: _kernels.BRIER, Log: _kernels.LOG}
+
+
+#: Numbers in a constant that is kept from block to block, at most.
+LONGEST_CONSTANT = 1 << 17
 
 
 def knows(losses: Sequence[Loss]) -> bool:
@@ -54,13 +59,24 @@ def as_weights(
 
 
 def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays as the rows of one; a single contiguous one without a copy."""
-    if len(arrays) == 1 and arrays[0].flags.c_contiguous:
-        return arrays[0][None]
+    """Return arrays as the rows of one; a single one without a copy, if it is contiguous, or short and constant."""
+    first = arrays[0]
+    if len(arrays) == 1 and first.flags.c_contiguous:
+        return first[None]
+    if len(arrays) == 1 and first.strides == (0,) and 0 < first.size <= LONGEST_CONSTANT:
+        return _constant(first[0].item(), first.size, first.dtype)
     rows = np.empty((len(arrays), arrays[0].size), dtype=arrays[0].dtype)
     for row, array in zip(rows, arrays, strict=True):
         row[:] = array
     return rows
+
+
+@lru_cache(maxsize=8)
+def _constant(value: float, size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the same number over and over; kept, since memory that comes and goes makes cores wait for each other."""
+    constant = np.full((1, size), value, dtype=dtype)
+    constant.flags.writeable = False
+    return constant
 
 
 def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:

@@ -223,7 +223,7 @@ class Evaluation:
                      for metric in self.metrics}  # fmt: skip
         m = self.index.times.size
         counted = [still_counted(one.population_stop, m) for one in stretches]
-        units = [Units.of(one, self.groups, m) for one in stretches]
+        units = [Units.of(one, self.groups, m, number) for one, number in zip(stretches, counted, strict=True)]
         results = []
         for metric in self.metrics:
             for q, weights in enumerate(stretches):
@@ -424,7 +424,8 @@ class Evaluation:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             n_effective = weight_sums**2 / total.squares[q]
         events = total.events[q]
-        event_free = still_counted(weights.last_stop, undefined.size) - events
+        to_the_last = weights.last_stop is weights.population_stop
+        event_free = (counted if to_the_last else still_counted(weights.last_stop, undefined.size)) - events
         return Support(counted, n_effective, events, event_free, units, self.groups is not None)
 
     def _settings(self, metric: Metric, q: int) -> dict[str, Any]:

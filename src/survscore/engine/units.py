@@ -102,11 +102,17 @@ class Units:
     degrees: NDArray[np.float64]
 
     @classmethod
-    def of(cls, stretches: Stretches, groups: Groups | None, n_times: int) -> Units:
-        """Count those for whom the score speaks."""
+    def of(
+        cls,
+        stretches: Stretches,
+        groups: Groups | None,
+        n_times: int,
+        individuals: NDArray[np.float64] | None = None,
+    ) -> Units:
+        """Count those for whom the score speaks, or their groups; how many individuals there are may be known."""
         stop = stretches.population_stop
         if groups is None:
-            counted = still_counted(stop, n_times)
+            counted = still_counted(stop, n_times) if individuals is None else individuals
             with np.errstate(divide="ignore"):
                 return cls(counted, np.where(counted > 0, 1.0 / counted, np.nan), counted - 1.0)
         if stop.strides == (0,):  # everybody, always
