@@ -154,8 +154,8 @@ class _Runs:
         self.steps = torch.cat((self.greenwood[bins], self.greenwood.new_zeros(1)))
         self.reached = on(of.device, nuisance.reached(of.scored.index.times))
         # after how many exits each run starts, and the next one
-        size = tensor_kernels.shapes.runs.rows_per_program
-        ends = torch.cat((bins[::size], bins.new_zeros(1)))
+        self.size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
+        ends = torch.cat((bins[:: self.size], bins.new_zeros(1)))
         self.high, self.low = ends[:-1], ends[1:]
 
     def _steps_between(self, later: Tensor, earlier: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ class _Runs:
         """Return the sums over the exits of step M^2, for two models and their difference: (3, times)."""
         of = self.of
         found = tensor_kernels.add_runs(
-            of.deviating, (a, b), (of.predicted[a], of.predicted[b]), self.order, self.steps
+            of.deviating, (a, b), (of.predicted[a], of.predicted[b]), self.order, self.steps, self.size
         )
         n_exits = len(of.nuisance.curve.times)
         latest = self.high[:1] if len(self.high) else self.high.new_zeros(1)

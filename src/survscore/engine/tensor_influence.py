@@ -68,7 +68,7 @@ def by_influence(
     nuisance = scored.stretches.nuisance
     n_exits = 0 if nuisance is None else len(nuisance.curve.times) + 1
     n_rows = n_exits + (0 if groups is None else groups.n_groups)
-    most = NUMBERS_PER_CHUNK.get(device.type, NUMBERS_PER_CHUNK["cuda"])
+    most = NUMBERS_PER_CHUNK[device.type]
     width = m if any_range else max(1, min(m, most // max(k * n_rows, 1)))
     n_units = models.n if groups is None else groups.n_groups
     totals = Totals(

@@ -53,9 +53,11 @@ class Shape:
         """The type in which losses are computed."""
         return tl.float64 if self.double else tl.float32
 
-    def for_columns(self, n_columns: int) -> Shape:
-        """Return the same for whole rows."""
-        return replace(self, columns=max(16, triton.next_power_of_2(n_columns)))
+    def of(self, n_rows: int, n_columns: int) -> Shape:
+        """Return the same for a matrix of this size: programs no longer than that, and whole rows if no others."""
+        least = max(16, triton.next_power_of_2(n_columns))
+        rows = min(self.rows_per_program, max(self.rows, triton.next_power_of_2(n_rows)))
+        return replace(self, columns=min(self.columns or least, least), rows_per_program=rows)
 
 
 @dataclass
@@ -121,21 +123,20 @@ def first_moments(
     predicted: Predicted, loss: Loss, stretches: Sequence[Stretches], rows: slice, n_columns: int, *, weights: bool
 ) -> Tensor:
     """Return the sums of `_triton.first_moments` under one weighting or two, (weightings, 7, columns)."""
-    shape, device = shapes.sums, predicted.matrix.device
-    n = rows.stop - rows.start
+    n, device = rows.stop - rows.start, predicted.matrix.device
+    shape = shapes.sums.of(n, n_columns)
     one, other = stretches[0], stretches[-1]
     label: Any = one.label
-    columns = min(shape.columns, max(16, triton.next_power_of_2(n_columns)))
     n_programs = triton.cdiv(n, shape.rows_per_program)
     out = torch.zeros((n_programs, 2 * N_SUMS, n_columns), dtype=torch.float64, device=device)
     (vectors_a, strides_a), (vectors_b, strides_b) = _vectors(one, rows), _vectors(other, rows)
     with _on(device):
-        _triton.first_moments[(n_programs * triton.cdiv(n_columns, columns),)](
+        _triton.first_moments[(n_programs * triton.cdiv(n_columns, shape.columns),)](
             *predicted.arguments, _epsilon(loss, device), n, n_columns, shape.rows_per_program, label[rows],
             *vectors_a, *strides_a, *vectors_b, *strides_b, out,
             DIRECT=predicted.direct, LOSS=KERNELS[type(loss)], TWO=len(stretches) == 2,
             SAME_FIRST=one.first_stop is other.first_stop, WEIGHTS=weights, KIND=shape.kind, ROWS=shape.rows,
-            COLUMNS=columns, num_warps=shape.warps,
+            COLUMNS=shape.columns, num_warps=shape.warps,
         )  # fmt: skip
     return out.sum(dim=0).reshape(2, N_SUMS, n_columns)[: len(stretches)]
 
@@ -173,8 +174,8 @@ def second_moments(
 
     Also everybody's averages over time, whole and of the second stretch: (2 models, averages, 2, rows).
     """
-    shape, device = shapes.squares.for_columns(deviating.scale.shape[0]), deviating.scale.device
-    n, n_columns = rows.stop - rows.start, deviating.scale.shape[0]
+    n, n_columns, device = rows.stop - rows.start, deviating.scale.shape[0], deviating.scale.device
+    shape = shapes.squares.of(n, n_columns)
     vectors, strides = _vectors(deviating.stretches, slice(None))
     label: Any = deviating.stretches.label
     a, b = predicted
@@ -198,15 +199,20 @@ def second_moments(
 
 
 def add_runs(
-    deviating: Deviating, models: tuple[int, int], predicted: tuple[Predicted, Predicted], order: Tensor, steps: Tensor
+    deviating: Deviating,
+    models: tuple[int, int],
+    predicted: tuple[Predicted, Predicted],
+    order: Tensor,
+    steps: Tensor,
+    size: int,
 ) -> Tensor:
-    """Return the sums over runs of `_triton.add_runs`, (runs, 7, columns)."""
-    shape, device = shapes.runs.for_columns(deviating.scale.shape[0]), deviating.scale.device
-    n_columns = deviating.scale.shape[0]
+    """Return the sums over runs of so many individuals of `_triton.add_runs`, (runs, 7, columns)."""
+    n_columns, device = deviating.scale.shape[0], deviating.scale.device
+    shape = shapes.runs.of(len(order), n_columns)
     vectors, strides = _vectors(deviating.stretches, slice(None))
     label: Any = deviating.stretches.label
     a, b = predicted
-    n_runs = triton.cdiv(len(order), shape.rows_per_program)
+    n_runs = triton.cdiv(len(order), size)
     out = torch.zeros((n_runs, 7, n_columns), dtype=torch.float64, device=device)
     if n_runs == 0:
         return out
@@ -215,7 +221,7 @@ def add_runs(
             *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
             _epsilon(deviating.loss, device), label, *vectors, *strides, deviating.scale,
             deviating.centres[models[0]], deviating.centres[models[1]], order, steps, len(order),
-            shape.rows_per_program, n_columns, out,
+            size, n_columns, out,
             DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=models[0] != models[1], CONSTANT=b.losses is not None,
             LOSS=KERNELS[type(deviating.loss)], KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns,
             num_warps=shape.warps,

@@ -37,7 +37,7 @@ def on(device: Any, values: Any) -> Tensor:
 
 def chunk_rows(n_columns: int, device: Any) -> int:
     """Return how many rows are visited at once."""
-    return max(64, CELLS_PER_CHUNK.get(device.type, CELLS_PER_CHUNK["cuda"]) // max(n_columns, 1))
+    return max(64, CELLS_PER_CHUNK[device.type] // max(n_columns, 1))
 
 
 def blocks(models: Models, n_columns: int, device: Any) -> Iterator[Block]:

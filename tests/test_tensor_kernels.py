@@ -1,0 +1,121 @@
+"""Triton's kernels give the numbers of NumPy: on a CUDA device, or, slowly, in Triton's interpreter on the processor."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import survscore as ss
+from registry import CASES, random_problem
+from test_tensors import assert_same, evaluated
+
+torch = pytest.importorskip("torch")
+
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+runs_kernels = pytest.mark.skipif(
+    not HAS_TRITON or not (INTERPRETED or torch.cuda.is_available()),
+    reason="kernels need Triton, and a CUDA device or TRITON_INTERPRET=1",
+)
+DEVICE = "cpu" if INTERPRETED else "cuda"
+NAMES = ["ipcw", "ipcw / n", "ipcw training", "ipcw training / n", "administrative", "administrative training",
+         "administrative training capped / n", "administrative fixed", "ipcw function"]  # fmt: skip
+by_name = {case.name: case for case in CASES}
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.skipif(INTERPRETED or torch.cuda.is_available(), reason="the tests below run here")
+def test_the_interpreter_runs_the_tests_below():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def small_shapes(monkeypatch):
+    """Let programs, runs and parts of the rows end within small data."""
+    from survscore.engine import tensor_identity, tensor_kernels
+
+    shape = tensor_kernels.Shape
+    small = tensor_kernels.Shapes(shape(2, 16, 8, 1), shape(2, 0, 8, 1), shape(1, 0, 8, 1))
+    monkeypatch.setattr(tensor_kernels, "shapes", small)
+    monkeypatch.setattr(tensor_identity, "ROWS_PER_PART", 16)
+    return small
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """Tell which kernels ran."""
+    from survscore.engine import tensor_kernels
+
+    names = set()
+    for name in ("first_moments", "second_moments", "add_runs"):
+
+        def spy(*args, _name=name, _kernel=getattr(tensor_kernels, name), **settings):
+            names.add(_name)
+            return _kernel(*args, **settings)
+
+        monkeypatch.setattr(tensor_kernels, name, spy)
+    return names
+
+
+@runs_kernels
+@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "between"])
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
+    problem, other = (random_problem(40, 5, seed=seed, lost=True, same_grid=same_grid) for seed in (1, 2))
+    weighting = by_name[name].weighting(problem)
+    asked = {"weighting": [weighting, "ipcw"], "times": problem.times, "unasked": False, "null": same_grid}
+    models = {"one": problem.curves, "other": other.curves}
+    found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
+    assert used == {"first_moments", "second_moments", "add_runs"}
+    assert_same(found, evaluated(problem.y, models, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize("rows", [1, 4])
+def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
+    problem = random_problem(40, 5, lost=True)
+    small_shapes.runs = small_shapes.sums.__class__(rows, 0, 8, 1)
+    asked = {"weighting": "ipcw", "times": problem.times, "unasked": False, "metric": "log"}
+    found = evaluated(problem.y, {"net": problem.curves.to(DEVICE)}, **asked)
+    assert_same(found, evaluated(problem.y, {"net": problem.curves}, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_kernels_read_every_number_type(kind, small_shapes):
+    problem = random_problem(30, 5)
+    matrix = torch.tensor(problem.curves.probabilities).to(getattr(torch, kind)).to(DEVICE)
+    with ss.config.using(backend="torch"):
+        curves = ss.SurvivalCurves(matrix, problem.curves.times)
+        asked = {"weighting": ["administrative", "ipcw"], "times": problem.times, "unasked": False}
+        found = evaluated(problem.y, {"net": curves}, **asked)
+    assert_same(found, evaluated(problem.y, {"net": curves.numpy()}, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize(
+    ("values", "bad"),
+    [
+        ([[0.9, 0.5, 0.5]], False),
+        ([[0.9, 0.5, 0.6]], True),
+        ([[0.9, 0.5, -0.1]], True),
+        ([[1.1, 0.5, 0.1]], True),
+        ([[0.9, np.nan, 0.1]], True),
+        ([[0.9, 0.5, 0.1]] * 40 + [[0.1, 0.5, 0.1]], True),
+    ],
+)
+def test_the_check_of_matrices(values, bad):
+    from survscore import _loops
+
+    for kind in (torch.float16, torch.float32, torch.float64):
+        matrix = torch.tensor(values, dtype=kind, device=DEVICE)
+        assert _loops.has_bad_probabilities(matrix, 4 * torch.finfo(kind).eps) == bad
+    ends = torch.tensor([[0.5, 0.9]], device=DEVICE)
+    assert not _loops.has_bad_probabilities(ends, np.inf)
