@@ -166,12 +166,18 @@ def seconds(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
 def kernel_only(
     y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray, *, weights: bool = True
 ) -> Callable[[], Any]:
-    """Return the call of the sums' kernel, both weightings at once."""
+    """Return the call of the sums' kernels, both weightings at once."""
     index = TimeIndex(y, grid)
     stretches = [ss.Administrative().prepare(index), ss.IPCW().prepare(index)]
     predicted = Predicted.of(curves, index)
     everybody = slice(0, len(y))
-    return lambda: tensor_kernels.first_moments(predicted, ss.Brier(), stretches, everybody, grid.size, weights=weights)
+
+    def run() -> None:
+        tensor_kernels.first_moments(predicted, ss.Brier(), stretches, everybody, grid.size)
+        for one in stretches if weights else []:
+            tensor_kernels.count_stretches(one, everybody, grid.size)
+
+    return run
 
 
 def prepared(y: ss.Outcomes, grid: np.ndarray) -> None:
@@ -250,11 +256,11 @@ def tune(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -
 
     kernels: dict[str, tuple[Callable[[], Any], Iterator[dict[str, Any]]]] = {
         "sums": (
-            kernel_only(y, curves, grid),
-            every(rows=[2, 4, 8, 16], columns=[32, 64, 128, 256], rows_per_program=[1024, 4096], warps=[2, 4, 8],
+            kernel_only(y, curves, grid, weights=False),
+            every(rows=[2, 4, 8, 16], columns=[32, 64, 128, 256], rows_per_program=[1024, 4096], warps=[1, 2, 4],
                   double=[True, False]),
         ),
-        "squares": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[512, 2048, 8192], warps=[2, 4, 8])),
+        "squares": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[256, 1024, 4096], warps=[1, 2, 4])),
         "runs": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[256, 1024, 4096], warps=[1, 2, 4, 8])),
     }  # fmt: skip
     for name, (work, choices) in kernels.items():

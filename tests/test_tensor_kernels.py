@@ -1,4 +1,4 @@
-"""Triton's kernels give the numbers of NumPy: on a CUDA device, or, slowly, in Triton's interpreter on the processor."""
+"""Triton's kernels give the numbers of NumPy: on a CUDA device, or, slowly, in its interpreter on the processor."""
 
 import importlib.util
 import os
@@ -23,6 +23,7 @@ runs_kernels = pytest.mark.skipif(
 DEVICE = "cpu" if INTERPRETED else "cuda"
 NAMES = ["ipcw", "ipcw / n", "ipcw training", "ipcw training / n", "administrative", "administrative training",
          "administrative training capped / n", "administrative fixed", "ipcw function"]  # fmt: skip
+KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs"}
 by_name = {case.name: case for case in CASES}
 
 
@@ -54,13 +55,16 @@ def used(monkeypatch):
     from survscore.engine import tensor_kernels
 
     names = set()
-    for name in ("first_moments", "second_moments", "add_runs"):
 
-        def spy(*args, _name=name, _kernel=getattr(tensor_kernels, name), **settings):
-            names.add(_name)
-            return _kernel(*args, **settings)
+    def spied(name, kernel):
+        def spy(*args, **settings):
+            names.add(name)
+            return kernel(*args, **settings)
 
-        monkeypatch.setattr(tensor_kernels, name, spy)
+        return spy
+
+    for name in KERNELS:
+        monkeypatch.setattr(tensor_kernels, name, spied(name, getattr(tensor_kernels, name)))
     return names
 
 
@@ -73,7 +77,7 @@ def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
     asked = {"weighting": [weighting, "ipcw"], "times": problem.times, "unasked": False, "null": same_grid}
     models = {"one": problem.curves, "other": other.curves}
     found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
-    assert used == {"first_moments", "second_moments", "add_runs"}
+    assert used == KERNELS
     assert_same(found, evaluated(problem.y, models, **asked))
 
 
@@ -119,3 +123,42 @@ def test_the_check_of_matrices(values, bad):
         assert _loops.has_bad_probabilities(matrix, 4 * torch.finfo(kind).eps) == bad
     ends = torch.tensor([[0.5, 0.9]], device=DEVICE)
     assert not _loops.has_bad_probabilities(ends, np.inf)
+
+
+COMPILED = {
+    "first_moments": {"LOSS": 1, "TWO": True, "SAME_FIRST": False, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": False,
+                      "ALL_LAST_B": False, "ONE_B": True, "ROWS": 4, "COLUMNS": 64},
+    "count_stretches": {"ALL_LAST": False, "ONE": False, "ROWS": 1024},
+    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "LATE": True, "DIRECT_A": True,
+                       "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "ROWS": 1, "COLUMNS": 256},
+    "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
+                 "ONE": False, "ROWS": 1, "COLUMNS": 256},
+}  # fmt: skip
+POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label",),
+            "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
+                     "order")}  # fmt: skip
+NUMBERS = ("width", "width_a", "width_b", "n_rows", "n_columns", "n_copies", "n_averages", "n_means", "n_ordered",
+           "begin_row", "rows_per_program", "rows_per_run")  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.skipif(INTERPRETED, reason="interpreted kernels are not compiled")
+@pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+@pytest.mark.parametrize("name", COMPILED)
+def test_kernels_compile_for_a_gpu_that_is_not_here(name):
+    """Types must fit, which the interpreter does not ask."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from survscore.engine import _triton
+
+    kernel = getattr(_triton, name)
+    constants = {**COMPILED[name], **({"KIND": triton.language.float64} if "KIND" in kernel.arg_names else {})}
+    types = dict.fromkeys(kernel.arg_names, "*fp64")
+    types |= {argument: kind for kind, several in POINTERS.items() for argument in several if argument in types}
+    types |= {argument: "i32" for argument in NUMBERS if argument in types}
+    types |= dict.fromkeys(constants, "constexpr")
+    places = {(kernel.arg_names.index(argument),): value for argument, value in constants.items()}
+    source = ASTSource(fn=kernel, signature=types, constexprs=places)
+    assert triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]

@@ -18,42 +18,41 @@ LOG = tl.constexpr(1)
 
 
 @triton.jit
-def read_cells(
-    matrix, width, lower, mix, rows, columns, known, wanted, DIRECT: tl.constexpr, KIND: tl.constexpr
-):  # fmt: skip
-    """Return the predictions of some rows at some evaluation times; see `reading.Reading`.
+def read_cells(start, width, lower, mix, rows, columns, known, wanted, DIRECT: tl.constexpr, KIND: tl.constexpr):
+    """Return the predictions of some rows, counted from `start`, at some evaluation times; see `reading.Reading`.
 
     KIND is the type in which is computed.
     """
-    start = matrix + rows[:, None] * width
+    cells = start + (rows * width)[:, None]
     if DIRECT:
-        return tl.load(start + (tl.load(lower) + columns)[None, :], mask=wanted, other=0.0).to(KIND)
+        return tl.load(cells + (tl.load(lower) + columns)[None, :], mask=wanted, other=0.0).to(KIND)
     else:
         offset = tl.load(lower + columns, mask=known, other=0)
         share = tl.load(mix + columns, mask=known, other=0.0).to(KIND)[None, :]
-        left = tl.load(start + tl.maximum(offset, 0)[None, :], mask=wanted, other=0.0).to(KIND)
-        right = tl.load(start + tl.minimum(offset + 1, width - 1)[None, :], mask=wanted, other=0.0).to(KIND)
+        left = tl.load(cells + tl.maximum(offset, 0)[None, :], mask=wanted, other=0.0).to(KIND)
+        right = tl.load(cells + tl.minimum(offset + 1, width - 1)[None, :], mask=wanted, other=0.0).to(KIND)
         left = tl.where((offset < 0)[None, :], 1.0, left)
         return (1.0 - share) * left + share * right
 
 
 @triton.jit
-def loss_if_event_free(survival, epsilon, LOSS: tl.constexpr):
-    """Return what predictions cost those who are event-free."""
-    if LOSS == BRIER:
-        off = 1.0 - survival
-        return off * off
+def of_rows(vector, begin, rows, inside, REPEATED: tl.constexpr):
+    """Return a vector's values of some rows, counted from `begin`; one value may stand for all."""
+    if REPEATED:
+        return tl.where(inside, tl.load(vector), 0)
     else:
-        return -tl.log(tl.minimum(tl.maximum(survival, epsilon), 1.0 - epsilon))
+        return tl.load(vector + begin + rows, mask=inside, other=0)
 
 
 @triton.jit
-def loss_if_event(survival, epsilon, LOSS: tl.constexpr):
-    """Return what predictions cost those with event."""
+def cell_losses(survival, event, epsilon, LOSS: tl.constexpr, KIND: tl.constexpr):
+    """Return what predictions cost, given who has had the event: one formula for both, with nothing computed twice."""
     if LOSS == BRIER:
-        return survival * survival
+        off = tl.where(event, 0.0, 1.0).to(KIND) - survival
+        return (off * off).to(tl.float64)
     else:
-        return -tl.log(1.0 - tl.minimum(tl.maximum(survival, epsilon), 1.0 - epsilon))
+        clipped = tl.minimum(tl.maximum(survival, epsilon), 1.0 - epsilon)
+        return -tl.log(tl.where(event, 1.0 - clipped, clipped)).to(tl.float64)
 
 
 @triton.jit
@@ -65,94 +64,97 @@ def store_sum(out, place, cells, columns, n_columns):
 @triton.jit
 def first_moments(
     matrix, width, lower, mix, epsilon, n_rows, n_columns, rows_per_program, label,
-    first_a, last_a, weight_a, first_a_stride, last_a_stride, weight_a_stride,
-    first_b, last_b, weight_b, first_b_stride, last_b_stride, weight_b_stride,
-    out, DIRECT: tl.constexpr, LOSS: tl.constexpr, TWO: tl.constexpr, SAME_FIRST: tl.constexpr, WEIGHTS: tl.constexpr,
+    first_a, last_a, weight_a, first_b, last_b, weight_b, out,
+    DIRECT: tl.constexpr, LOSS: tl.constexpr, TWO: tl.constexpr, SAME_FIRST: tl.constexpr,
+    ALL_LAST_A: tl.constexpr, ONE_A: tl.constexpr, ALL_LAST_B: tl.constexpr, ONE_B: tl.constexpr,
     KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Add up losses, and if asked for weights, by stretch, under one weighting or two.
+    """Add up losses by stretch, under one weighting or two: for each program four sums, (programs, 4, columns).
 
-    For each program and weighting seven sums, (programs, 14, columns): losses in the first stretch, without weight;
-    weight times loss in the second; how many are in the first; weights of those event-free in the second, and of those
-    with event; squared weights of the second; how many have the event there.
+    Under each weighting, losses in the first stretch without weight, and weight times loss in the second. ONE: all
+    weights in the second stretch are 1. ALL_LAST: all have the same last stop.
     """
     n_tiles = tl.cdiv(n_columns, COLUMNS)
     program = tl.program_id(0) // n_tiles
     columns = (tl.program_id(0) % n_tiles) * COLUMNS + tl.arange(0, COLUMNS)
     known = columns < n_columns
     clip = tl.load(epsilon).to(KIND)
-    nothing = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    none = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-    early_a, late_a, free_a, event_a, square_a, early_b, late_b, free_b, event_b, square_b = (
-        nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing
-    )  # fmt: skip
-    n_first_a, n_event_a, n_first_b, n_event_b = none, none, none, none
+    early_a = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+    late_a = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+    early_b = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+    late_b = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+    # one large number for the program, small ones within it
     begin = program.to(tl.int64) * rows_per_program
-    for start in range(0, rows_per_program, ROWS):
-        rows = begin + start + tl.arange(0, ROWS)
-        inside = rows < n_rows
-        stop_a = tl.load(last_a + rows * last_a_stride, mask=inside, other=0)
-        turn_a = tl.load(first_a + rows * first_a_stride, mask=inside, other=0)
-        w_a = tl.load(weight_a + rows * weight_a_stride, mask=inside, other=0.0)
-        has_event = tl.load(label + rows, mask=inside, other=0) != 0
+    left = tl.minimum(n_rows - begin, rows_per_program).to(tl.int32)
+    for start in range(0, left, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        inside = rows < left
+        turn_a = of_rows(first_a, begin, rows, inside, False)
+        stop_a = of_rows(last_a, begin, rows, inside, ALL_LAST_A)
+        has_event = of_rows(label, begin, rows, inside, False) != 0
         stop = tl.maximum(stop_a, turn_a)
+        event_from = turn_a
         if TWO:
-            stop_b = tl.load(last_b + rows * last_b_stride, mask=inside, other=0)
-            turn_b = tl.load(first_b + rows * first_b_stride, mask=inside, other=0)
-            w_b = tl.load(weight_b + rows * weight_b_stride, mask=inside, other=0.0)
+            stop_b = of_rows(last_b, begin, rows, inside, ALL_LAST_B)
+            turn_b = turn_a if SAME_FIRST else of_rows(first_b, begin, rows, inside, False)
             stop = tl.maximum(stop, tl.maximum(stop_b, turn_b))
+            event_from = tl.maximum(turn_a, turn_b)  # who is not counted from its event on has an earlier first stop
         wanted = columns[None, :] < stop[:, None]  # which is at most the number of columns
-        survival = read_cells(matrix, width, lower, mix, rows, columns, known, wanted, DIRECT, KIND)
-        of_free = loss_if_event_free(survival, clip, LOSS).to(tl.float64)
-        of_event = loss_if_event(survival, clip, LOSS).to(tl.float64)
-        own = tl.where(has_event[:, None], of_event, of_free)
-        in_first = columns[None, :] < turn_a[:, None]
+        survival = read_cells(matrix + begin * width, width, lower, mix, rows, columns, known, wanted, DIRECT, KIND)
+        event = has_event[:, None] & (columns[None, :] >= event_from[:, None])
+        loss = cell_losses(survival, event, clip, LOSS, KIND)
+        early_a += tl.where(columns[None, :] < turn_a[:, None], loss, 0.0)
         in_last = (columns[None, :] >= turn_a[:, None]) & (columns[None, :] < stop_a[:, None])
-        early_a += tl.where(in_first, of_free, 0.0)
-        late_a += tl.where(in_last, w_a[:, None] * own, 0.0)
-        if WEIGHTS:
-            n_first_a += tl.where(in_first, 1.0, 0.0)
-            n_event_a += tl.where(in_last & has_event[:, None], 1.0, 0.0)
-            free_a += tl.where(in_last, tl.where(has_event, 0.0, w_a)[:, None], 0.0)
-            event_a += tl.where(in_last, tl.where(has_event, w_a, 0.0)[:, None], 0.0)
-            square_a += tl.where(in_last, (w_a * w_a)[:, None], 0.0)
+        if ONE_A:
+            late_a += tl.where(in_last, loss, 0.0)
+        else:
+            late_a += tl.where(in_last, of_rows(weight_a, begin, rows, inside, False)[:, None], 0.0) * loss
         if TWO:
             in_last_b = (columns[None, :] >= turn_b[:, None]) & (columns[None, :] < stop_b[:, None])
-            late_b += tl.where(in_last_b, w_b[:, None] * own, 0.0)
-            if not SAME_FIRST:
-                in_first_b = columns[None, :] < turn_b[:, None]
-                early_b += tl.where(in_first_b, of_free, 0.0)
-                if WEIGHTS:
-                    n_first_b += tl.where(in_first_b, 1.0, 0.0)
-            if WEIGHTS:
-                n_event_b += tl.where(in_last_b & has_event[:, None], 1.0, 0.0)
-                free_b += tl.where(in_last_b, tl.where(has_event, 0.0, w_b)[:, None], 0.0)
-                event_b += tl.where(in_last_b, tl.where(has_event, w_b, 0.0)[:, None], 0.0)
-                square_b += tl.where(in_last_b, (w_b * w_b)[:, None], 0.0)
-    first = program.to(tl.int64) * 14
-    store_sum(out, first, early_a, columns, n_columns)
-    store_sum(out, first + 1, late_a, columns, n_columns)
-    if WEIGHTS:
-        store_sum(out, first + 2, n_first_a, columns, n_columns)
-        store_sum(out, first + 3, free_a, columns, n_columns)
-        store_sum(out, first + 4, event_a, columns, n_columns)
-        store_sum(out, first + 5, square_a, columns, n_columns)
-        store_sum(out, first + 6, n_event_a, columns, n_columns)
-    if TWO:
-        store_sum(out, first + 8, late_b, columns, n_columns)
-        if SAME_FIRST:
-            store_sum(out, first + 7, early_a, columns, n_columns)
-        else:
-            store_sum(out, first + 7, early_b, columns, n_columns)
-        if WEIGHTS:
-            if SAME_FIRST:
-                store_sum(out, first + 9, n_first_a, columns, n_columns)
+            if ONE_B:
+                late_b += tl.where(in_last_b, loss, 0.0)
             else:
-                store_sum(out, first + 9, n_first_b, columns, n_columns)
-            store_sum(out, first + 10, free_b, columns, n_columns)
-            store_sum(out, first + 11, event_b, columns, n_columns)
-            store_sum(out, first + 12, square_b, columns, n_columns)
-            store_sum(out, first + 13, n_event_b, columns, n_columns)
+                late_b += tl.where(in_last_b, of_rows(weight_b, begin, rows, inside, False)[:, None], 0.0) * loss
+            if not SAME_FIRST:
+                early_b += tl.where(columns[None, :] < turn_b[:, None], loss, 0.0)
+    place = program.to(tl.int64) * 4
+    store_sum(out, place, early_a, columns, n_columns)
+    store_sum(out, place + 1, late_a, columns, n_columns)
+    if TWO:
+        if SAME_FIRST:
+            store_sum(out, place + 2, early_a, columns, n_columns)
+        else:
+            store_sum(out, place + 2, early_b, columns, n_columns)
+        store_sum(out, place + 3, late_b, columns, n_columns)
+
+
+@triton.jit
+def count_stretches(
+    label, first, last, weight, n_rows, n_columns, n_copies, out,
+    ALL_LAST: tl.constexpr, ONE: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Count individuals by where their stretches end: (copies, 5, (columns + 1) squared), by first and last stop.
+
+    How many there are, and how many with event; weights of those event-free, and with event; squared weights. If all
+    weights are 1, the first two tell the others. Programs share a few copies, so that they seldom meet.
+    """
+    rows = tl.arange(0, ROWS)
+    begin = tl.program_id(0).to(tl.int64) * ROWS
+    inside = rows < n_rows - begin
+    turn = of_rows(first, begin, rows, inside, False)
+    stop = of_rows(last, begin, rows, inside, ALL_LAST)
+    has_event = of_rows(label, begin, rows, inside, False) != 0
+    n_cells = (n_columns + 1) * (n_columns + 1)
+    cell = out + (tl.program_id(0) % n_copies) * 5 * n_cells + turn * (n_columns + 1) + stop
+    one = tl.full((ROWS,), 1.0, dtype=tl.float64)
+    counted = inside & (stop > turn)
+    tl.atomic_add(cell, one, mask=inside)
+    tl.atomic_add(cell + n_cells, one, mask=counted & has_event)
+    if not ONE:
+        w = of_rows(weight, begin, rows, inside, False)
+        tl.atomic_add(cell + 2 * n_cells, w, mask=counted & ~has_event)
+        tl.atomic_add(cell + 3 * n_cells, w, mask=counted & has_event)
+        tl.atomic_add(cell + 4 * n_cells, w * w, mask=counted)
 
 
 @triton.jit
@@ -164,7 +166,7 @@ def row_factors(columns, turn, stop, weight, early, scale):
 
 @triton.jit
 def row_deviations(
-    matrix, width, lower, mix, losses, rows, columns, n_columns, wanted, turn, has_event, factors, centre, clip,
+    start, width, lower, mix, losses, rows, columns, n_columns, wanted, turn, has_event, factors, centre, clip,
     DIRECT: tl.constexpr, CONSTANT: tl.constexpr, LOSS: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
     """Return the deviations of a model's rows; a constant one has its two losses by column in `losses`."""
@@ -176,25 +178,32 @@ def row_deviations(
         own = tl.where(event, if_event[None, :], if_free[None, :])
         return tl.where(wanted, factors * (own - centre[None, :]), 0.0)
     else:
-        survival = read_cells(matrix, width, lower, mix, rows, columns, known, wanted, DIRECT, KIND)
-        if_free = loss_if_event_free(survival, clip, LOSS).to(tl.float64)
-        own = tl.where(event, loss_if_event(survival, clip, LOSS).to(tl.float64), if_free)
+        survival = read_cells(start, width, lower, mix, rows, columns, known, wanted, DIRECT, KIND)
+        own = cell_losses(survival, event, clip, LOSS, KIND)
         return tl.where(wanted, factors * (own - centre[None, :]), 0.0)
+
+
+@triton.jit
+def store_means(at, n_means, cells, in_last, inside, LATE: tl.constexpr):
+    """Store the sums over the columns of a tile, and of its second stretches."""
+    tl.store(at, tl.sum(cells, axis=1), mask=inside)
+    if LATE:
+        tl.store(at + n_means, tl.sum(tl.where(in_last, cells, 0.0), axis=1), mask=inside)
 
 
 @triton.jit
 def second_moments(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
-    label, first, last, weight, first_stride, last_stride, weight_stride, early, scale, centre_a, centre_b,
-    averages, n_averages, means, n_means, slope, common, before, own,
-    begin_row, n_rows, n_columns, rows_per_program, out,
-    DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr, CONSTANT: tl.constexpr, NULL: tl.constexpr,
-    LOSS: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    label, first, last, weight, early, scale, centre_a, centre_b, averages, n_averages, means, n_means,
+    slope, common, before, own, begin_row, n_rows, n_columns, rows_per_program, out,
+    ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
+    CONSTANT: tl.constexpr, NULL: tl.constexpr, LATE: tl.constexpr, LOSS: tl.constexpr, KIND: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add up squared deviations of one model or two, and of their difference; (programs, 3, columns).
 
     The second may be constant; with NULL, what estimating it adds is part of its squares. Each row's averages over time
-    go to `means`, whole and of the second stretch: (2 models, averages, 2, n_means), from `begin_row` on.
+    go to `means`, whole and with LATE of the second stretch: (2 models, averages, 2, n_means), from `begin_row` on.
     """
     program = tl.program_id(0)
     columns = tl.arange(0, COLUMNS)
@@ -207,47 +216,45 @@ def second_moments(
     of_a = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
     of_b = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
     of_both = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    begin = program.to(tl.int64) * rows_per_program
-    for start in range(0, rows_per_program, ROWS):
-        place = begin + start + tl.arange(0, ROWS)  # within this part of the rows
-        inside = place < n_rows
-        rows = begin_row + place
-        turn = tl.load(first + rows * first_stride, mask=inside, other=0)
-        stop = tl.load(last + rows * last_stride, mask=inside, other=0)
-        w = tl.load(weight + rows * weight_stride, mask=inside, other=0.0)
-        has_event = tl.load(label + rows, mask=inside, other=0) != 0
+    within = program.to(tl.int64) * rows_per_program  # this part of the rows
+    begin = within + begin_row
+    left = tl.minimum(n_rows - within, rows_per_program).to(tl.int32)
+    for start in range(0, left, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        inside = rows < left
+        turn = of_rows(first, begin, rows, inside, False)
+        stop = of_rows(last, begin, rows, inside, ALL_LAST)
+        w = of_rows(weight, begin, rows, inside, ONE)
+        has_event = of_rows(label, begin, rows, inside, False) != 0
         wanted = (columns[None, :] < tl.maximum(turn, stop)[:, None]) & known[None, :]
         in_last = wanted & (columns[None, :] >= turn[:, None])
         factors = row_factors(columns, turn, stop, w, factor_first, factor_last)
         a = row_deviations(
-            matrix_a, width_a, lower_a, mix_a, losses_b, rows, columns, n_columns, wanted, turn, has_event, factors,
-            mean_a, clip, DIRECT_A, False, LOSS, KIND,
+            matrix_a + begin * width_a, width_a, lower_a, mix_a, losses_b, rows, columns, n_columns, wanted, turn,
+            has_event, factors, mean_a, clip, DIRECT_A, False, LOSS, KIND,
         )  # fmt: skip
         of_a += a * a
         if TWO:
             b = row_deviations(
-                matrix_b, width_b, lower_b, mix_b, losses_b, rows, columns, n_columns, wanted, turn, has_event, factors,
-                mean_b, clip, DIRECT_B, CONSTANT, LOSS, KIND,
+                matrix_b + begin * width_b, width_b, lower_b, mix_b, losses_b, rows, columns, n_columns, wanted, turn,
+                has_event, factors, mean_b, clip, DIRECT_B, CONSTANT, LOSS, KIND,
             )  # fmt: skip
             whole_b = b
             if NULL:
                 moves = tl.load(slope + columns, mask=known, other=0.0)
                 shared = tl.load(common + columns, mask=known, other=0.0)
-                event_from = tl.load(before + rows, mask=inside, other=0)
-                after = tl.load(own + rows, mask=inside, other=0.0)
+                event_from = of_rows(before, begin, rows, inside, False)
+                after = of_rows(own, begin, rows, inside, False)
                 influence = tl.where(columns[None, :] < event_from[:, None], shared[None, :], after[:, None])
                 whole_b = b + tl.where(inside[:, None], moves[None, :] * influence, 0.0)
             of_b += whole_b * whole_b
             of_both += (a - whole_b) * (a - whole_b)
         for r in range(n_averages):
             average = tl.load(averages + r * n_columns + columns, mask=known, other=0.0)
-            at = means + r * 2 * n_means + place
-            tl.store(at, tl.sum(a * average[None, :], axis=1), mask=inside)
-            tl.store(at + n_means, tl.sum(tl.where(in_last, a, 0.0) * average[None, :], axis=1), mask=inside)
+            at = means + r * 2 * n_means + within + rows
+            store_means(at, n_means, a * average[None, :], in_last, inside, LATE)
             if TWO:
-                at += n_averages * 2 * n_means
-                tl.store(at, tl.sum(b * average[None, :], axis=1), mask=inside)
-                tl.store(at + n_means, tl.sum(tl.where(in_last, b, 0.0) * average[None, :], axis=1), mask=inside)
+                store_means(at + n_averages * 2 * n_means, n_means, b * average[None, :], in_last, inside, LATE)
     store_sum(out, program.to(tl.int64) * 3, of_a, columns, n_columns)
     if TWO:
         store_sum(out, program.to(tl.int64) * 3 + 1, of_b, columns, n_columns)
@@ -266,10 +273,9 @@ def so_far_in_tile(values, ROWS: tl.constexpr):
 @triton.jit
 def add_runs(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
-    label, first, last, weight, first_stride, last_stride, weight_stride, scale, centre_a, centre_b,
-    order, steps, n_ordered, rows_per_run, n_columns, out,
-    DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr, CONSTANT: tl.constexpr, LOSS: tl.constexpr,
-    KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    label, first, last, weight, scale, centre_a, centre_b, order, steps, n_ordered, rows_per_run, n_columns, out,
+    ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
+    CONSTANT: tl.constexpr, LOSS: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add up runs of individuals in their second stretch, from the latest time to the earliest, one run a program.
 
@@ -297,10 +303,10 @@ def add_runs(
         at = begin + start + place
         inside = at < end
         rows = tl.load(order + at, mask=inside, other=0).to(tl.int64)
-        turn = tl.load(first + rows * first_stride, mask=inside, other=0)
-        stop = tl.load(last + rows * last_stride, mask=inside, other=0)
-        w = tl.load(weight + rows * weight_stride, mask=inside, other=0.0)
-        has_event = tl.load(label + rows, mask=inside, other=0) != 0
+        turn = of_rows(first, 0, rows, inside, False)
+        stop = of_rows(last, 0, rows, inside, ALL_LAST)
+        w = of_rows(weight, 0, rows, inside, ONE)
+        has_event = of_rows(label, 0, rows, inside, False) != 0
         so_far = tl.load(steps + at, mask=inside, other=0.0)
         behind = tl.where(inside, so_far - base, 0.0)
         step = tl.where(inside, so_far - tl.load(steps + at + 1, mask=inside, other=0.0), 0.0)

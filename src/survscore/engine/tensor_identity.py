@@ -112,8 +112,9 @@ class _Identity:
         for start in range(0, self.n, ROWS_PER_PART):
             rows = slice(start, min(start + ROWS_PER_PART, self.n))
             part, means = tensor_kernels.second_moments(
-                self.deviating, (a, b), (self.predicted[a], self.predicted[b]), ranges, rows, with_null
-            )
+                self.deviating, (a, b), (self.predicted[a], self.predicted[b]), ranges, rows, with_null,
+                late=by_exit is not None,
+            )  # fmt: skip
             squares += part
             if by_exit is not None:
                 by_exit.add(rows, means[:, last])

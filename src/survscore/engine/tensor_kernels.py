@@ -23,7 +23,8 @@ from survscore.stretches import Stretches, TimeIndex
 #: The kernels' form of a loss, bound to its exact class: a subclass may have changed the formula.
 KERNELS: dict[type[Loss], Any] = {Brier: _triton.BRIER, Log: _triton.LOG}
 MOST_COLUMNS = 2048  # that a program of those which need whole rows holds at once
-N_SUMS = 7  # of `first_moments`, for each weighting
+ROWS_PER_COUNT = 1024
+COPIES = 16  # of the table in which individuals are counted by where their stretches end
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Shape:
 class Shapes:
     """The shapes in use; `benchmarks/gpu_scores.py --tune` tries others."""
 
-    sums: Shape = Shape(8, 64, 4096, 4)
-    squares: Shape = Shape(4, 0, 2048, 4)
+    sums: Shape = Shape(4, 64, 2048, 1)
+    squares: Shape = Shape(1, 0, 1024, 1)
     runs: Shape = Shape(1, 0, 1024, 2)
 
 
@@ -112,33 +113,101 @@ class Predicted:
         return (self.matrix, self.matrix.shape[1], self.lower, self.mix)
 
 
-def _vectors(stretches: Stretches, rows: slice) -> tuple[list[Tensor], list[int]]:
-    """Return first and last stop and weight of some rows, and their strides."""
-    vectors: list[Any] = [stretches.first_stop, stretches.last_stop, stretches.last_weight]
-    cut = [vector[rows] for vector in vectors]
-    return cut, [0 if _arrays.is_repeated(vector) else 1 for vector in vectors]
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Where the stretches of some rows end, and the weights of the second, as kernels take them."""
+
+    first: Tensor
+    last: Tensor
+    weight: Tensor
+    all_last: bool
+    one: bool
+
+    @classmethod
+    def of(cls, stretches: Stretches, rows: slice = slice(None)) -> Vectors:
+        """Take some rows."""
+        first, last, weight = (on_rows(vector, rows) for vector in
+                               (stretches.first_stop, stretches.last_stop, stretches.last_weight))  # fmt: skip
+        return cls(first, last, weight, *(_arrays.is_repeated(vector) for vector in (last, weight)))
+
+    @property
+    def arguments(self) -> tuple[Tensor, Tensor, Tensor]:
+        """First and last stop, and weight."""
+        return (self.first, self.last, self.weight)
+
+
+def on_rows(vector: Any, rows: slice) -> Tensor:
+    """Return some rows of a vector; what is the same for all has its stride however many there are."""
+    cut: Tensor = vector[rows]
+    return cut if _arrays.is_repeated(vector) or cut.is_contiguous() else cut.contiguous()
 
 
 def first_moments(
-    predicted: Predicted, loss: Loss, stretches: Sequence[Stretches], rows: slice, n_columns: int, *, weights: bool
+    predicted: Predicted, loss: Loss, stretches: Sequence[Stretches], rows: slice, n_columns: int
 ) -> Tensor:
-    """Return the sums of `_triton.first_moments` under one weighting or two, (weightings, 7, columns)."""
+    """Return the sums of `_triton.first_moments` under one weighting or two, (weightings, 2 stretches, columns)."""
     n, device = rows.stop - rows.start, predicted.matrix.device
     shape = shapes.sums.of(n, n_columns)
     one, other = stretches[0], stretches[-1]
     label: Any = one.label
     n_programs = triton.cdiv(n, shape.rows_per_program)
-    out = torch.zeros((n_programs, 2 * N_SUMS, n_columns), dtype=torch.float64, device=device)
-    (vectors_a, strides_a), (vectors_b, strides_b) = _vectors(one, rows), _vectors(other, rows)
+    out = torch.zeros((n_programs, 4, n_columns), dtype=torch.float64, device=device)
+    a, b = Vectors.of(one, rows), Vectors.of(other, rows)
     with _on(device):
         _triton.first_moments[(n_programs * triton.cdiv(n_columns, shape.columns),)](
             *predicted.arguments, _epsilon(loss, device), n, n_columns, shape.rows_per_program, label[rows],
-            *vectors_a, *strides_a, *vectors_b, *strides_b, out,
+            *a.arguments, *b.arguments, out,
             DIRECT=predicted.direct, LOSS=KERNELS[type(loss)], TWO=len(stretches) == 2,
-            SAME_FIRST=one.first_stop is other.first_stop, WEIGHTS=weights, KIND=shape.kind, ROWS=shape.rows,
-            COLUMNS=shape.columns, num_warps=shape.warps,
+            SAME_FIRST=one.first_stop is other.first_stop, ALL_LAST_A=a.all_last, ONE_A=a.one, ALL_LAST_B=b.all_last,
+            ONE_B=b.one, KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns, num_warps=shape.warps,
         )  # fmt: skip
-    return out.sum(dim=0).reshape(2, N_SUMS, n_columns)[: len(stretches)]
+    return out.sum(dim=0).reshape(2, 2, n_columns)[: len(stretches)]
+
+
+@dataclass(frozen=True, eq=False)
+class StretchSums:
+    """Sums over individuals that need no predictions, (columns,) each.
+
+    How many are in their first stretch; in the second, the weights of those event-free and with event, squared weights,
+    and how many have the event.
+    """
+
+    n_first: Tensor
+    free: Tensor
+    event: Tensor
+    squares: Tensor
+    n_events: Tensor
+
+
+def count_stretches(stretches: Stretches, rows: slice, n_columns: int) -> StretchSums:
+    """Return the sums of weights: every individual is visited once, not at every time.
+
+    Added up by where both stretches end, so that nothing is taken off again and no digits are lost.
+    """
+    vectors, label = Vectors.of(stretches, rows), on_rows(stretches.label, rows)
+    n, side, device = rows.stop - rows.start, n_columns + 1, label.device
+    copies = COPIES if n > ROWS_PER_COUNT * COPIES else 1
+    out = torch.zeros((copies, 5, side * side), dtype=torch.float64, device=device)
+    with _on(device):
+        _triton.count_stretches[(triton.cdiv(n, ROWS_PER_COUNT),)](
+            label, *vectors.arguments, n, n_columns, copies, out,
+            ALL_LAST=vectors.all_last, ONE=vectors.one, ROWS=ROWS_PER_COUNT, num_warps=4,
+        )  # fmt: skip
+    everybody, events, *weights = out.sum(dim=0).reshape(5, side, side)  # by first and last stop
+    stop = torch.arange(side, device=device)
+
+    def in_second(table: Tensor) -> Tensor:
+        """Sum at every time over those who turned by then, and have not stopped."""
+        turned = table.cumsum(dim=0)[:n_columns]
+        return torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=1)
+
+    n_second, n_events = in_second(everybody), in_second(events)
+    of_first = everybody.sum(dim=1)
+    n_first = of_first.flip(0).cumsum(dim=0).flip(0)[1:]
+    if vectors.one:
+        return StretchSums(n_first, n_second - n_events, n_events, n_second, n_events)
+    free, event, squares = map(in_second, weights)
+    return StretchSums(n_first, free, event, squares, n_events)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,15 +238,16 @@ def second_moments(
     averages: Tensor,
     rows: slice,
     null: NullPart | None,
+    *,
+    late: bool,
 ) -> tuple[Tensor, Tensor]:
     """Return the squares of two models' deviations (or of one, named twice) and of their difference, (3, columns).
 
-    Also everybody's averages over time, whole and of the second stretch: (2 models, averages, 2, rows).
+    Also everybody's averages over time, whole and, if asked for, of the second stretch: (2 models, averages, 2, rows).
     """
     n, n_columns, device = rows.stop - rows.start, deviating.scale.shape[0], deviating.scale.device
     shape = shapes.squares.of(n, n_columns)
-    vectors, strides = _vectors(deviating.stretches, slice(None))
-    label: Any = deviating.stretches.label
+    vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
     a, b = predicted
     two = models[0] != models[1]
     n_programs = triton.cdiv(n, shape.rows_per_program)
@@ -188,11 +258,11 @@ def second_moments(
     with _on(device):
         _triton.second_moments[(n_programs,)](
             *a.arguments, *b.arguments, unused if b.losses is None else b.losses, _epsilon(deviating.loss, device),
-            label, *vectors, *strides, deviating.early, deviating.scale, deviating.centres[models[0]],
+            label, *vectors.arguments, deviating.early, deviating.scale, deviating.centres[models[0]],
             deviating.centres[models[1]], averages, len(averages), means, n, *extra, rows.start, n, n_columns,
-            shape.rows_per_program, out,
+            shape.rows_per_program, out, ALL_LAST=vectors.all_last, ONE=vectors.one,
             DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two, CONSTANT=b.losses is not None, NULL=null is not None,
-            LOSS=KERNELS[type(deviating.loss)], KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns,
+            LATE=late, LOSS=KERNELS[type(deviating.loss)], KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns,
             num_warps=shape.warps,
         )  # fmt: skip
     return out.sum(dim=0), means
@@ -209,8 +279,7 @@ def add_runs(
     """Return the sums over runs of so many individuals of `_triton.add_runs`, (runs, 7, columns)."""
     n_columns, device = deviating.scale.shape[0], deviating.scale.device
     shape = shapes.runs.of(len(order), n_columns)
-    vectors, strides = _vectors(deviating.stretches, slice(None))
-    label: Any = deviating.stretches.label
+    vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
     a, b = predicted
     n_runs = triton.cdiv(len(order), size)
     out = torch.zeros((n_runs, 7, n_columns), dtype=torch.float64, device=device)
@@ -219,9 +288,9 @@ def add_runs(
     with _on(device):
         _triton.add_runs[(n_runs,)](
             *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
-            _epsilon(deviating.loss, device), label, *vectors, *strides, deviating.scale,
+            _epsilon(deviating.loss, device), label, *vectors.arguments, deviating.scale,
             deviating.centres[models[0]], deviating.centres[models[1]], order, steps, len(order),
-            size, n_columns, out,
+            size, n_columns, out, ALL_LAST=vectors.all_last, ONE=vectors.one,
             DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=models[0] != models[1], CONSTANT=b.losses is not None,
             LOSS=KERNELS[type(deviating.loss)], KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns,
             num_warps=shape.warps,

@@ -10,8 +10,10 @@ import torch
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
 from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, on, update
-from survscore.metrics import Brier, Loss
+from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
+
+MOST_TIMES = 2048  # for which individuals are counted by where their two stretches end
 
 
 def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
@@ -19,7 +21,7 @@ def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches:
     device, m = index.outcomes.device, index.times.size
     with memory_of(device):
         total = DeviceSums(len(models.curves), len(losses), len(stretches), m, device)
-        kernels = has_kernels(index)
+        kernels = has_kernels(index) and m <= MOST_TIMES
         by_kernel = [q for q, one in enumerate(stretches) if kernels and _known(models, index, losses, one)]
         by_formula = [q for q in range(len(stretches)) if q not in by_kernel]
         if by_kernel:
@@ -56,30 +58,26 @@ def _add_by_kernel(
     total: DeviceSums,
 ) -> None:
     """Add the sums over a block; two weightings share a pass."""
-    from survscore.engine.tensor_kernels import Predicted, first_moments
+    from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
 
-    device, m = index.outcomes.device, index.times.size
-    for start in range(0, len(places), 2):
-        two = places[start : start + 2]
-        for a, curves in enumerate(block.curves):
-            predicted = Predicted.of(curves, index)
-            # without losses, any of them finds the weights
-            for k, loss in enumerate(losses or ([Brier()] if a == 0 else [])):
-                found = first_moments(
-                    predicted, loss, [stretches[q] for q in two], block.rows, m, weights=a == 0 and k == 0
-                )
-                for q, (early, late, n_first, *of_second) in zip(two, found, strict=True):
-                    weight = on(device, stretches[q].first_weight)
-                    if losses:
-                        total.losses[0, a, k, q] += _where_any(early, weight * early)
-                        total.losses[1, a, k, q] += late
-                    if a == 0 and k == 0:
-                        free, event, squares, n_events = of_second
-                        total.weights[0, q] += _where_any(n_first, weight * n_first)
-                        total.weights[1, q] += free
-                        total.weights[2, q] += event
-                        total.squares[q] += _where_any(n_first, weight.square() * n_first) + squares
-                        total.events[q] += n_events
+    m = index.times.size
+    weights = {q: on(index.outcomes.device, stretches[q].first_weight) for q in places}
+    for q, weight in weights.items():
+        counted = count_stretches(stretches[q], block.rows, m)
+        total.weights[0, q] += _where_any(counted.n_first, weight * counted.n_first)
+        total.weights[1, q] += counted.free
+        total.weights[2, q] += counted.event
+        total.squares[q] += _where_any(counted.n_first, weight.square() * counted.n_first) + counted.squares
+        total.events[q] += counted.n_events
+    for a, curves in enumerate(block.curves if losses else []):
+        predicted = Predicted.of(curves, index)
+        for start in range(0, len(places), 2):
+            two = places[start : start + 2]
+            for k, loss in enumerate(losses):
+                found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m)
+                for q, (early, late) in zip(two, found, strict=True):
+                    total.losses[0, a, k, q] += _where_any(early, weights[q] * early)
+                    total.losses[1, a, k, q] += late
 
 
 def _where_any(counted: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
