@@ -43,7 +43,7 @@ def assert_same(found, expected):
                 if values is not None:
                     # sums of squares, from which others are taken off
                     size = np.nanmax(np.abs(wanted), initial=0.0)
-                    np.testing.assert_allclose(values, wanted, err_msg=name, rtol=1e-9, atol=1e-13 * size)
+                    np.testing.assert_allclose(values, wanted, err_msg=name, rtol=1e-9, atol=1e-16 + 1e-13 * size)
         assert (one.bounds is None) == (other.bounds is None)
         if one.bounds is not None:
             for name in ("known", "lower", "upper", "of_averages"):

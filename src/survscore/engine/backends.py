@@ -178,13 +178,19 @@ class Tensors(Backend):
 
     def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
         from survscore.engine import tensor_pooled
+        from survscore.engine.tensors import memory_of
 
-        return tensor_pooled.evaluate_pooled(*args, **settings)
+        index: TimeIndex = args[1]
+        with memory_of(index.outcomes.device):
+            return tensor_pooled.evaluate_pooled(*args, **settings)
 
     def bounds(self, *args: Any) -> AllBounds:  # noqa: D102
         from survscore.engine import tensor_bounds
+        from survscore.engine.tensors import memory_of
 
-        return tensor_bounds.bounds_of(*args)
+        index: TimeIndex = args[0]
+        with memory_of(index.outcomes.device):
+            return tensor_bounds.bounds_of(*args)
 
     def counted(self, stop: Any, n_times: int) -> Values:  # noqa: D102
         from survscore.engine import tensors

@@ -21,7 +21,7 @@ from survscore.metrics import Brier, Log, Loss
 from survscore.stretches import Stretches, TimeIndex
 
 #: The kernels' form of a loss, bound to its exact class: a subclass may have changed the formula.
-KERNELS: dict[type[Loss], Any] = {Brier: _triton.BRIER, Log: _triton.LOG}
+KERNELS: dict[type[Loss], int] = {Brier: _triton.BRIER.value, Log: _triton.LOG.value}
 MOST_COLUMNS = 2048  # that a program of those which need whole rows holds at once
 ROWS_PER_COUNT = 1024
 COPIES = 16  # of the table in which individuals are counted by where their stretches end
