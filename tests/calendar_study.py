@@ -79,7 +79,7 @@ class CalendarSample:
     def honest(self, train):
         """Return the truth, a wrong model, one curve for all and a regression on date of entry, fitted elsewhere."""
         wrong = 0.8 * self.study.hazard * np.exp(0.2 * self.risk)[:, None] * TIMES
-        curve = KaplanMeierNull.of(train.y, scored=False).curves.at(TIMES)
+        curve = KaplanMeierNull.of(train.y, scored=False).prediction(TIMES).at(TIMES)
         return {
             "truth": self.truth,
             "wrong": ss.SurvivalCurves(np.exp(-wrong), TIMES),

@@ -11,7 +11,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from survscore._config import config
-from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning
+from survscore._validation import DeviceMemoryError, FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__
 from survscore.calibrating import Calibration, calibration
 from survscore.censoring import (
@@ -49,6 +49,7 @@ __all__ = [
     "CensoringFunction",
     "Comparison",
     "CurveBatches",
+    "DeviceMemoryError",
     "Diagnosis",
     "FewGroupsWarning",
     "InputError",

@@ -10,8 +10,8 @@ from typing import Literal
 
 from survscore._validation import check_choice, check_whole
 
-Backend = Literal["auto", "numpy", "compiled"]
-BACKENDS = ("auto", "numpy", "compiled")
+Backend = Literal["auto", "numpy", "compiled", "torch"]
+BACKENDS = ("auto", "numpy", "compiled", "torch")
 
 #: Cells (individuals times evaluation times) from which "auto" takes the compiled loops. Below, NumPy needs less time
 #: than it takes to load them.
@@ -24,10 +24,12 @@ class Config:
 
     Attributes
     ----------
-    backend : {"auto", "numpy", "compiled"}
-        What runs the loops over individuals: NumPy, or machine code compiled by numba. ``"auto"`` (default) goes by the
-        size of the input alone: compiled from 524 288 cells on. So the same call gives the same bits, whatever ran
-        before it. The two agree to 1e-12. A loss without a compiled form runs in NumPy.
+    backend : {"auto", "numpy", "compiled", "torch"}
+        What runs the loops over individuals: NumPy, machine code compiled by numba, or torch. ``"auto"`` (default) goes
+        by the size of the input alone: compiled from 524 288 cells on. So the same call gives the same bits, whatever
+        ran before it. All agree to 1e-12. A loss without a compiled form runs in NumPy. ``"torch"`` scores and compares
+        with torch what is in the processor's memory, and keeps tensors of curves as they are; curves on a CUDA device
+        are scored there by torch whatever this says.
     threads : int or None
         How many cores to use at most; None takes all that the process may use. The result does not depend on it.
 
@@ -73,7 +75,8 @@ class Config:
 
     def compiles(self, n_cells: int) -> bool:
         """Whether the compiled loops run for a matrix of this many cells."""
-        return self.backend == "compiled" or (self.backend == "auto" and n_cells >= LARGE_MATRIX)
+        by_size = self.backend in ("auto", "torch")  # what torch does not do goes by size
+        return self.backend == "compiled" or (by_size and n_cells >= LARGE_MATRIX)
 
     def n_cores(self) -> int:
         """Return how many cores to use; the environment variable NUMBA_NUM_THREADS lowers it, too."""

@@ -1,7 +1,7 @@
 """Loops over vectors, and the reading of predictions: in NumPy for small input, compiled for large.
 
 Every function here has one meaning and two ways to get it, which give the same bits; so it does not matter that which
-one runs depends on what is loaded already.
+one runs depends on what is loaded already. Tensors are worked on where they are, by `_tensor_loops`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._arrays import is_tensor
 from survscore._config import config
 from survscore._parallel import each, row_blocks
 from survscore._validation import FloatArray
 
 if TYPE_CHECKING:
-    from survscore.curves import Reading
+    from survscore.reading import Reading
 
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
 SMALL_VECTOR = 10_000  # below, NumPy is as fast even when they are loaded
@@ -32,13 +33,17 @@ def compiles_vector(size: int, compiled: bool | None = None) -> bool:
     """Whether the compiled loops are the faster way through a vector; both ways give the same bits."""
     if compiled is not None:
         return compiled and size > 0
-    if config.backend != "auto":
+    if config.backend in ("numpy", "compiled"):
         return config.backend == "compiled" and size > 0
     return size >= LARGE_VECTOR or (size >= SMALL_VECTOR and "survscore._kernels" in sys.modules)
 
 
 def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
     """Whether a value lies outside [0, 1], is NaN, or exceeds the one before it in its row by more than `tolerance`."""
+    if is_tensor(matrix):
+        from survscore import _tensor_loops
+
+        return _tensor_loops.has_bad_probabilities(matrix, tolerance)
     exact = matrix.dtype.type(tolerance)
 
     def numpy_block(rows: slice) -> bool:
@@ -81,6 +86,11 @@ def count_below(
     grid: NDArray[np.float64], keys: NDArray[np.float64], *, inclusive: bool, compiled: bool | None = None
 ) -> NDArray[np.int32]:
     """Return for each key how many values of a sorted grid are below it (at or below it, if `inclusive`)."""
+    if is_tensor(grid) or is_tensor(keys):
+        from survscore import _tensor_loops
+
+        found: NDArray[np.int32] = _tensor_loops.count_below(grid, keys, inclusive=inclusive)
+        return found
     if grid.size == 0 or not compiles_vector(keys.size, compiled):
         return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
     from survscore import _kernels
@@ -103,6 +113,11 @@ def step_values(
     compiled: bool | None = None,
 ) -> NDArray[np.float64]:
     """Read a step function that is 1 before the grid and ``values[k]`` from ``grid[k]`` on, at or just before keys."""
+    if is_tensor(grid) or is_tensor(keys):
+        from survscore import _tensor_loops
+
+        found: NDArray[np.float64] = _tensor_loops.step_values(grid, values, keys, inclusive=inclusive)
+        return found
     if grid.size == 0 or not compiles_vector(keys.size, compiled):
         places = np.searchsorted(grid, keys, side="right" if inclusive else "left")
         return np.concatenate(([1.0], values))[places]

@@ -12,11 +12,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._arrays import beside, count_true, first_true, is_tensor, resident, to_host
+
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 
 
 class InputError(ValueError):
     """A value given by the user breaks a rule; the message says which and where."""
+
+
+class DeviceMemoryError(MemoryError):
+    """A GPU has too little memory left; the message says for what, and what to do."""
 
 
 class FewGroupsWarning(UserWarning):
@@ -36,24 +42,35 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 
     Takes sequences, NumPy arrays, series of data frame libraries and torch tensors on any device.
     """
-    if hasattr(values, "detach"):  # a torch tensor, which may ask for gradients or live on a GPU
-        values = values.detach().cpu()
-        if str(values.dtype) == "torch.bfloat16":  # NumPy has no such type
-            values = values.float()
-        return np.asarray(values.numpy())
+    if not is_tensor(values) and not isinstance(values, np.ndarray):
+        tensor = resident(values)  # of other libraries on a GPU
+        values = values if tensor is None else tensor
+    if is_tensor(values):
+        return to_host(values)
     try:
         return np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} is ragged or not an array: {error}") from None
 
 
+def as_index(key: Any, array: Any) -> Any:
+    """Return what picks rows of an array, where it lives: a slice, positions, or a boolean mask."""
+    if isinstance(key, slice):
+        falling = key.step is not None and key.step < 0
+        return beside(np.arange(len(array))[key], array) if falling and is_tensor(array) else key
+    if is_tensor(array) and is_tensor(key):
+        return beside(key, array)
+    picked = as_array(key, "index")
+    return beside(picked.astype(np.intp) if picked.size == 0 else picked, array)  # an empty list has no type
+
+
 def check_rule(name: str, rule: str, broken: NDArray[np.bool_], values: Any) -> None:
     """Raise unless `broken` is false everywhere."""
-    count = int(np.count_nonzero(broken))
+    count = count_true(broken)
     if count:
-        first = int(np.argmax(broken))
+        first = first_true(broken)
         raise InputError(
-            f"{name} must be {rule}: {count} of {broken.size} {'is' if count == 1 else 'are'} not, "
+            f"{name} must be {rule}: {count} of {len(broken)} {'is' if count == 1 else 'are'} not, "
             f"the first at position {first} ({shown(values[first])})"
         )
 

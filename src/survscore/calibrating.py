@@ -27,6 +27,7 @@ from survscore.calibration_measures import (
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.placing import on_processor
 from survscore.engine.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
@@ -285,9 +286,11 @@ def calibration(
     time = as_times([t], "t")
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
+    y, curves = on_processor(y, curves, time)
     evaluation = Evaluation.of(
-        y, {"curves": curves}, metric="brier", weighting=weighting, times=time, groups=groups, level=level, errors=False
-    )
+        y, {"curves": curves}, metric="brier", weighting=weighting, times=time, groups=groups, level=level,
+        errors=False, needs_numpy="calibration",
+    )  # fmt: skip
     if len(evaluation.weightings) > 1:
         raise InputError("weighting must be one, not several")
     (scored,) = evaluation.run()

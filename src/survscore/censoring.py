@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore import _arrays
 from survscore._validation import InputError, check_length, check_rule, plural
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
@@ -113,7 +114,8 @@ class KnownCensoring(CensoringDistribution):
 
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
         """Return one: an observed event has C* >= T."""
-        return np.broadcast_to(1.0, len(outcomes))
+        ones: NDArray[np.float64] = _arrays.repeated(1.0, len(outcomes), outcomes.time)
+        return ones
 
     def __str__(self) -> str:
         return "known censoring times"
@@ -179,7 +181,10 @@ class CensoringFunction(CensoringDistribution):
 
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
         """Return G(T_i-)."""
-        return _evaluate(self.left_limit, outcomes.time)
+        values: NDArray[np.float64] = _arrays.beside(
+            _evaluate(self.left_limit, _arrays.to_host(outcomes.time)), outcomes.time
+        )
+        return values
 
     def __str__(self) -> str:
         return "a given function"

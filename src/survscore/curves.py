@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore import _loops
-from survscore._validation import FloatArray, InputError, as_array, as_times, check_choice, check_length, plural
+from survscore import _arrays, _loops
+from survscore._config import config
+from survscore._validation import (
+    FloatArray,
+    InputError,
+    as_array,
+    as_index,
+    as_times,
+    check_choice,
+    check_length,
+    plural,
+)
+from survscore.reading import Reading, blend
 
 Between = Literal["linear", "step", "constant-hazard"]
 Beyond = Literal["nan", "hold"]
@@ -19,54 +29,6 @@ Monotone = Literal["check", "keep", "enforce"]
 BETWEEN = ("linear", "step", "constant-hazard")
 BEYOND = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """How the columns of a grid give the values at other times, the same way for every row.
-
-    The value at time j lies between column ``lower[j]`` and the next one, with `weight` on the latter;
-    ``lower[j] == -1`` stands for S(0) = 1, left of the first column.
-    """
-
-    lower: NDArray[np.intp]
-    weight: NDArray[np.float64]
-    geometric: bool
-
-    @cached_property
-    def direct(self) -> bool:
-        """Whether the values are a contiguous range of columns, so that nothing needs to be gathered."""
-        first = self.lower[0]
-        return bool(
-            first >= 0
-            and not self.weight.any()
-            and np.array_equal(self.lower, np.arange(first, first + self.lower.size))
-        )
-
-    @property
-    def plain(self) -> tuple[bool, bool, NDArray[np.intp], NDArray[np.float64]]:
-        """The same as the kernels take it: direct, geometric, lower, weight."""
-        return (self.direct, self.geometric, self.lower, self.weight)
-
-    def __call__(self, probabilities: FloatArray) -> FloatArray:
-        """Read whole rows: (individuals, grid) to (individuals, times)."""
-        if self.direct:
-            return probabilities[:, self.lower[0] : self.lower[0] + self.lower.size]
-        last = probabilities.shape[1] - 1
-        left = probabilities[:, np.maximum(self.lower, 0)].astype(np.float64)
-        left[:, self.lower < 0] = 1.0
-        right = probabilities[:, np.minimum(self.lower + 1, last)]
-        return blend(left, right, self.weight, self.geometric)
-
-
-def blend(left: FloatArray, right: FloatArray, weight: FloatArray, geometric: bool) -> NDArray[np.float64]:
-    """Mix neighbours: arithmetically (survival linear) or geometrically (log-survival linear).
-
-    The powers, unlike logarithms, are right where survival is zero: 0 ** 0 is 1.
-    """
-    if geometric:
-        return np.asarray(np.float64(left) ** (1.0 - weight) * np.float64(right) ** weight)
-    return np.asarray((1.0 - weight) * left + weight * right)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +39,8 @@ class SurvivalCurves:
     ----------
     probabilities : array_like of shape (n, m)
         One row per individual, one column per time. Float32 and float64 are used as they are, without
-        a copy if rows are contiguous; torch tensors share their memory too.
+        a copy if rows are contiguous; torch tensors share their memory too. Tensors on a CUDA device (also CuPy's and
+        JAX's arrays, by DLPack) stay there, half precision included, and are scored there; see `to` and `numpy`.
     times : array_like of shape (m,)
         The grid: strictly increasing, zero or later.
     between : {"linear", "step", "constant-hazard"}, default "linear"
@@ -129,7 +92,7 @@ class SurvivalCurves:
             )
         _check_probabilities(matrix, grid, check_monotone=monotone == "check")
         if monotone == "enforce":
-            matrix = np.minimum.accumulate(matrix, axis=1)
+            matrix = _arrays.smallest_so_far(matrix)
         self._set(matrix, grid, between, beyond)
 
     # Other ways in
@@ -202,6 +165,8 @@ class SurvivalCurves:
     def at(self, times: ArrayLike) -> FloatArray:
         """Return the predictions at `times`, shape (n, len(times)); NaN after the grid where `beyond` says so.
 
+        A tensor, if the curves are held as one.
+
         Examples
         --------
         >>> import survscore as ss
@@ -212,8 +177,7 @@ class SurvivalCurves:
         values = self.reading(wanted)(self.probabilities)
         readable = self.reaches(wanted)
         if not readable.all():
-            values = values.copy()
-            values[:, ~readable] = np.nan
+            values = _arrays.where(_arrays.beside(readable, values), values, np.nan)
         return values
 
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -222,22 +186,22 @@ class SurvivalCurves:
         Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
         is the value at :math:`t_i`.
         """
-        grid, last = self.times, self.times.size - 1
+        grid, last = _arrays.beside(self.times, self.probabilities), self.times.size - 1
         lower = _loops.count_below(grid, time, inclusive=False) - 1
-        rows = np.arange(len(self))
-        left = np.where(lower < 0, 1.0, self.probabilities[rows, np.maximum(lower, 0)])
+        rows, inside = _arrays.columns(len(self), self.probabilities), lower.clip(0)
+        left = _arrays.where(lower < 0, 1.0, self.probabilities[rows, inside])
         if self.between == "step":
             values = left
         else:
-            upper = np.minimum(lower + 1, last)
-            start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
-            width = grid[upper] - start
+            upper = (lower + 1).clip(0, last)
+            start = _arrays.where(lower < 0, 0.0, grid[inside])
             # the weight is 0 after the grid, and at time 0 when the grid starts there
-            weight = np.divide(time - start, width, out=np.zeros(len(self)), where=width > 0)
+            weight = _arrays.ratio(time - start, grid[upper] - start)
             values = blend(left, self.probabilities[rows, upper], weight, self.between == "constant-hazard")
         if self.beyond == "nan":
-            values = np.where(time > grid[-1], np.nan, values)
-        return np.asarray(values, dtype=np.float64)
+            values = _arrays.where(time > grid[-1], np.nan, values)
+        left_limit: NDArray[np.float64] = _arrays.as_float64(values)
+        return left_limit
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""
@@ -257,6 +221,35 @@ class SurvivalCurves:
             weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
         return Reading(lower, weight, self.between == "constant-hazard")
 
+    # Where it lives
+
+    @property
+    def device(self) -> Any:
+        """The torch device that holds the probabilities; None for a NumPy array in the processor's memory."""
+        return _arrays.device_of(self.probabilities)
+
+    def to(self, device: Any) -> Self:
+        """Return the same curves with their probabilities as a torch tensor on a device, such as ``"cuda"``.
+
+        Without a copy where they are there already. Curves held as a tensor are scored by torch where they are.
+        """
+        return self._with(_arrays.to_device(self.probabilities, device))
+
+    def numpy(self) -> Self:
+        """Return the same curves with their probabilities as a NumPy array in the processor's memory.
+
+        Half precision becomes float32.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves([[0.8, 0.4]], times=[1, 3]).numpy().probabilities
+        array([[0.8, 0.4]])
+        """
+        if self.device is None:
+            return self
+        return self._with(_as_computed(_arrays.to_host(self.probabilities)))
+
     def __len__(self) -> int:
         return int(self.probabilities.shape[0])
 
@@ -271,27 +264,30 @@ class SurvivalCurves:
             key = key[0]
         if isinstance(key, (int, np.integer)):
             key = [range(len(self))[key]]
-        if not isinstance(key, slice):
-            key = as_array(key, "index")
-            key = key.astype(np.intp) if key.size == 0 else key  # an empty list has no type
-        rows = self.probabilities[key]
+        rows = self.probabilities[as_index(key, self.probabilities)]
         if rows.ndim != 2:
             raise IndexError("survival curves are picked by individual")
-        picked = object.__new__(type(self))
-        picked._set(rows, self.times, self.between, self.beyond)
-        return picked
+        return self._with(rows)
 
     def __repr__(self) -> str:
         n, m = self.shape
         return (
             f"SurvivalCurves({n} individual{'' if n == 1 else 's'}, {m} time{'' if m == 1 else 's'} "
             f"from {self.times[0]:g} to {self.times[-1]:g}, between={self.between!r}, "
-            f"beyond={self.beyond!r}, {self.probabilities.dtype})"
+            f"beyond={self.beyond!r}, {_arrays.type_name(self.probabilities)})"
         )
 
+    def _with(self, probabilities: Any) -> Self:
+        """Return curves on the same grid, of probabilities that need no check."""
+        made = object.__new__(type(self))
+        made._set(probabilities, self.times, self.between, self.beyond)
+        return made
+
     def _set(self, probabilities: FloatArray, times: NDArray[np.float64], between: Between, beyond: Beyond) -> None:
-        shown = probabilities.view()  # the user's own array stays writeable
-        shown.flags.writeable = False
+        shown = probabilities
+        if not _arrays.is_tensor(shown):
+            shown = probabilities.view()  # the user's own array stays writeable
+            shown.flags.writeable = False
         object.__setattr__(self, "probabilities", shown)
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "between", between)
@@ -300,22 +296,34 @@ class SurvivalCurves:
 
 def _as_matrix(probabilities: ArrayLike) -> FloatArray:
     """Return a row-contiguous float32 or float64 matrix, the user's own memory where it is one already."""
-    matrix = as_array(probabilities, "probabilities")
+    tensor = _arrays.resident(probabilities)
+    if tensor is None and config.backend == "torch" and _arrays.is_tensor(probabilities):
+        tensor = _arrays.to_device(probabilities, "cpu")
+    matrix = as_array(probabilities, "probabilities") if tensor is None else tensor
     if matrix.ndim != 2:
-        raise InputError(f"probabilities must have shape (individuals, times), not {matrix.shape}")
+        raise InputError(f"probabilities must have shape (individuals, times), not {tuple(matrix.shape)}")
     if matrix.shape[0] == 0:
         raise InputError("probabilities has no rows: curves need at least one individual")
+    if tensor is not None:
+        if tensor.is_complex():
+            raise InputError(f"probabilities must hold numbers, not {tensor.dtype}")
+        floats: FloatArray = (tensor if tensor.is_floating_point() else tensor.double()).contiguous()
+        return floats
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"probabilities must hold numbers, not {matrix.dtype}")
-    if matrix.dtype == np.float16:
-        matrix = matrix.astype(np.float32)
-    elif matrix.dtype not in (np.float32, np.float64) or not matrix.dtype.isnative:
+    matrix = _as_computed(matrix)
+    if matrix.dtype not in (np.float32, np.float64) or not matrix.dtype.isnative:
         matrix = matrix.astype(np.float64)
     return np.ascontiguousarray(matrix)
 
 
+def _as_computed(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return half precision, with which processors do not compute, as float32."""
+    return matrix.astype(np.float32) if matrix.dtype == np.float16 else matrix
+
+
 def _check_probabilities(matrix: FloatArray, times: NDArray[np.float64], *, check_monotone: bool) -> None:
-    tolerance = 4.0 * float(np.finfo(matrix.dtype).eps)
+    tolerance = 4.0 * _arrays.rounding_unit(matrix)
     if not _loops.has_bad_probabilities(matrix, tolerance if check_monotone else np.inf):
         return
     # Only a matrix that will be refused is searched in detail, row block by row block.
@@ -326,7 +334,7 @@ def _check_probabilities(matrix: FloatArray, times: NDArray[np.float64], *, chec
     ):
         count, first = 0, None
         for start in range(0, matrix.shape[0], 4096):
-            block = find(matrix[start : start + 4096])
+            block = find(_as_computed(_arrays.to_host(matrix[start : start + 4096])))
             count += int(np.count_nonzero(block))
             if first is None and block.any():
                 row, column = np.unravel_index(int(np.argmax(block)), block.shape)
@@ -345,7 +353,7 @@ def _rises(block: FloatArray, tolerance: float) -> NDArray[np.bool_]:
 
 
 def _locate(matrix: FloatArray, times: NDArray[np.float64], row: int, column: int) -> str:
-    value = matrix[row, column]
+    value = _arrays.to_host(matrix[row, column])[()]
     place = f"in row {row} at time {times[column]:g} ({value}"
     if not 0 <= value <= 1:
         off = -value if value < 0 else value - 1
@@ -354,6 +362,7 @@ def _locate(matrix: FloatArray, times: NDArray[np.float64], row: int, column: in
         if 1 < value <= 100:
             return place + "; are these percentages?)"
         return place + ")"
-    if column and value > matrix[row, column - 1]:
-        return place + f" after {matrix[row, column - 1]}); monotone='keep' or 'enforce' takes such curves"
+    before = _arrays.to_host(matrix[row, max(column - 1, 0)])[()]
+    if value > before:
+        return place + f" after {before}); monotone='keep' or 'enforce' takes such curves"
     return place + ")"

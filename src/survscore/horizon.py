@@ -54,6 +54,7 @@ def at_horizon(y: Outcomes, t: float, *, weighting: Administrative | None = None
     Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
     """
     check_outcomes(y)
+    y = y.numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([t], "t")
     stretches = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
+from survscore import _arrays, _loops
 from survscore.outcomes import Outcomes
 from survscore.product_limit import ProductLimit
 
@@ -51,7 +51,7 @@ class Nuisance:
     @cached_property
     def exits_before(self) -> NDArray[np.int32]:
         """How many of the curve's times come before each individual's own: their factors are in its weight."""
-        return _loops.count_below(self.curve.times, self.time, inclusive=False)
+        return self.curve.places_before(self.time)
 
     @property
     def steps(self) -> NDArray[np.float64]:
@@ -60,6 +60,8 @@ class Nuisance:
 
     def reached(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
         """How many of the curve's times come at or before each of `times`: M(s; t) is 0 for the others."""
+        if _arrays.is_tensor(self.curve.times):
+            return _loops.count_below(self.curve.times, times, inclusive=True).astype(np.intp)
         return np.searchsorted(self.curve.times, times, side="right")
 
 
@@ -91,7 +93,8 @@ class Here(Nuisance):
     @property
     def own_risk(self) -> NDArray[np.float64]:
         """What M is divided by in the term of one who left."""
-        return self.curve.at_risk.astype(np.float64)
+        risk: NDArray[np.float64] = _arrays.as_float64(self.curve.at_risk)
+        return risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +108,13 @@ class HereMartingale(Here):
 
     @cached_property
     def own_risk(self) -> NDArray[np.float64]:  # noqa: D102
-        return self.time.size - np.searchsorted(np.sort(self.time), self.curve.times, side="left").astype(np.float64)
+        before = _loops.count_below(_arrays.ordered(self.time), self.curve.times, inclusive=False)
+        risk: NDArray[np.float64] = len(self.time) - _arrays.as_float64(before)
+        return risk
 
     @property
     def steps(self) -> NDArray[np.float64]:  # noqa: D102
-        return np.asarray(self.curve.exits / self.own_risk**2)
+        return self.curve.exits / self.own_risk**2
 
     @property
     def passed(self) -> NDArray[np.int32]:  # noqa: D102

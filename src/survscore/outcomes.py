@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_array, as_event, as_vector, check_choice, check_length
+from survscore import _arrays
+from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
 
 Unit = Literal["D", "W", "h", "min", "s"]
 LateStarts = Literal["raise", "drop"]
@@ -42,7 +43,8 @@ class Outcomes:
     Notes
     -----
     `Outcomes` can be sliced, indexed with positions or a boolean mask, and serves as ``y`` in
-    scikit-learn's splitters and searches. The arrays are copies and read-only.
+    scikit-learn's splitters and searches. The arrays are copies and read-only. Tensors on a CUDA device stay there, and
+    share their memory if they are float64 (time) and boolean (event): do not write to them.
 
     Examples
     --------
@@ -59,15 +61,23 @@ class Outcomes:
     censoring_time: NDArray[np.float64] | None = None
 
     def __init__(self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None) -> None:
-        checked_time = as_vector(time, "time")
-        if checked_time.size == 0:
+        on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
+        if on_device:
+            from survscore import _tensor_checks
+
+            vector: Callable[..., Any] = partial(_tensor_checks.as_vector, device=on_device[0].device)
+            as_flags: Callable[..., Any] = partial(_tensor_checks.as_event, device=on_device[0].device)
+        else:
+            vector, as_flags = as_vector, as_event
+        checked_time = vector(time, "time")
+        if len(checked_time) == 0:
             raise InputError("time is empty: outcomes need at least one individual")
-        checked_event = as_event(event)
-        check_length("event", checked_event.size, "time", checked_time.size)
+        checked_event = as_flags(event)
+        check_length("event", len(checked_event), "time", len(checked_time))
         checked_censoring = None
         if censoring_time is not None:
-            checked_censoring = as_vector(censoring_time, "censoring_time", allow_infinite=True)
-            check_length("censoring_time", checked_censoring.size, "time", checked_time.size)
+            checked_censoring = vector(censoring_time, "censoring_time", allow_infinite=True)
+            check_length("censoring_time", len(checked_censoring), "time", len(checked_time))
             _check_not_after(checked_time, checked_censoring)
             _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
         self._set(checked_time, checked_event, checked_censoring)
@@ -230,9 +240,9 @@ class Outcomes:
                 f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
             )
         return cls(
-            np.concatenate([part.time for part in several]),
-            np.concatenate([part.event for part in several]),
-            np.concatenate(censored) if censored else None,
+            _arrays.concatenate([part.time for part in several]),
+            _arrays.concatenate([part.event for part in several]),
+            _arrays.concatenate(censored) if censored else None,
         )
 
     # What it tells
@@ -242,14 +252,13 @@ class Outcomes:
         """Who was lost before their own censoring time: no event, and `time` below `censoring_time`."""
         if self.censoring_time is None:
             raise InputError("dropped_out needs censoring_time: without it, drop-outs can't be recognised")
-        dropped_out = np.asarray(~self.event & (self.time < self.censoring_time))
-        dropped_out.flags.writeable = False
+        dropped_out: NDArray[np.bool_] = _read_only(~self.event & (self.time < self.censoring_time))
         return dropped_out
 
     @cached_property
     def n_dropped_out(self) -> int | None:
         """How many were lost before their own censoring time; None where that is unknown."""
-        return None if self.censoring_time is None else int(np.count_nonzero(self.dropped_out))
+        return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
 
     def until(self, end: ArrayLike) -> Self:
         r"""Return what would have been observed, had the data ended earlier.
@@ -274,14 +283,41 @@ class Outcomes:
         given = as_vector(np.atleast_1d(as_array(end, "end")), "end", allow_infinite=True)
         if given.size != 1:
             check_length("end", given.size, "the outcomes", len(self))
-        ends = np.broadcast_to(given, len(self))
-        picked = object.__new__(type(self))
-        picked._set(
-            np.minimum(self.time, ends),
+        ends = _arrays.beside(np.broadcast_to(given, len(self)), self.time)
+        return self._with(
+            _arrays.minimum(self.time, ends),
             self.event & (self.time <= ends),
-            None if self.censoring_time is None else np.minimum(self.censoring_time, ends),
+            None if self.censoring_time is None else _arrays.minimum(self.censoring_time, ends),
         )
-        return picked
+
+    # Where it lives
+
+    @property
+    def device(self) -> Any:
+        """The torch device that holds it; None for NumPy arrays in the processor's memory."""
+        return _arrays.device_of(self.time)
+
+    def to(self, device: Any) -> Self:
+        """Return the same as torch tensors on a device, such as ``"cuda"``."""
+        return self._moved(device)
+
+    def numpy(self) -> Self:
+        """Return the same as NumPy arrays in the processor's memory.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.Outcomes([1, 2], [1, 0]).numpy().time
+        array([1., 2.])
+        """
+        return self if self.device is None else self._moved(None)
+
+    def _moved(self, device: Any) -> Self:
+        end = self.censoring_time
+        return self._with(
+            _arrays.to_device(self.time, device), _arrays.to_device(self.event, device),
+            None if end is None else _arrays.to_device(end, device),
+        )  # fmt: skip
 
     def to_structured(self) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
@@ -293,34 +329,30 @@ class Outcomes:
         array([( True, 1.), (False, 2.)], dtype=[('event', '?'), ('time', '<f8')])
         """
         array = np.empty(len(self), dtype=[("event", np.bool_), ("time", np.float64)])
-        array["event"] = self.event
-        array["time"] = self.time
+        array["event"] = _arrays.to_host(self.event)
+        array["time"] = _arrays.to_host(self.time)
         return array
 
     # As a sequence of individuals; `shape` and `(key, ...)` are what scikit-learn's indexing asks for
 
     def __len__(self) -> int:
-        return self.time.size
+        return len(self.time)
 
     @property
     def shape(self) -> tuple[int]:
         """``(n,)``."""
-        return self.time.shape
+        return (len(self),)
 
     def __getitem__(self, key: Any) -> Self:
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]
         if isinstance(key, (int, np.integer)):
             key = [range(len(self))[key]]  # a range raises IndexError beyond its ends
-        if not isinstance(key, slice):
-            key = as_array(key, "index")
-            key = key.astype(np.intp) if key.size == 0 else key  # an empty list has no type
+        key = as_index(key, self.time)
         censoring_time = None if self.censoring_time is None else self.censoring_time[key]
         if self.time[key].ndim != 1:
             raise IndexError("outcomes are one-dimensional")
-        picked = object.__new__(type(self))
-        picked._set(self.time[key], self.event[key], censoring_time)
-        return picked
+        return self._with(self.time[key], self.event[key], censoring_time)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -351,19 +383,30 @@ class Outcomes:
         censoring_time: NDArray[np.float64] | None,
     ) -> None:
         for name, value in (("time", time), ("event", event), ("censoring_time", censoring_time)):
-            if value is not None:
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, None if value is None else _read_only(value))
+
+    def _with(self, *vectors: Any) -> Self:
+        """Return outcomes of vectors that need no check."""
+        made = object.__new__(type(self))
+        made._set(*vectors)
+        return made
+
+
+def _read_only(vector: Any) -> Any:
+    """Return a vector that can't be written to; tensors have no such state."""
+    if not _arrays.is_tensor(vector):
+        vector.flags.writeable = False
+    return vector
 
 
 def _warn_if_cut_at_event(
     time: NDArray[np.float64], event: NDArray[np.bool_], censoring_time: NDArray[np.float64]
 ) -> None:
     """Warn about a common mistake: the event's time given as the censoring time of those who had it."""
-    first = int(np.argmax(event)) if event.size else 0
-    if event.size == 0 or time[first] != censoring_time[first]:  # as nearly always: no need to look at the others
+    first = _arrays.first_true(event) if event.any() else 0
+    if time[first] != censoring_time[first]:  # as nearly always: no need to look at the others
         return
-    if np.count_nonzero(event) >= MANY_EVENTS and np.array_equal(time[event], censoring_time[event]):
+    if _arrays.count_true(event) >= MANY_EVENTS and bool((time[event] == censoring_time[event]).all()):
         warnings.warn(
             "all individuals with event have it exactly at their censoring_time. That should be when they would have "
             "been censored (cut-off minus start); scores are wrong if it is the time of the event",
@@ -374,9 +417,9 @@ def _warn_if_cut_at_event(
 def _check_not_after(time: NDArray[np.float64], censoring_time: NDArray[np.float64]) -> None:
     late = time > censoring_time
     if late.any():
-        first = int(np.argmax(late))
+        first = _arrays.first_true(late)
         raise InputError(
-            f"time must not exceed censoring_time: {np.count_nonzero(late)} of {late.size} do, the first at "
+            f"time must not exceed censoring_time: {_arrays.count_true(late)} of {len(late)} do, the first at "
             f"position {first} ({time[first]} > {censoring_time[first]}); an event after the censoring time "
             "was not observed: set time to censoring_time and event to 0 there"
         )

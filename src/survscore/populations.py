@@ -12,6 +12,7 @@ from survscore._frames import columns_of
 from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.placing import check_on_processor
 from survscore.outcomes import Outcomes
 from survscore.weighting import check_censoring_time
 
@@ -72,6 +73,7 @@ def counted_population(
     named = {} if models is None else as_models(models)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
+    check_on_processor("counted_population", y, named)
     wanted = default_times(y, named.values()) if times is None else as_times(times)
     counted = end[:, None] >= wanted
     number = np.count_nonzero(counted, axis=0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops, _sorting
+from survscore import _arrays, _loops, _sorting
 
 if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
@@ -26,6 +26,9 @@ class ProductLimit:
         :math:`q_s`, how many leave so then, and :math:`r_s`, how many could have.
     n : int
         Of how many individuals it was made.
+    own : tuple, optional
+        The times of these individuals, and how many of the curve's times come before each, if that was found on the
+        way: as for tensors, whose sort makes it cheaper than a search.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class ProductLimit:
     exits: NDArray[np.int32]
     at_risk: NDArray[np.int32]
     n: int
+    own: tuple[Any, Any] | None = None
 
     @classmethod
     def of(
@@ -55,6 +59,11 @@ class ProductLimit:
         At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
         where others leave first at the same time.
         """
+        if _arrays.is_tensor(time):
+            from survscore import _tensor_loops
+
+            times, exits, at_risk, places = _tensor_loops.exit_table(time, leaves, others_first=others_first)
+            return cls(times, exits, at_risk, len(time), (time, places))
         return cls(*_sorting.exit_table(time, leaves, others_first=others_first, compiled=compiled), time.size)
 
     @classmethod
@@ -74,11 +83,30 @@ class ProductLimit:
 
     def some(self, which: slice) -> Self:
         """Return some of its times, with what happened then."""
-        return replace(self, times=self.times[which], exits=self.exits[which], at_risk=self.at_risk[which])
+        return replace(self, times=self.times[which], exits=self.exits[which], at_risk=self.at_risk[which], own=None)
+
+    def beside(self, like: Any) -> Self:
+        """Return the same curve where others live."""
+        if _arrays.device_of(like) == _arrays.device_of(self.times):
+            return self
+        moved = (_arrays.beside(values, like) for values in (self.times, self.exits, self.at_risk))
+        return replace(self, **dict(zip(("times", "exits", "at_risk"), moved, strict=True)), own=None)
+
+    def places_before(self, time: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return how many of its times come before each of others."""
+        if self.own is not None and time is self.own[0]:
+            places: NDArray[np.int32] = self.own[1]
+            return places
+        return _loops.count_below(self.times, time, inclusive=False)
 
     @property
     def survival(self) -> NDArray[np.float64]:
         """The curve from each of `times` on; not kept, since there may be as many as individuals."""
+        if _arrays.is_tensor(self.times):
+            from survscore import _tensor_loops
+
+            values: NDArray[np.float64] = _tensor_loops.survival(self.exits, self.at_risk)
+            return values
         return np.cumprod((self.at_risk - self.exits) / self.at_risk, dtype=np.float64)
 
     @property
@@ -87,6 +115,11 @@ class ProductLimit:
 
         A step to zero adds nothing: nobody is left after it, and no score is defined there.
         """
+        if _arrays.is_tensor(self.times):
+            from survscore import _tensor_loops
+
+            steps: NDArray[np.float64] = _tensor_loops.greenwood(self.exits, self.at_risk)
+            return steps
         rest = self.at_risk - self.exits
         pairs = np.multiply(self.at_risk, rest, dtype=np.float64)
         return np.asarray(np.divide(self.exits, pairs, out=np.zeros(self.times.size), where=rest > 0))
@@ -100,10 +133,12 @@ class ProductLimit:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the curve at `times`, and its left limits at others."""
         survival = self.survival
-        return (
-            _loops.step_values(self.times, survival, times, inclusive=True),
-            _loops.step_values(self.times, survival, before, inclusive=False),
-        )
+        at = _loops.step_values(self.times, survival, times, inclusive=True)
+        if self.own is not None and before is self.own[0]:
+            from survscore import _tensor_loops
+
+            return at, _tensor_loops.after_steps(survival, self.own[1])
+        return at, _loops.step_values(self.times, survival, before, inclusive=False)
 
     def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return its left limits at `times`."""

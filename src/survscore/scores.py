@@ -259,7 +259,9 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
-    evaluation = Evaluation.of(y, {"curves": curves}, metric=loss, weighting=weighting, times=times, errors=False)
+    evaluation = Evaluation.of(
+        y, {"curves": curves}, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
+    )
     index = evaluation.index
     if index.times.size == 0:
         raise InputError(

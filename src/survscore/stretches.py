@@ -18,11 +18,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
+from survscore import _arrays, _loops
 from survscore._validation import FloatArray
-from survscore.curves import Reading, SurvivalCurves
+from survscore.curves import SurvivalCurves
 from survscore.nuisance import Nuisance
 from survscore.outcomes import Outcomes
+from survscore.reading import Reading
 
 EVENT_FREE = 0  # the label of those without event; 1 and more are causes
 
@@ -50,7 +51,8 @@ class TimeIndex:
     @cached_property
     def label(self) -> NDArray[np.int8]:
         """Everybody's final status: `EVENT_FREE`, or the cause of the event."""
-        return self.outcomes.event.view(np.int8)
+        label: NDArray[np.int8] = _arrays.as_int8(self.outcomes.event)
+        return label
 
     @cached_property
     def before_time(self) -> NDArray[np.int32]:
@@ -72,7 +74,8 @@ class TimeIndex:
     @cached_property
     def to_the_end(self) -> NDArray[np.int32]:
         """All evaluation times, for everybody; takes no memory."""
-        return np.broadcast_to(np.int32(self.times.size), len(self.outcomes))
+        end: NDArray[np.int32] = _arrays.repeated(np.int32(self.times.size), len(self.outcomes), self.outcomes.time)
+        return end
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +139,9 @@ class Stretches:
         first, width = columns.start, columns.stop - columns.start
         return replace(
             self,
-            first_stop=np.clip(self.first_stop - first, 0, width),
-            last_stop=np.clip(self.last_stop - first, 0, width),
-            population_stop=np.clip(self.population_stop - first, 0, width),
+            first_stop=(self.first_stop - first).clip(0, width),
+            last_stop=(self.last_stop - first).clip(0, width),
+            population_stop=(self.population_stop - first).clip(0, width),
             first_weight=None if self.first_weight is None else self.first_weight[columns],
         )
 
@@ -150,7 +153,7 @@ class Stretches:
             self,
             last_stop=self.lost_from,
             first_weight=np.ones(n_times),
-            last_weight=np.broadcast_to(1.0, self.label.size),
+            last_weight=_arrays.repeated(1.0, len(self.label), self.label),
             survival=None,
             max_weight=np.inf,
             nuisance=None,
@@ -158,15 +161,18 @@ class Stretches:
 
     def event_from(self, before_time: NDArray[np.int32], n_times: int) -> NDArray[np.int32]:
         """Return the first time at which each individual has had the event, `n_times` for those who have not."""
-        return np.where(self.label != EVENT_FREE, before_time, np.int32(n_times))
+        start: NDArray[np.int32] = _arrays.where(self.label != EVENT_FREE, before_time, np.int32(n_times))
+        return start
 
     def cells(self, times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights at `times` as two matrices (n, m), one per stretch; only one is not zero in a cell."""
-        column = np.arange(times.size)
+        column = _arrays.columns(times.size, self.first_stop)
         first = column < self.first_stop[:, None]
         last = (column >= self.first_stop[:, None]) & (column < self.last_stop[:, None])
-        early = self.first_weight
-        if early is None:
+        early: FloatArray
+        if self.first_weight is not None:
+            early = _arrays.beside(self.first_weight, self.first_stop)
+        else:
             if self.survival is None:
                 raise TypeError("weights without first_weight need curves of G")
             early = inverse(self.survival.at(times), self.max_weight)
@@ -175,15 +181,17 @@ class Stretches:
             factor = inverse(self.population.at(times), np.inf)
             with np.errstate(invalid="ignore"):
                 early, late = early * factor, late * factor
-        return np.where(first, early, 0.0), np.where(last, late, 0.0)
+        return _arrays.where(first, early, 0.0), _arrays.where(last, late, 0.0)
 
     def moves(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which cells have a weight that moves with what is estimated: not those that were capped."""
         if self.first_weight is None:
             raise TypeError("estimated weights are common to all in the first stretch")
-        column = np.arange(times.size)
-        early, late = self.first_weight < self.max_weight, (self.last_weight < self.max_weight)[:, None]
-        return np.where(column < self.first_stop[:, None], early, late)
+        column = _arrays.columns(times.size, self.first_stop)
+        early = _arrays.beside(self.first_weight < self.max_weight, self.first_stop)
+        late = (self.last_weight < self.max_weight)[:, None]
+        moves: NDArray[np.bool_] = _arrays.where(column < self.first_stop[:, None], early, late)
+        return moves
 
     @property
     def capped(self) -> bool:
@@ -196,6 +204,11 @@ class Stretches:
 
 def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return 1/G, at most `max_weight`; `out` saves memory."""
+    if _arrays.is_tensor(survival):
+        from survscore import _tensor_loops
+
+        of_tensor: NDArray[np.float64] = _tensor_loops.inverse(survival, max_weight)
+        return of_tensor
     weights = np.empty(survival.shape) if out is None else out
 
     def fill(rows: slice) -> None:
@@ -210,6 +223,9 @@ def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64]
 
 def select(condition: NDArray[np.bool_], chosen: NDArray[np.int32], otherwise: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return `chosen` where the condition holds: `numpy.where` by arithmetic, much faster on random conditions."""
+    if _arrays.is_tensor(condition):
+        of_tensor: NDArray[np.int32] = _arrays.where(condition, chosen, otherwise)
+        return of_tensor
     result = np.empty(condition.size, dtype=np.int32)
 
     def fill(rows: slice) -> None:
@@ -218,11 +234,4 @@ def select(condition: NDArray[np.bool_], chosen: NDArray[np.int32], otherwise: N
         result[rows] += otherwise[rows]
 
     _loops.elementwise(fill, condition.size)
-    return result
-
-
-def smaller(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the smaller of two numbers, for each individual."""
-    result = np.empty(first.size, dtype=np.int32)
-    _loops.elementwise(lambda rows: np.minimum(first[rows], second[rows], out=result[rows]), first.size)
     return result

@@ -3,20 +3,21 @@ r"""Weightings: whom a score counts at time t, and how much."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
+from survscore import _arrays, _loops
 from survscore._validation import InputError, check_choice, check_length, plural
 from survscore.censoring import CensoringCurves, CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.curves import SurvivalCurves
 from survscore.nuisance import Elsewhere, Nuisance, here
 from survscore.outcomes import Outcomes
 from survscore.product_limit import ProductLimit
-from survscore.stretches import Stretches, TimeIndex, inverse, select, smaller
+from survscore.stretches import Stretches, TimeIndex, inverse, select
 
 Normalize = Literal["weights", "n"]
 Variance = Literal["exact", "martingale"]
@@ -75,6 +76,10 @@ class Weighting(ABC):
         """Return the same for some of the individuals: what it holds for each of them is picked."""
         return self
 
+    def placed(self, device: Any) -> Weighting:
+        """Return the same with its curves where the predictions are: a torch device, or None for NumPy arrays."""
+        return self
+
     def __str__(self) -> str:
         return self.name
 
@@ -105,7 +110,7 @@ class Uncensored(Weighting):
         outcomes, last = index.outcomes, index.times[-1]
         unknown = ~outcomes.event & (outcomes.time < last)
         if unknown.any():
-            first = int(np.argmax(unknown))
+            first = _arrays.first_true(unknown)
             raise InputError(
                 f"'uncensored' weighting needs everybody's status up to the last time, {last:g}: "
                 f"{plural(int(unknown.sum()), 'individual')} of {len(outcomes)} were censored before, the first at "
@@ -116,7 +121,7 @@ class Uncensored(Weighting):
             last_stop=index.to_the_end,
             label=index.label,
             first_weight=np.ones(index.times.size),
-            last_weight=np.broadcast_to(1.0, len(outcomes)),
+            last_weight=_arrays.repeated(1.0, len(outcomes), outcomes.time),
             population_stop=index.to_the_end,
         )
 
@@ -238,20 +243,20 @@ class Administrative(Weighting):
             )
         if anybody:
             _check_rounding(outcomes)
-        counted = index.until_censoring_time
+        counted, first_stop = index.until_censoring_time, index.before_time  # which is not later, since T <= C*
         if self.population is not None and not isinstance(self.population, SurvivalCurves):
             start = index.times[-1] if self.population == "fixed" else float(self.population)
-            counted = np.where(end >= start, counted, np.int32(0))
-        first_stop = smaller(index.before_time, counted)
+            counted = _arrays.where(end >= start, counted, np.int32(0))
+            first_stop = _arrays.minimum(first_stop, counted)
         return Stretches(
             first_stop=first_stop,
             last_stop=select(~dropped_out, counted, first_stop) if anybody else counted,
             label=index.label,
             first_weight=np.ones(index.times.size),
-            last_weight=np.broadcast_to(1.0, end.size),
+            last_weight=_arrays.repeated(1.0, len(end), end),
             population_stop=counted,
             max_weight=_cap(self.max_weight),
-            lost_from=select(dropped_out, smaller(index.until_time, counted), counted) if anybody else None,
+            lost_from=select(dropped_out, _arrays.minimum(index.until_time, counted), counted) if anybody else None,
             blind_from=_blind_from(outcomes.time, dropped_out, index.times) if anybody else None,
         )
 
@@ -264,8 +269,8 @@ class Administrative(Weighting):
             given = self.dropout
             return _Weights(inverse(given.at(index.times), cap), inverse(given.before(outcomes), cap))
         source = self.dropout if isinstance(self.dropout, Outcomes) else outcomes
-        curve = ProductLimit.of_drop_out(source)
-        if curve.times.size == 0:
+        curve = ProductLimit.of_drop_out(source).beside(outcomes.time)
+        if len(curve.times) == 0:
             raise InputError(
                 "dropout: nobody dropped out in the given outcomes, so they tell nothing about the "
                 f"{int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
@@ -278,8 +283,14 @@ class Administrative(Weighting):
         return _Weights.of_curve(curve, index, cap, nuisance)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
+        return self._with_curves(lambda _, curves: curves[rows])
+
+    def placed(self, device: Any) -> Weighting:  # noqa: D102
+        return self._with_curves(lambda name, curves: _placed(f"{name} curves", curves, device))
+
+    def _with_curves(self, change: Callable[[str, SurvivalCurves], SurvivalCurves]) -> Weighting:
         own: dict[str, Any] = {
-            name: value[rows]
+            name: change(name, value)
             for name, value in (("dropout", self.dropout), ("population", self.population))
             if isinstance(value, SurvivalCurves)
         }
@@ -405,7 +416,7 @@ class IPCW(Weighting):
             last_stop=select(outcomes.event, index.to_the_end, index.before_time),
             label=index.label,
             first_weight=np.ones(index.times.size),
-            last_weight=np.broadcast_to(1.0, len(outcomes)),
+            last_weight=_arrays.repeated(1.0, len(outcomes), outcomes.time),
             population_stop=index.to_the_end,
             max_weight=_cap(self.max_weight),
             blind_from=_blind_from(outcomes.time, ~outcomes.event, index.times),
@@ -418,7 +429,8 @@ class IPCW(Weighting):
             return _Weights.of_curve(curve, index, cap, here(curve, outcomes, ~outcomes.event, self.variance))
         censoring = self.censoring
         if isinstance(censoring, KaplanMeierCensoring):
-            return _Weights.of_curve(censoring.curve, index, cap, Elsewhere(censoring.curve, outcomes.time))
+            curve = censoring.curve.beside(outcomes.time)
+            return _Weights.of_curve(curve, index, cap, Elsewhere(curve, outcomes.time))
         if isinstance(censoring, KnownCensoring):
             subject, other = "'known' censoring", "IPCW(max_weight=1) gives the same weights"
             check_censoring_time(outcomes, subject, other)
@@ -432,6 +444,11 @@ class IPCW(Weighting):
         if not isinstance(self.censoring, CensoringCurves):
             return self
         return replace(self, censoring=CensoringCurves(self.censoring.curves[rows]))
+
+    def placed(self, device: Any) -> Weighting:  # noqa: D102
+        if not isinstance(self.censoring, CensoringCurves):
+            return self
+        return replace(self, censoring=CensoringCurves(_placed("censoring curves", self.censoring.curves, device)))
 
     @property
     def explanation(self) -> str:  # noqa: D102
@@ -528,9 +545,19 @@ class _Weights:
         )
 
 
+def _placed(name: str, curves: SurvivalCurves, device: Any) -> SurvivalCurves:
+    """Return curves as predictions on a device are; they are not moved, but NumPy and torch share memory."""
+    if curves.device == device:
+        return curves
+    if curves.device is None and device.type == "cpu":
+        return curves.to(device)
+    where = "in the processor's memory" if device is None else f"on {device}"
+    raise InputError(f"the {name} must be where the predictions are, {where}: move them with .to(device) or .numpy()")
+
+
 def _blind_from(time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]) -> int | None:
     """Return the first evaluation time at which nobody is left but those with event, since the last of all left."""
-    last = time.max()
+    last = float(time.max())
     return int(np.searchsorted(times, last, side="left")) if left[time == last].any() else None
 
 
@@ -553,7 +580,7 @@ def _settings(max_weight: float | None, normalize: str, variance: str) -> list[s
 
 
 def _rises(curves: SurvivalCurves) -> bool:
-    return _loops.has_bad_probabilities(curves.probabilities, 4.0 * float(np.finfo(curves.probabilities.dtype).eps))
+    return _loops.has_bad_probabilities(curves.probabilities, 4.0 * _arrays.rounding_unit(curves.probabilities))
 
 
 def check_censoring_time(outcomes: Outcomes, subject: str, alternative: str) -> NDArray[np.float64]:
@@ -571,7 +598,7 @@ def refuse_drop_outs(outcomes: Outcomes, subject: str, alternative: str) -> None
     dropped_out = outcomes.dropped_out
     if outcomes.censoring_time is not None and dropped_out.any():
         _check_rounding(outcomes)
-        first = int(np.argmax(dropped_out))
+        first = _arrays.first_true(dropped_out)
         raise InputError(
             f"{subject} needs everybody without event to be followed up to their censoring_time: "
             f"{plural(int(dropped_out.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at "
@@ -584,10 +611,10 @@ def _check_rounding(outcomes: Outcomes) -> None:
     """Raise if somebody's time and C* differ by rounding only: such a one did not drop out."""
     if outcomes.censoring_time is None:
         return
-    gap = np.where(outcomes.dropped_out, outcomes.censoring_time - outcomes.time, np.inf)
+    gap = _arrays.where(outcomes.dropped_out, outcomes.censoring_time - outcomes.time, np.inf)
     close = gap <= ROUNDING * float(outcomes.time.max())
     if close.any():
-        first = int(np.argmax(close))
+        first = _arrays.first_true(close)
         raise InputError(
             "time and censoring_time must be equal for those followed to the end: "
             f"{plural(int(close.sum()), 'individual')} of {len(outcomes)} would count as dropped out for a gap of at "

@@ -18,10 +18,11 @@ from survscore.diagnostics.covariates import explained_variance
 from survscore.diagnostics.two_weightings import Contrast, contrasts_of
 from survscore.diagnostics.weights import scores_by_cap, weights_over_time
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
-from survscore.engine.null import KaplanMeierNull
+from survscore.engine.placing import check_on_processor
 from survscore.engine.units import Groups
 from survscore.estimate import Estimate
 from survscore.outcomes import Outcomes
+from survscore.product_limit import ProductLimit
 from survscore.weighting import IPCW, as_weighting
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def diagnose(
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):
             raise InputError(f"the curves of {name!r} must be in memory, not in batches")
+    check_on_processor("diagnose", y, named)
     if y.censoring_time is None:
         raise InputError("diagnose needs outcomes with censoring_time (Outcomes.from_dates derives it)")
     questioned = as_weighting(weighting, y)
@@ -294,9 +296,8 @@ def _around(
 
     survival = {name: means(curves[rows]) for name, curves in models.items()}
     if NULL_MODEL not in models:
-        everybody = KaplanMeierNull.of(y, scored=True).curves
-        steps = np.concatenate(([1.0], everybody.probabilities[0]))
-        survival[NULL_MODEL] = steps[np.searchsorted(everybody.times, own_times, side="left")].mean(axis=0)
+        before = ProductLimit.of_events(y).before(own_times.ravel())
+        survival[NULL_MODEL] = before.reshape(own_times.shape).mean(axis=0)
     return offsets, survival, int(rows.size)
 
 

@@ -46,7 +46,13 @@ def contrasts_of(
 ) -> tuple[list[Contrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time."""
     evaluation = Evaluation.of(
-        y, models, weighting=[weighting, Administrative()], times=times, null=NULL_MODEL not in models, level=level
+        y,
+        models,
+        weighting=[weighting, Administrative()],
+        times=times,
+        null=NULL_MODEL not in models,
+        level=level,
+        needs_numpy="diagnose",
     )
     (ipcw, administrative), time_range = evaluation.mean_influences()
     names = evaluation.names

@@ -56,7 +56,7 @@ def scores_by_cap(
     import pandas as pd
 
     weightings = [replace(weighting, max_weight=cap) for cap in CAPS]
-    evaluation = Evaluation.of(y, models, weighting=weightings, times=times, errors=False)
+    evaluation = Evaluation.of(y, models, weighting=weightings, times=times, errors=False, needs_numpy="diagnose")
     scored = evaluation.run()
     worst = np.full(evaluation.times.size, np.nan)
     worst[: evaluation.index.times.size] = sum(one.scores.sum(axis=0) for one in scored)

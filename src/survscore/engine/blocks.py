@@ -108,6 +108,15 @@ class CurveBatches:
         return self._some.reaches(times)
 
     @property
+    def device(self) -> Any:
+        """The torch device that holds the first batch; None for NumPy arrays."""
+        return self._some.device
+
+    def to(self, device: Any) -> CurveBatches:
+        """Return batches that are moved to a device as they come."""
+        return CurveBatches(lambda: (batch.to(device) for batch in self), self.n)
+
+    @property
     def _some(self) -> SurvivalCurves:
         some: SurvivalCurves = self.__dict__["_first"]
         return some

@@ -1,7 +1,7 @@
 """The front door: what is given is checked and prepared once, for scores, comparisons, tables, reports and scale.
 
 Evaluation (checked: outcomes, models, times, groups, metrics, weightings)
--> blocks of rows -> Sums           update, in NumPy or compiled
+-> blocks of rows -> Sums           update, in NumPy, compiled, or by torch
 -> Sums + Sums -> Sums              in any order
 -> scores, then their moments       finish: Scored, numbers only
 """
@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._config import config
-from survscore._parallel import each
 from survscore._validation import InputError, as_times, check_level
 from survscore.curves import SurvivalCurves
-from survscore.engine import sums as numpy_backend
 from survscore.engine.averaging import averaging_weights, check_ranges
-from survscore.engine.blocks import Block, Models, Predictions
-from survscore.engine.bounds import AllBounds, bounds_of
-from survscore.engine.influence import MeanInfluences, by_influence, mean_influences
+from survscore.engine.backends import Backend, Processor, choose
+from survscore.engine.blocks import Models, Predictions
+from survscore.engine.bounds import AllBounds
+from survscore.engine.influence import MeanInfluences, mean_influences
 from survscore.engine.inputs import (
     Null,
     as_models,
@@ -39,10 +36,10 @@ from survscore.engine.inputs import (
 )
 from survscore.engine.moments import Moments, ScoredLoss, n_pairs
 from survscore.engine.null import KaplanMeierNull, NullInfluence
-from survscore.engine.pooled import evaluate_pooled
+from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import Sums
 from survscore.engine.support import Support
-from survscore.engine.units import Groups, Units, still_counted
+from survscore.engine.units import Groups, Units
 from survscore.metrics import Direction, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
 from survscore.stretches import Stretches, TimeIndex
@@ -156,24 +153,34 @@ class Evaluation:
         ranges: Ranges = None,
         errors: bool = True,
         unasked: bool = True,
+        needs_numpy: str = "",
     ) -> Evaluation:
-        """Check what a user gave, and prepare what all metrics and weightings share."""
+        """Check what a user gave, and prepare what all metrics and weightings share.
+
+        What goes on in NumPy with what was prepared says who it is by `needs_numpy`.
+        """
         check_outcomes(y)
         named = as_models(models)
         for name, curves in named.items():
             check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
+        if needs_numpy:
+            check_on_processor(needs_numpy, y, named)
         check_level(level)
         metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
         names = [one.name for one in metrics]
         if len(set(names)) < len(names):
             raise InputError("metric must name different metrics")
         weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        null = True if null is y else null
+        device = None
+        if not needs_numpy:
+            y, named, weightings, device = placed(y, named, weightings)
         labels = distinct([one.label(y) for one in weightings])
         if null is not False and null_name(null) in named:
             raise InputError(
                 f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
             )
-        grouping = None if groups is None else Groups.of(groups, len(y))
+        grouping = None if groups is None else _groups(groups, len(y), device)
         if times is not None:
             wanted = as_times(times)
         else:
@@ -214,16 +221,13 @@ class Evaluation:
         # beside each weighting with somebody lost, those of known status alone, for the bounds
         known = {q: len(stretches) + place for place, q in enumerate(_with_lost(stretches))}
         every = [*stretches, *(stretches[q].known(self.index.times.size) for q in known)]
-        compiled = self._compiles(losses)
-        if losses:
-            total = self._sums(losses, every, compiled=compiled)
-        else:
-            total = self._sums([_Nothing()], every, compiled=False)
+        backend = self._backend(losses)
+        total = backend.sums(self.models, self.index, losses, every)
         undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
                      for metric in self.metrics}  # fmt: skip
         m = self.index.times.size
-        counted = [still_counted(one.population_stop, m) for one in stretches]
-        units = [Units.of(one, self.groups, m, number) for one, number in zip(stretches, counted, strict=True)]
+        counted = [backend.counted(one.population_stop, m) for one in stretches]
+        units = [backend.units(one, self.groups, number) for one, number in zip(stretches, counted, strict=True)]
         results = []
         for metric in self.metrics:
             for q, weights in enumerate(stretches):
@@ -232,14 +236,16 @@ class Evaluation:
                 averages = self._averages([where, anywhere])
                 if isinstance(metric, Loss):
                     found = self._of_loss(
-                        metric, q, weights, total, known.get(q), counted[q], units[q], where, averages,
-                        compiled=compiled,
-                    )  # fmt: skip
+                        metric, q, weights, total, known.get(q), counted[q], units[q], where, averages, backend
+                    )
                 elif isinstance(metric, PooledMetric):
-                    found = self._of_pooled(metric, weights, units[q], where, averages)
+                    found = self._of_pooled(metric, weights, units[q], where, averages, backend)
                 else:
                     raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric")
-                support = self._support(total, q, weights, counted[q], units[q], where)
+                to_the_last = weights.last_stop is weights.population_stop
+                of_known_status = counted[q] if to_the_last else backend.counted(weights.last_stop, m)
+                event_free = of_known_status - total.events[q]
+                support = self._support(total, q, event_free, counted[q], units[q], where)
                 results.append(self._scored(metric, q, total, *found, support, where, reasons))
         return results
 
@@ -249,8 +255,10 @@ class Evaluation:
         Also the range of time: from the first time up to the first without score under any of the weightings.
         """
         loss, stretches = self._losses[0], self._stretches()
-        compiled = self._compiles([loss])
-        total = self._sums([loss], stretches, compiled=compiled)
+        backend = self._backend([loss])
+        if not isinstance(backend, Processor):
+            raise TypeError("everybody's influences are made in the processor's memory")
+        total = backend.sums(self.models, self.index, [loss], stretches)
         undefined = [self._undefined(loss, q, one, total) for q, one in enumerate(stretches)]
         m = self.index.times.size
         worst = np.full(self.times.size, np.nan)
@@ -259,9 +267,9 @@ class Evaluation:
         weights, used_range = averaging_weights(self.times, worst, None, None, "stop", reasons)
         found = []
         for q, one in enumerate(stretches):
-            counted = still_counted(one.population_stop, m)
+            counted = backend.counted(one.population_stop, m)
             scored = self._scored_loss(loss, q, one, total, counted, undefined[q][0])
-            found.append(mean_influences(scored, self.models, weights[:m], compiled=compiled))
+            found.append(mean_influences(scored, self.models, weights[:m], compiled=backend.compiled))
         return found, used_range
 
     def _scored_loss(
@@ -297,30 +305,9 @@ class Evaluation:
                 found[q] = replace(found[q], nuisance=None)
         return [found[q] for q in range(len(self.weightings))]
 
-    def _compiles(self, losses: Sequence[Loss]) -> bool:
-        """Whether the compiled loops run: by the size of the input, if all losses have a compiled form."""
-        if not losses or not config.compiles(self.models.n * self.index.times.size):
-            return False
-        from survscore.engine import compiled
-
-        return compiled.knows(losses)
-
-    def _sums(self, losses: Sequence[Loss], stretches: Sequence[Stretches], *, compiled: bool) -> Sums:
-        m = self.index.times.size
-        if compiled:
-            from survscore.engine.compiled import update
-        else:
-            update = numpy_backend.update
-
-        def one(block: Block) -> Sums:
-            return update(block, self.index, losses, stretches)
-
-        blocks = self.models.blocks(m, compiled=compiled)
-        if self.models.in_memory is None:  # one at a time
-            found: Iterable[Sums] = (one(block) for block in blocks)
-        else:
-            found = each(one, list(blocks), threads=compiled)
-        return reduce(Sums.__add__, found)
+    def _backend(self, losses: Sequence[Loss]) -> Backend:
+        """Return what runs the sums: torch where the predictions live, or the processor's loops by size."""
+        return choose(self.index.outcomes.device, losses, self.models.n * self.index.times.size)
 
     def _of_loss(
         self,
@@ -333,16 +320,18 @@ class Evaluation:
         units: Units,
         undefined: NDArray[np.bool_],
         averages: NDArray[np.float64],
-        *,
-        compiled: bool,
+        backend: Backend,
     ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
         scored = self._scored_loss(loss, q, weights, total, counted, undefined)
         times, k, constants = self.index.times, self._losses.index(loss), scored.constants
-        moments = self._moments(scored, units, averages, compiled=compiled) if self.errors else None
+        moments = None
+        if self.errors:
+            any_range = self._any_range(len(scored.scores))
+            moments = backend.moments(scored, self.models, self.groups, units, averages, any_range=any_range)
         if known is None:
             return scored.scores, moments, None
         of_known = with_constants(loss, total.losses[:, :, k, known], total.weights[:, known], constants, times)
-        bounds = bounds_of(
+        bounds = backend.bounds(
             self.index, loss, weights, self.models, constants, of_known.sum(axis=0),
             total.weights[:, known].sum(axis=0), averages,
         )  # fmt: skip
@@ -351,20 +340,11 @@ class Evaluation:
     def _constants(self, weights: NDArray[np.float64]) -> list[SurvivalCurves]:
         """Return the prediction of the null model, from the sums of weights by stretch and status."""
         if self.null is None or isinstance(self.null, KaplanMeierNull):
-            return [] if self.null is None else [self.null.curves]
+            return [] if self.null is None else [self.null.prediction(self.index.times)]
         with np.errstate(invalid="ignore"):
             share = weights[:2].sum(axis=0) / weights.sum(axis=0)
         # it may rise, where other people are counted later; where there is no score it does not matter
         return [SurvivalCurves(np.where(np.isnan(share), 1.0, share)[None], self.index.times, "step", monotone="keep")]
-
-    def _moments(self, scored: ScoredLoss, units: Units, averages: NDArray[np.float64], *, compiled: bool) -> Moments:
-        any_range = self._any_range(len(scored.scores))
-        if compiled and not any_range:
-            from survscore.engine import identity
-
-            if identity.fits(scored, self.models, self.groups):
-                return identity.by_identity(scored, self.models, self.groups, units, averages)
-        return by_influence(scored, self.models, self.groups, units, averages, any_range=any_range, compiled=compiled)
 
     def _of_pooled(
         self,
@@ -373,13 +353,14 @@ class Evaluation:
         units: Units,
         undefined: NDArray[np.bool_],
         averages: NDArray[np.float64],
+        backend: Backend,
     ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
         matrices = self.models.in_memory
         if matrices is None:
             raise InputError(f"{metric.name} needs all predictions at once, not batches")
         nothing = SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
         curves = [*matrices, *([] if self.null is None else [nothing])]
-        scores, moments = evaluate_pooled(
+        scores, moments = backend.pooled(
             metric, self.index, weights, curves, self.groups, units, averages,
             any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
         )  # fmt: skip
@@ -415,7 +396,7 @@ class Evaluation:
         self,
         total: Sums,
         q: int,
-        weights: Stretches,
+        event_free: NDArray[np.float64],
         counted: NDArray[np.float64],
         units: Units,
         undefined: NDArray[np.bool_],
@@ -423,10 +404,7 @@ class Evaluation:
         weight_sums = np.where(undefined, np.nan, total.weights[:, q].sum(axis=0))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             n_effective = weight_sums**2 / total.squares[q]
-        events = total.events[q]
-        to_the_last = weights.last_stop is weights.population_stop
-        event_free = (counted if to_the_last else still_counted(weights.last_stop, undefined.size)) - events
-        return Support(counted, n_effective, events, event_free, units, self.groups is not None)
+        return Support(counted, n_effective, total.events[q], event_free, units, self.groups is not None)
 
     def _settings(self, metric: Metric, q: int) -> dict[str, Any]:
         from survscore._version import __version__
@@ -496,15 +474,13 @@ class Evaluation:
         ]
 
 
-class _Nothing(Loss):
-    """No loss at all, where only weights are needed."""
+def _groups(labels: Any, n: int, device: Any) -> Groups:
+    """Return who belongs together, where the individuals are."""
+    if device is None:
+        return Groups.of(labels, n)
+    from survscore.engine.tensor_units import groups_of
 
-    name = "nothing"
-
-    def of_event_free(self, survival: Any) -> NDArray[np.float64]:
-        return np.zeros_like(survival)
-
-    of_event = of_event_free
+    return groups_of(labels, n, device)
 
 
 def undefined_times(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _arrays
 from survscore._validation import InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import CurveBatches, Predictions
@@ -69,9 +70,15 @@ def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.flo
     names the times.
     """
     follow_up = y.time if y.censoring_time is None else y.censoring_time
-    last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
     place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
-    last = min(last, float(np.partition(follow_up, place)[place]))
+    if _arrays.is_tensor(follow_up):
+        from survscore import _tensor_loops
+
+        place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
+        last = _tensor_loops.order_statistic(follow_up, place)
+    else:
+        last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
+        last = min(last, float(np.partition(follow_up, place)[place]))
     last = last if np.isfinite(last) else float(y.time.max())
     last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _arrays
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block
@@ -166,11 +167,10 @@ class ScoredLoss:
         offset = np.where(defined, scores, 0.0) * scale if by_n else np.zeros_like(scores)
         first = np.where(defined, sums[0] - centre * weight_sums[0], 0.0) * scale
         if not defined.all():  # infinite weights, which no zero can take back
-            finite = np.isfinite(stretches.last_weight)
             stretches = replace(
                 stretches,
                 first_weight=None if stretches.first_weight is None else np.where(defined, stretches.first_weight, 0.0),
-                last_weight=np.where(finite, stretches.last_weight, 0.0),
+                last_weight=_arrays.finite_or_zero(stretches.last_weight),
             )
         return cls(index, loss, stretches, constants, scores, centre, scale, offset, first)
 

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops
+from survscore import _arrays, _loops
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss
 from survscore.outcomes import Outcomes
@@ -53,21 +53,20 @@ class KaplanMeierNull:
         """Take outcomes, of the individuals that are scored or of others."""
         return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
 
-    @cached_property
-    def curves(self) -> SurvivalCurves:
-        """The curve as a prediction: one row, which stands for everybody."""
-        if self.curve.times.size == 0:
-            return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")
-        return SurvivalCurves(self.curve.survival[None], self.curve.times, "step", beyond="hold")
+    def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
+        """Return the curve at some times as a prediction: one row, which stands for everybody."""
+        return SurvivalCurves(self.curve.at(times)[None], times, "step", beyond="hold")
 
     @cached_property
     def _sums(self) -> NDArray[np.float64]:
         """Greenwood's sum, by how many times of the curve have passed."""
-        return np.concatenate(([0.0], np.cumsum(self.curve.greenwood)))
+        sums: NDArray[np.float64] = _arrays.running_sum(self.curve.greenwood)
+        return sums
 
     def greenwood(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Greenwood's sum at each time: what all who are still event-free have in common."""
-        return np.asarray(self._sums[np.searchsorted(self.curve.times, times, side="right")])
+        passed = _loops.count_below(self.curve.times, times, inclusive=True)
+        return _arrays.to_host(self._sums[_arrays.beside(passed, self._sums)])
 
     @cached_property
     def at_own_time(self) -> NDArray[np.float64]:
@@ -75,11 +74,10 @@ class KaplanMeierNull:
         if self.outcomes is None:
             raise TypeError("others' curve does not move with those who are scored")
         time, event = self.outcomes.time, self.outcomes.event
-        before = _loops.count_below(self.curve.times, time, inclusive=False)
+        before = self.curve.places_before(time)
         through = _loops.count_below(self.curve.times, time, inclusive=True)
-        own = np.where(event, before, through)
-        values = self._sums[own]
-        values[event] -= 1.0 / self.curve.at_risk[before[event]]
+        values: NDArray[np.float64] = self._sums[_arrays.where(event, before, through)]
+        values[event] -= 1.0 / _arrays.as_float64(self.curve.at_risk[before[event]])
         return values
 
 
@@ -111,7 +109,7 @@ class NullInfluence:
         scale: NDArray[np.float64],
     ) -> NullInfluence:
         """Take the sums of weights by stretch and status, (3, times), and what their mean loss is divided by."""
-        survival = null.curves.at(times)[0]
+        survival = null.curve.at(times)
         low, high = np.maximum(survival - STEP, 0.0), np.minimum(survival + STEP, 1.0)
         with np.errstate(invalid="ignore"):
             change = weight_sums[:2].sum(axis=0) * (loss.of_event_free(high) - loss.of_event_free(low))
@@ -126,8 +124,11 @@ class NullInfluence:
 
     def influence(self, rows: slice, before_time: NDArray[np.int32], columns: slice) -> NDArray[np.float64]:
         """Return what the null model's score has more of each of some individuals, (rows, times)."""
-        event_free = np.arange(columns.start, columns.stop) < before_time[rows, None]
-        return self.slope[columns] * np.where(event_free, self.common[columns], self.null.at_own_time[rows, None])
+        own = self.null.at_own_time[rows, None]
+        event_free = _arrays.columns(columns.stop, own)[columns.start :] < before_time[rows, None]
+        common, slope = (_arrays.beside(values[columns], own) for values in (self.common, self.slope))
+        influence: NDArray[np.float64] = slope * _arrays.where(event_free, common, own)
+        return influence
 
     def mean(self, weights: NDArray[np.float64], before_time: NDArray[np.int32], rows: slice) -> NDArray[np.float64]:
         """Return some individuals' parts in a mean over time."""

@@ -29,6 +29,7 @@ from survscore.curves import SurvivalCurves
 from survscore.diagnostics import diagnose
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
+from survscore.engine.placing import check_on_processor
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.multiplicity import Correction
 from survscore.outcomes import Outcomes
@@ -128,6 +129,7 @@ def summarise(
     check_outcomes(y)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
+    check_on_processor("a report", y, named)
     check_whole("n_curves", n_curves, 0)
     labels = None if ids is None else list(ids)
     if labels is not None:

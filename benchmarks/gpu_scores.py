@@ -1,0 +1,292 @@
+"""Scores of predictions on a GPU, beside the sum of the matrix; see README.md.
+
+Needs a CUDA device, torch and Triton: ``PYTHONPATH=src python benchmarks/gpu_scores.py``. ``--check`` compares with the
+processor only, ``--tune`` tries how kernels cut up their work, ``--rows`` and ``--times`` set the size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+import survscore as ss
+from report import table
+from survscore.engine import tensor_kernels
+from survscore.engine.evaluation import Evaluation
+from survscore.engine.tensor_kernels import Predicted, Shape, shapes
+from survscore.stretches import TimeIndex
+
+WANTED = {"kernel": 1.7, "with preparation": 4.0, "with standard errors": 8.0}
+WANTED_DEVIATION = 1e-9
+WANTED_MEMORY = 10.0  # % of the matrix
+CHECKED_ROWS = 200_000
+WEIGHTINGS = ["administrative", "ipcw"]
+CHUNK = 1_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--times", type=int, default=150)
+    parser.add_argument("--type", default="float32", choices=["float16", "bfloat16", "float32", "float64"])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--check", action="store_true", help="only compare with the processor")
+    parser.add_argument("--tune", action="store_true", help="try shapes of the kernels")
+    parser.add_argument("--profile", action="store_true", help="show where the time of a score with errors goes")
+    asked = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("there is no CUDA device")
+    warnings.simplefilter("ignore")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
+    check(asked.times, asked.type)
+    if asked.check:
+        return
+    y, matrix, grid = draw(asked.rows, asked.times, asked.type)
+    print(f"{asked.rows:,} x {asked.times}, {asked.type}: {matrix.numel() * matrix.element_size() / 1e9:.1f} GB\n")
+    if asked.tune:
+        tune(y, matrix, grid, asked.repeats)
+    elif asked.profile:
+        profile(y, matrix, grid)
+    else:
+        measure(y, matrix, grid, asked.repeats)
+
+
+def draw(n: int, m: int, kind: str, seed: int = 1) -> tuple[ss.Outcomes, torch.Tensor, np.ndarray]:
+    """Draw outcomes, with everybody's censoring time, and predictions, on the device."""
+    source = torch.Generator("cuda").manual_seed(seed)
+
+    def uniform(*shape: int) -> torch.Tensor:
+        return torch.rand(shape, generator=source, device="cuda", dtype=torch.float64)
+
+    grid = np.arange(1.0, m + 1)
+    star = -uniform(n).clamp(min=1e-12).log() * m
+    end = uniform(n) * m * 1.1
+    y = ss.Outcomes(torch.minimum(star, end), star <= end, end)
+    del star, end
+    matrix = torch.empty((n, m), dtype=getattr(torch, kind), device="cuda")
+    times = torch.arange(1, m + 1, device="cuda", dtype=torch.float32)
+    for start in range(0, n, CHUNK):
+        rate = (0.5 + uniform(min(CHUNK, n - start), 1).float()) / m
+        matrix[start : start + CHUNK] = torch.exp(-rate * times)
+    return y, matrix, grid
+
+
+def check(m: int, kind: str) -> None:
+    """Compare with the processor's float64 results on some rows."""
+    rows = []
+    for name, asked in asked_for(CHECKED_ROWS).items():
+        y, matrix, grid = draw(CHECKED_ROWS, m, kind)
+        other = draw(CHECKED_ROWS, m, kind, seed=2)[1]
+        times = grid if name != "between grid points" else grid[:-1] + 0.25
+        models = {"one": matrix, "other": other} if asked.pop("compared", False) else {"one": matrix}
+        curves = {key: ss.SurvivalCurves(values, grid) for key, values in models.items()}
+        of_lost = asked.pop("lost", False)
+        if of_lost:
+            y = lose_some(y)
+        there = Evaluation.of(y, curves, times=times, unasked=False, **asked).run()
+        exact = {
+            key: ss.SurvivalCurves(one.numpy().probabilities.astype(np.float64), grid) for key, one in curves.items()
+        }
+        here = Evaluation.of(y.numpy(), exact, times=times, unasked=False, **asked).run()
+        rows.append([name, *(f"{value:.1e}" for value in deviation(there, here))])
+    print(table([f"{CHECKED_ROWS:,} rows, against float64 here", "scores", "variances", "of means", "bounds"], rows))
+    print(f"\nwanted: {WANTED_DEVIATION:.0e} for scores\n")
+
+
+def lose_some(y: ss.Outcomes) -> ss.Outcomes:
+    """Let some drop out before their censoring time."""
+    time: Any = y.time
+    lost = (torch.arange(len(y), device=time.device) % 10 == 0) & ~torch.as_tensor(y.event)
+    return ss.Outcomes(torch.where(lost, 0.5 * time, time), y.event, y.censoring_time)
+
+
+def asked_for(n: int) -> dict[str, dict[str, Any]]:
+    groups = np.arange(n) // 5
+    return {
+        "administrative, Kaplan-Meier": {"weighting": WEIGHTINGS},
+        "between grid points": {"weighting": WEIGHTINGS},
+        "log": {"weighting": WEIGHTINGS, "metric": "log"},
+        "compared, null model": {"weighting": WEIGHTINGS, "compared": True, "null": True},
+        "drop-outs": {"weighting": "administrative", "lost": True},
+        "caps": {"weighting": ss.IPCW(max_weight=2)},
+        "divided by n": {"weighting": ss.Administrative(normalize="n"), "lost": True},
+        "groups": {"weighting": "administrative", "groups": groups},
+        "AUC": {"weighting": WEIGHTINGS, "metric": "auc"},
+    }
+
+
+def deviation(found: list[Any], expected: list[Any]) -> list[float]:
+    """Return the largest relative deviations of scores, variances, variances of means, and bounds."""
+
+    def largest(read: Callable[[Any], np.ndarray | None]) -> float:
+        worst = 0.0
+        for one, other in zip(found, expected, strict=True):
+            a, b = read(one), read(other)
+            if a is None or b is None:
+                continue
+            with np.errstate(invalid="ignore", divide="ignore"):
+                off = np.abs(a - b) / np.abs(b)
+            worst = max(worst, float(np.nanmax(np.where(b == 0, np.abs(a), off), initial=0.0)))
+        return worst
+
+    return [
+        largest(lambda one: one.scores),
+        largest(lambda one: one.moments.pointwise),
+        largest(lambda one: one.moments.of_averages),
+        largest(lambda one: None if one.bounds is None else np.concatenate((one.bounds.lower, one.bounds.upper))),
+    ]
+
+
+def seconds(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
+    """Return the median time of a call, after one that warms up, and the memory that it takes beside what is there."""
+    work()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    taken = []
+    for _ in range(repeats):
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        stop.record()
+        torch.cuda.synchronize()
+        taken.append(start.elapsed_time(stop) / 1e3)
+    return statistics.median(taken), float(torch.cuda.max_memory_allocated() - before)
+
+
+def kernel_only(
+    y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray, *, weights: bool = True
+) -> Callable[[], Any]:
+    """Return the call of the sums' kernels, both weightings at once."""
+    index = TimeIndex(y, grid)
+    stretches = [ss.Administrative().prepare(index), ss.IPCW().prepare(index)]
+    predicted = Predicted.of(curves, index)
+    everybody = slice(0, len(y))
+
+    def run() -> None:
+        tensor_kernels.first_moments(predicted, ss.Brier(), stretches, everybody, grid.size)
+        for one in stretches if weights else []:
+            tensor_kernels.count_stretches(one, everybody, grid.size)
+
+    return run
+
+
+def prepared(y: ss.Outcomes, grid: np.ndarray) -> None:
+    index = TimeIndex(y[:], grid)
+    for weighting in (ss.Administrative(), ss.IPCW()):
+        weighting.prepare(index)
+
+
+def measure(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -> None:
+    """Print the table."""
+    curves = ss.SurvivalCurves(matrix, grid)
+    size = matrix.numel() * matrix.element_size()
+    floor, _ = seconds(matrix.sum, repeats)
+    groups = torch.arange(len(y), device="cuda") // 5
+
+    def run(**asked: Any) -> Callable[[], Any]:
+        given = {"weighting": WEIGHTINGS, "times": grid, "unasked": False, **asked}
+        models = given.pop("models", {"net": curves})
+        return lambda: Evaluation.of(y, models, **given).run()
+
+    cases: dict[str, Callable[[], Any]] = {
+        "kernel, losses alone": kernel_only(y, curves, grid, weights=False),
+        "kernel": kernel_only(y, curves, grid),
+        "preparation alone": lambda: prepared(y, grid),
+        "with preparation": run(errors=False),
+        "with standard errors": run(),
+        "administrative alone, with standard errors": run(weighting="administrative"),
+        "log, scores": run(metric="log", errors=False),
+        "groups of 5, administrative": run(weighting="administrative", groups=groups),
+        "AUC at one time, administrative": run(
+            metric="auc", weighting="administrative", times=grid[len(grid) // 2 :][:1]
+        ),
+        "check of the matrix": lambda: ss.SurvivalCurves(matrix, grid),
+    }
+    rows = [["sum of the matrix", f"{1e3 * floor:.2f}", "1", "", ""]]
+    for name, work in cases.items():
+        took, memory = seconds(work, repeats)
+        wanted = f"{WANTED[name]:g}" if name in WANTED else ""
+        rows.append([name, f"{1e3 * took:.2f}", f"{took / floor:.2f}", wanted, f"{100 * memory / size:.1f}"])
+        print(rows[-1], flush=True)
+    if torch.cuda.mem_get_info()[0] > 1.3 * size:
+        other = ss.SurvivalCurves((matrix * 0.98).to(matrix.dtype), grid)
+        took, memory = seconds(run(models={"one": curves, "other": other}), repeats)
+        rows.append(
+            ["two models compared", f"{1e3 * took:.2f}", f"{took / floor:.2f}", "", f"{100 * memory / size:.1f}"]
+        )
+    print(
+        "\n" + table(["Brier unless said, both weightings", "ms", "times the sum", "wanted", "extra memory, %"], rows)
+    )
+    print(f"\nwanted: at most {WANTED_MEMORY:g} % extra memory")
+
+
+def every(**choices: list[Any]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*choices.values()):
+        yield dict(zip(choices, values, strict=True))
+
+
+def tune(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -> None:
+    """Print the fastest shapes of each kernel."""
+    curves = ss.SurvivalCurves(matrix, grid)
+    floor, _ = seconds(matrix.sum, repeats)
+    print(f"sum of the matrix: {1e3 * floor:.2f} ms")
+    moments: dict[str, Any] = {"weighting": "ipcw", "times": grid, "unasked": False}
+    index = TimeIndex(y, grid)
+    ipcw = ss.IPCW().prepare(index)
+    evaluation = Evaluation.of(y, {"net": curves}, **moments)
+    backend = evaluation._backend([ss.Brier()])
+    total = backend.sums(evaluation.models, index, [ss.Brier()], [ipcw])
+    counted, units = backend.counted(ipcw.population_stop, grid.size), backend.units(ipcw, None, grid.size)
+    where, _ = evaluation._undefined(ss.Brier(), 0, ipcw, total)
+    scored = evaluation._scored_loss(ss.Brier(), 0, ipcw, total, counted, where)
+    averages = evaluation._averages([where])
+
+    def of_moments() -> Any:
+        return backend.moments(scored, evaluation.models, None, units, averages, any_range=False)
+
+    kernels: dict[str, tuple[Callable[[], Any], Iterator[dict[str, Any]]]] = {
+        "sums": (
+            kernel_only(y, curves, grid, weights=False),
+            every(rows=[2, 4, 8, 16], columns=[32, 64, 128, 256], rows_per_program=[1024, 4096], warps=[1, 2, 4],
+                  double=[True, False]),
+        ),
+        "squares": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[256, 1024, 4096], warps=[1, 2, 4])),
+        "runs": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[256, 1024, 4096], warps=[1, 2, 4, 8])),
+    }  # fmt: skip
+    for name, (work, choices) in kernels.items():
+        usual: Shape = getattr(shapes, name)
+        found = []
+        for choice in choices:
+            setattr(shapes, name, replace(usual, **choice))
+            try:
+                found.append((seconds(work, 3)[0], choice))
+            except Exception as error:  # some shapes do not fit on the device
+                print(f"{name} {choice}: {type(error).__name__}")
+        setattr(shapes, name, usual)
+        print(f"\n{name}, as it is: {1e3 * seconds(work, 3)[0]:.2f} ms; the fastest:")
+        for took, choice in sorted(found, key=lambda pair: pair[0])[:8]:
+            print(f"  {1e3 * took:.2f} ms, {took / floor:.2f} times the sum: {choice}", flush=True)
+
+
+def profile(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray) -> None:
+    """Print which operations take the time."""
+    curves = ss.SurvivalCurves(matrix, grid)
+    evaluation = Evaluation.of(y, {"net": curves}, weighting=WEIGHTINGS, times=grid, unasked=False)
+    evaluation.run()
+    with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as seen:
+        Evaluation.of(y, {"net": curves}, weighting=WEIGHTINGS, times=grid, unasked=False).run()
+    print(seen.key_averages().table(sort_by="self_cuda_time_total", row_limit=40, max_name_column_width=60))
+
+
+if __name__ == "__main__":
+    main()

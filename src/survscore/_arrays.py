@@ -1,0 +1,195 @@
+"""NumPy arrays and torch tensors by the same names.
+
+Vectors over individuals live where the predictions live: in the processor's memory as NumPy arrays, or on a device as
+torch tensors. What is prepared from them is written once, with the few names below where the two libraries differ.
+torch is imported only where a tensor is at hand already, or asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Kinds of devices in the DLPack protocol on which torch works as on CUDA: CUDA, ROCm, and CUDA's managed memory.
+_DLPACK_CUDA = (2, 10, 13)
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether this is a torch tensor."""
+    return hasattr(values, "detach") and hasattr(values, "is_cuda")
+
+
+def device_of(values: Any) -> Any:
+    """Return the torch device that holds a tensor; None for a NumPy array."""
+    return values.device if is_tensor(values) else None
+
+
+def resident(values: Any) -> Any:
+    """Return what lives on a CUDA device as a torch tensor that shares its memory; None for everything else.
+
+    Other libraries' arrays (CuPy, JAX) are taken by the DLPack protocol.
+    """
+    if is_tensor(values):
+        return values.detach() if values.is_cuda else None
+    where = getattr(values, "__dlpack_device__", None)
+    if where is None or isinstance(values, np.ndarray) or int(where()[0]) not in _DLPACK_CUDA:
+        return None
+    import torch
+
+    return torch.from_dlpack(values)  # type: ignore[attr-defined]
+
+
+def to_host(values: Any) -> NDArray[Any]:
+    """Return an array in the processor's memory; NumPy has no bfloat16, which becomes float32."""
+    if not is_tensor(values):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
+
+
+class _Writeable:
+    """Read-only memory shown as writeable, since torch warns about any other; nothing here writes to it."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        described = array.__array_interface__
+        self.__array_interface__ = {**described, "data": (described["data"][0], False)}
+        self.kept = array
+
+
+def to_device(values: Any, device: Any) -> Any:
+    """Return values as a tensor on a device, without a copy where they are there; None stands for NumPy."""
+    if device is None:
+        return to_host(values)
+    import torch
+
+    if not is_tensor(values):
+        array = np.asarray(values)
+        if any(stride < 0 for stride in array.strides):
+            array = array.copy()
+        values = torch.from_numpy(array if array.flags.writeable else np.asarray(_Writeable(array)))
+    return values.detach().to(device)
+
+
+def beside(values: Any, like: Any) -> Any:
+    """Return values where others live."""
+    return to_device(values, device_of(like))
+
+
+def where(condition: Any, chosen: Any, otherwise: Any) -> Any:
+    """Return `chosen` where the condition holds."""
+    if not is_tensor(condition):
+        return np.where(condition, chosen, otherwise)
+    import torch
+
+    both = (value.item() if isinstance(value, np.generic) else value for value in (chosen, otherwise))
+    return torch.where(condition, *both)
+
+
+def minimum(one: Any, other: Any) -> Any:
+    """Return the smaller of each two."""
+    if not is_tensor(one):
+        return np.minimum(one, other)
+    import torch
+
+    return torch.minimum(one, other)
+
+
+def smallest_so_far(matrix: Any) -> Any:
+    """Return every row's values, each replaced by the smallest up to it."""
+    return matrix.cummin(1).values if is_tensor(matrix) else np.minimum.accumulate(matrix, axis=1)
+
+
+def running_sum(values: Any) -> Any:
+    """Return the sums of the first 0, 1, 2, ... values."""
+    if not is_tensor(values):
+        return np.concatenate(([0.0], np.cumsum(values)))
+    return concatenate((values.new_zeros(1), values.cumsum(0)))
+
+
+def finite_or_zero(values: Any) -> Any:
+    """Return numbers with 0 in place of those that are infinite or NaN."""
+    return where(values.isfinite() if is_tensor(values) else np.isfinite(values), values, 0.0)
+
+
+def ordered(values: Any) -> Any:
+    """Return a vector in increasing order."""
+    return values.sort().values if is_tensor(values) else np.sort(values)
+
+
+def ratio(numerator: Any, denominator: Any) -> Any:
+    """Return a quotient; 0 where the denominator is not positive."""
+    if not is_tensor(numerator):
+        return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0)
+    return where(denominator > 0, numerator / denominator, 0.0)
+
+
+def as_float64(values: Any) -> Any:
+    """Return numbers as float64."""
+    return values.double() if is_tensor(values) else np.asarray(values, dtype=np.float64)
+
+
+def repeated(value: Any, n: int, like: Any) -> Any:
+    """Return a NumPy scalar n times, where `like` lives; it takes no memory."""
+    if not is_tensor(like):
+        return np.broadcast_to(value, n)
+    return to_device(np.reshape(value, 1), like.device).expand(n)
+
+
+def is_repeated(array: Any) -> bool:
+    """Whether an array was made by `repeated`."""
+    return bool((array.stride() if is_tensor(array) else array.strides) == (0,))
+
+
+def columns(n: int, like: Any) -> Any:
+    """Return 0, 1, ..., n - 1, where `like` lives."""
+    if not is_tensor(like):
+        return np.arange(n)
+    import torch
+
+    return torch.arange(n, device=like.device)
+
+
+def as_int8(flags: Any) -> Any:
+    """Return booleans as zeros and ones, in the same memory."""
+    if not is_tensor(flags):
+        return flags.view(np.int8)
+    import torch
+
+    return flags.view(torch.int8)
+
+
+def concatenate(parts: Any) -> Any:
+    """Return vectors one after the other, where the first lives."""
+    if not is_tensor(parts[0]):
+        return np.concatenate([to_host(part) for part in parts])
+    import torch
+
+    return torch.cat([beside(part, parts[0]) for part in parts])
+
+
+def first_true(flags: Any) -> int:
+    """Return the first position at which a vector is true."""
+    return int(np.argmax(flags)) if not is_tensor(flags) else int(flags.nonzero()[0, 0])
+
+
+def rounding_unit(matrix: Any) -> float:
+    """Return the distance from 1 to the next number of a matrix's own type."""
+    if not is_tensor(matrix):
+        return float(np.finfo(matrix.dtype).eps)
+    import torch
+
+    return float(torch.finfo(matrix.dtype).eps)
+
+
+def count_true(flags: Any) -> int:
+    """Return how many are true."""
+    return int(flags.sum()) if is_tensor(flags) else int(np.count_nonzero(flags))
+
+
+def type_name(array: Any) -> str:
+    """Return the number type in words, and the device if that is not the processor."""
+    if not is_tensor(array):
+        return str(array.dtype)
+    return f"{str(array.dtype).removeprefix('torch.')} on {array.device}"

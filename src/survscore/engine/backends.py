@@ -1,0 +1,228 @@
+"""What runs the sums over individuals: NumPy or compiled loops in the processor's memory, or torch on a device.
+
+A backend turns what an `Evaluation` has prepared into numbers in the processor's memory. It is chosen once per
+evaluation: by where the predictions live, by `survscore.config`, and by size.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._config import config
+from survscore._parallel import each
+from survscore.curves import SurvivalCurves
+from survscore.engine import sums as numpy_backend
+from survscore.engine.blocks import Block, Models
+from survscore.engine.bounds import AllBounds, bounds_of
+from survscore.engine.influence import by_influence
+from survscore.engine.moments import Moments, ScoredLoss
+from survscore.engine.pooled import evaluate_pooled
+from survscore.engine.sums import Sums
+from survscore.engine.units import Groups, Units, still_counted
+from survscore.metrics import Loss, PooledMetric
+from survscore.stretches import Stretches, TimeIndex
+
+Values = NDArray[np.float64]
+
+
+class Backend(ABC):
+    """What an evaluation asks for."""
+
+    @abstractmethod
+    def sums(self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
+        """Return the sums over all individuals, for every loss and weighting; without losses, of weights alone."""
+
+    @abstractmethod
+    def moments(
+        self,
+        scored: ScoredLoss,
+        models: Models,
+        groups: Groups | None,
+        units: Units,
+        averages: Values,
+        *,
+        any_range: bool,
+    ) -> Moments:
+        """Return the variances of one loss under one weighting."""
+
+    @abstractmethod
+    def pooled(
+        self,
+        metric: PooledMetric,
+        index: TimeIndex,
+        stretches: Stretches,
+        curves: Sequence[SurvivalCurves],
+        groups: Groups | None,
+        units: Units,
+        averages: Values,
+        *,
+        any_range: bool,
+        undefined: NDArray[np.bool_],
+        errors: bool,
+    ) -> tuple[Values, Moments | None]:
+        """Return the values of a pooled metric, (models, times), and their variances."""
+
+    @abstractmethod
+    def bounds(
+        self,
+        index: TimeIndex,
+        loss: Loss,
+        stretches: Stretches,
+        models: Models,
+        constants: Sequence[SurvivalCurves],
+        known_losses: Values,
+        known_weights: Values,
+        averages: Values,
+    ) -> AllBounds:
+        """Return what the lost could change."""
+
+    @abstractmethod
+    def counted(self, stop: Any, n_times: int) -> Values:
+        """Return how many individuals have a `stop` after each time."""
+
+    @abstractmethod
+    def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:
+        """Return on how many independent units scores rest, of so many individuals at each time."""
+
+
+class Processor(Backend):
+    """NumPy, or compiled loops."""
+
+    def __init__(self, *, compiled: bool) -> None:
+        self.compiled = compiled
+
+    def sums(  # noqa: D102
+        self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+    ) -> Sums:
+        if self.compiled:
+            from survscore.engine.compiled import update
+        else:
+            update = numpy_backend.update
+
+        def one(block: Block) -> Sums:
+            return update(block, index, losses or [_Nothing()], stretches)
+
+        blocks = models.blocks(index.times.size, compiled=self.compiled)
+        if models.in_memory is None:  # one at a time
+            found: Iterable[Sums] = (one(block) for block in blocks)
+        else:
+            found = each(one, list(blocks), threads=self.compiled)
+        return reduce(Sums.__add__, found)
+
+    def moments(  # noqa: D102
+        self,
+        scored: ScoredLoss,
+        models: Models,
+        groups: Groups | None,
+        units: Units,
+        averages: Values,
+        *,
+        any_range: bool,
+    ) -> Moments:
+        if self.compiled and not any_range:
+            from survscore.engine import identity
+
+            if identity.fits(scored, models, groups):
+                return identity.by_identity(scored, models, groups, units, averages)
+        return by_influence(scored, models, groups, units, averages, any_range=any_range, compiled=self.compiled)
+
+    def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
+        return evaluate_pooled(*args, **settings)
+
+    def bounds(self, *args: Any) -> AllBounds:  # noqa: D102
+        return bounds_of(*args)
+
+    def counted(self, stop: Any, n_times: int) -> Values:  # noqa: D102
+        return still_counted(stop, n_times)
+
+    def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:  # noqa: D102
+        return Units.of(stretches, groups, counted.size, counted)
+
+
+class Tensors(Backend):
+    """torch, where the predictions live."""
+
+    def sums(  # noqa: D102
+        self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+    ) -> Sums:
+        from survscore.engine.tensor_sums import sums_of
+
+        return sums_of(models, index, losses, stretches)
+
+    def moments(  # noqa: D102
+        self,
+        scored: ScoredLoss,
+        models: Models,
+        groups: Groups | None,
+        units: Units,
+        averages: Values,
+        *,
+        any_range: bool,
+    ) -> Moments:
+        from survscore.engine import tensor_influence
+        from survscore.engine.tensors import has_kernels, memory_of
+
+        with memory_of(scored.index.outcomes.device):
+            if has_kernels(scored.index) and not any_range:
+                from survscore.engine import tensor_identity
+
+                if tensor_identity.fits(scored, models, groups):
+                    return tensor_identity.by_identity(scored, models, units, averages)
+            return tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range)
+
+    def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
+        from survscore.engine import tensor_pooled
+        from survscore.engine.tensors import memory_of
+
+        index: TimeIndex = args[1]
+        with memory_of(index.outcomes.device):
+            return tensor_pooled.evaluate_pooled(*args, **settings)
+
+    def bounds(self, *args: Any) -> AllBounds:  # noqa: D102
+        from survscore.engine import tensor_bounds
+        from survscore.engine.tensors import memory_of
+
+        index: TimeIndex = args[0]
+        with memory_of(index.outcomes.device):
+            return tensor_bounds.bounds_of(*args)
+
+    def counted(self, stop: Any, n_times: int) -> Values:  # noqa: D102
+        from survscore.engine import tensors
+
+        return tensors.still_counted(stop, n_times)
+
+    def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:  # noqa: D102
+        from survscore.engine import tensor_units
+
+        return tensor_units.units_of(stretches, groups, counted)
+
+
+class _Nothing(Loss):
+    """No loss at all, where only weights are needed."""
+
+    name = "nothing"
+
+    def of_event_free(self, survival: Any) -> NDArray[np.float64]:
+        return np.zeros_like(survival)
+
+    of_event = of_event_free
+
+
+def choose(device: Any, losses: Sequence[Loss], n_cells: int) -> Backend:
+    """Return the backend for predictions on a device (None: NumPy arrays) of so many cells.
+
+    The compiled loops run by size alone, if all losses have a compiled form.
+    """
+    if device is not None:
+        return Tensors()
+    if not losses or not config.compiles(n_cells):
+        return Processor(compiled=False)
+    from survscore.engine import compiled
+
+    return Processor(compiled=compiled.knows(losses))

@@ -1,0 +1,78 @@
+"""Where a score is computed: where the predictions live. Outcomes follow them; matrices are never moved unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore import _arrays
+from survscore._config import config
+from survscore._validation import InputError
+from survscore.curves import SurvivalCurves
+from survscore.engine.blocks import Predictions
+from survscore.outcomes import Outcomes
+from survscore.weighting import Weighting
+
+
+def check_on_processor(subject: str, y: Any, models: Mapping[str, Any]) -> None:
+    """Raise if somebody gave tensors on a device to what needs NumPy arrays."""
+    names = [f"the curves of {name!r}" for name, curves in models.items() if getattr(curves, "device", None)]
+    named = [*(["y"] if getattr(y, "device", None) else []), *names]
+    if named:
+        raise InputError(
+            f"{subject} works with NumPy arrays in the processor's memory, not with tensors: give .numpy() of "
+            f"{' and '.join(named)}"
+        )
+
+
+def on_processor(y: Any, curves: SurvivalCurves, times: NDArray[np.float64]) -> tuple[Any, SurvivalCurves]:
+    """Return outcomes and curves as NumPy arrays; of tensors only what they say at these times is copied."""
+    if curves.device is None:
+        return (y.numpy() if isinstance(y, Outcomes) else y), curves
+    if not curves.reaches(times).all():
+        raise InputError(f"there are no predictions at {times[-1]:g}: they end at {curves.times[-1]:g}")
+    read = SurvivalCurves(_arrays.to_host(curves.at(times)), times, "step", beyond="hold", monotone="keep")
+    return (y.numpy() if isinstance(y, Outcomes) else y), read.numpy()
+
+
+def device_of(models: Mapping[str, Predictions]) -> Any:
+    """Return the device that holds the predictions: None for NumPy arrays, unless torch was asked for."""
+    devices = {name: curves.device for name, curves in models.items()}
+    if config.backend == "torch":
+        torch = _torch()
+        devices = {name: torch.device("cpu") if device is None else device for name, device in devices.items()}
+    if len(set(devices.values())) > 1:
+        told = ", ".join(f"{name!r} {place_name(device)}" for name, device in devices.items())
+        raise InputError(f"curves must all be in one place: {told}; move them with .to(device) or .numpy()")
+    return next(iter(devices.values()))
+
+
+def place_name(device: Any) -> str:
+    """Return where something is, in words."""
+    return "in the processor's memory" if device is None else f"on {device}"
+
+
+def placed(
+    y: Outcomes, models: Mapping[str, Predictions], weightings: list[Weighting]
+) -> tuple[Outcomes, dict[str, Predictions], list[Weighting], Any]:
+    """Return everything where the predictions live, and where that is.
+
+    Outcomes are moved, which are three vectors. Curves are not: in the processor's memory, NumPy arrays and tensors
+    share it.
+    """
+    device = device_of(models)
+    if device is None:
+        return y.numpy(), dict(models), [one.placed(None) for one in weightings], None
+    curves = {name: one if one.device == device else one.to(device) for name, one in models.items()}
+    return y if y.device == device else y.to(device), curves, [one.placed(device) for one in weightings], device
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise InputError("config.backend='torch' needs torch: pip install torch") from None
+    return torch

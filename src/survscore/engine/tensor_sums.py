@@ -1,0 +1,85 @@
+"""First moments of predictions on a device: by kernels where they know loss and weights, else as the formulas say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from survscore.engine.blocks import Block, Models
+from survscore.engine.sums import Sums
+from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, on, update
+from survscore.metrics import Loss
+from survscore.stretches import Stretches, TimeIndex
+
+MOST_TIMES = 2048  # for which individuals are counted by where their two stretches end
+
+
+def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
+    """Return the sums over all individuals; they come to the processor once, at the end."""
+    device, m = index.outcomes.device, index.times.size
+    with memory_of(device):
+        total = DeviceSums(len(models.curves), len(losses), len(stretches), m, device)
+        kernels = has_kernels(index) and m <= MOST_TIMES
+        by_kernel = [q for q, one in enumerate(stretches) if kernels and _known(models, index, losses, one)]
+        by_formula = [q for q in range(len(stretches)) if q not in by_kernel]
+        if by_kernel:
+            for block in _whole(models, m, device):
+                _add_by_kernel(block, index, losses, stretches, by_kernel, total)
+        if by_formula:
+            for block in blocks(models, m, device):
+                update(block, index, losses, stretches, by_formula, total)
+        return total.finish()
+
+
+def _known(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Stretches) -> bool:
+    from survscore.engine.tensor_kernels import know
+
+    curves = models.in_memory
+    some = curves if curves is not None else next(iter(blocks(models, index.times.size, index.outcomes.device))).curves
+    return know(losses, stretches, some, index)
+
+
+def _whole(models: Models, n_columns: int, device: Any) -> Iterator[Block]:
+    """Yield all individuals at once; batches stay as they come."""
+    if models.in_memory is None:
+        yield from blocks(models, n_columns, device)
+    else:
+        yield Block(slice(0, models.n), models.in_memory)
+
+
+def _add_by_kernel(
+    block: Block,
+    index: TimeIndex,
+    losses: Sequence[Loss],
+    stretches: Sequence[Stretches],
+    places: Sequence[int],
+    total: DeviceSums,
+) -> None:
+    """Add the sums over a block; two weightings share a pass."""
+    from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
+
+    m = index.times.size
+    weights = {q: on(index.outcomes.device, stretches[q].first_weight) for q in places}
+    for q, weight in weights.items():
+        counted = count_stretches(stretches[q], block.rows, m)
+        total.weights[0, q] += _where_any(counted.n_first, weight * counted.n_first)
+        total.weights[1, q] += counted.free
+        total.weights[2, q] += counted.event
+        total.squares[q] += _where_any(counted.n_first, weight.square() * counted.n_first) + counted.squares
+        total.events[q] += counted.n_events
+    for a, curves in enumerate(block.curves if losses else []):
+        predicted = Predicted.of(curves, index)
+        for start in range(0, len(places), 2):
+            two = places[start : start + 2]
+            for k, loss in enumerate(losses):
+                found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m)
+                for q, (early, late) in zip(two, found, strict=True):
+                    total.losses[0, a, k, q] += _where_any(early, weights[q] * early)
+                    total.losses[1, a, k, q] += late
+
+
+def _where_any(counted: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return values; 0 where nothing is counted, whatever the weight."""
+    return torch.where(counted != 0, values, 0.0)

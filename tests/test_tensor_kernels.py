@@ -1,0 +1,164 @@
+"""Triton's kernels give the numbers of NumPy: on a CUDA device, or, slowly, in its interpreter on the processor."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import survscore as ss
+from registry import CASES, random_problem
+from test_tensors import assert_same, evaluated
+
+torch = pytest.importorskip("torch")
+
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+runs_kernels = pytest.mark.skipif(
+    not HAS_TRITON or not (INTERPRETED or torch.cuda.is_available()),
+    reason="kernels need Triton, and a CUDA device or TRITON_INTERPRET=1",
+)
+DEVICE = "cpu" if INTERPRETED else "cuda"
+NAMES = ["ipcw", "ipcw / n", "ipcw training", "ipcw training / n", "administrative", "administrative training",
+         "administrative training capped / n", "administrative fixed", "ipcw function"]  # fmt: skip
+KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs"}
+by_name = {case.name: case for case in CASES}
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.skipif(INTERPRETED or torch.cuda.is_available(), reason="the tests below run here")
+def test_the_interpreter_runs_the_tests_below():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def small_shapes(monkeypatch):
+    """Let programs, runs and parts of the rows end within small data."""
+    from survscore.engine import tensor_identity, tensor_kernels
+
+    shape = tensor_kernels.Shape
+    small = tensor_kernels.Shapes(shape(2, 16, 8, 1), shape(2, 0, 8, 1), shape(1, 0, 8, 1))
+    monkeypatch.setattr(tensor_kernels, "shapes", small)
+    monkeypatch.setattr(tensor_identity, "ROWS_PER_PART", 16)
+    return small
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """Tell which kernels ran."""
+    from survscore.engine import tensor_kernels
+
+    names = set()
+
+    def spied(name, kernel):
+        def spy(*args, **settings):
+            names.add(name)
+            return kernel(*args, **settings)
+
+        return spy
+
+    for name in KERNELS:
+        monkeypatch.setattr(tensor_kernels, name, spied(name, getattr(tensor_kernels, name)))
+    return names
+
+
+@runs_kernels
+@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "between"])
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
+    problem, other = (random_problem(40, 5, seed=seed, lost=True, same_grid=same_grid) for seed in (1, 2))
+    weighting = by_name[name].weighting(problem)
+    asked = {"weighting": [weighting, "ipcw"], "times": problem.times, "unasked": False, "null": same_grid}
+    models = {"one": problem.curves, "other": other.curves}
+    found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
+    assert used == KERNELS
+    assert_same(found, evaluated(problem.y, models, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize("rows", [1, 4])
+def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
+    problem = random_problem(40, 5, lost=True)
+    small_shapes.runs = small_shapes.sums.__class__(rows, 0, 8, 1)
+    asked = {"weighting": "ipcw", "times": problem.times, "unasked": False, "metric": "log"}
+    found = evaluated(problem.y, {"net": problem.curves.to(DEVICE)}, **asked)
+    assert_same(found, evaluated(problem.y, {"net": problem.curves}, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+def test_kernels_read_every_number_type(kind, small_shapes):
+    problem = random_problem(30, 5)
+    matrix = torch.tensor(problem.curves.probabilities).to(getattr(torch, kind)).to(DEVICE)
+    with ss.config.using(backend="torch"):
+        curves = ss.SurvivalCurves(matrix, problem.curves.times)
+        asked = {"weighting": ["administrative", "ipcw"], "times": problem.times, "unasked": False}
+        found = evaluated(problem.y, {"net": curves}, **asked)
+    assert_same(found, evaluated(problem.y, {"net": curves.numpy()}, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize(
+    ("values", "bad"),
+    [
+        ([[0.9, 0.5, 0.5]], False),
+        ([[0.9, 0.5, 0.6]], True),
+        ([[0.9, 0.5, -0.1]], True),
+        ([[1.1, 0.5, 0.1]], True),
+        ([[0.9, np.nan, 0.1]], True),
+        ([[0.9, 0.5, 0.1]] * 40 + [[0.1, 0.5, 0.1]], True),
+    ],
+)
+def test_the_check_of_matrices(values, bad):
+    from survscore import _loops
+
+    for kind in (torch.float16, torch.float32, torch.float64):
+        matrix = torch.tensor(values, dtype=kind, device=DEVICE)
+        assert _loops.has_bad_probabilities(matrix, 4 * torch.finfo(kind).eps) == bad
+    ends = torch.tensor([[0.5, 0.9]], device=DEVICE)
+    assert not _loops.has_bad_probabilities(ends, np.inf)
+
+
+COMPILED = {
+    "first_moments": {"LOSS": 1, "TWO": True, "SAME_FIRST": False, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": False,
+                      "ALL_LAST_B": False, "ONE_B": True, "ROWS": 4, "COLUMNS": 64},
+    "count_stretches": {"ALL_LAST": False, "ONE": False, "ROWS": 1024},
+    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "LATE": True, "DIRECT_A": True,
+                       "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "ROWS": 1, "COLUMNS": 256},
+    "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
+                 "ONE": False, "ROWS": 1, "COLUMNS": 256},
+}  # fmt: skip
+POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label",),
+            "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
+                     "order")}  # fmt: skip
+NUMBERS = ("width", "width_a", "width_b", "n_rows", "n_columns", "n_copies", "n_averages", "n_means", "n_ordered",
+           "begin_row", "rows_per_program", "rows_per_run")  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
+@pytest.mark.skipif(INTERPRETED, reason="interpreted kernels are not compiled")
+@pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+@pytest.mark.parametrize("name", COMPILED)
+def test_kernels_compile_for_a_gpu_that_is_not_here(name):
+    """Types must fit, which the interpreter does not ask."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from survscore.engine import _triton
+
+    kernel = getattr(_triton, name)
+    constants = {**COMPILED[name], **({"KIND": triton.language.float64} if "KIND" in kernel.arg_names else {})}
+    types = dict.fromkeys(kernel.arg_names, "*fp64")
+    types |= {argument: kind for kind, several in POINTERS.items() for argument in several if argument in types}
+    types |= {argument: "i32" for argument in NUMBERS if argument in types}
+    types |= dict.fromkeys(constants, "constexpr")
+    places = {(kernel.arg_names.index(argument),): value for argument, value in constants.items()}
+    source = ASTSource(fn=kernel, signature=types, constexprs=places)
+    assert triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
