@@ -213,7 +213,7 @@ def inverse(survival: FloatArray, max_weight: float, *, out: NDArray[np.float64]
 
     def fill(rows: slice) -> None:
         with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
-            np.divide(1.0, survival[rows], out=weights[rows])
+            np.divide(1.0, survival[rows], dtype=np.float64, out=weights[rows])
         if max_weight < np.inf:
             np.minimum(weights[rows], max_weight, out=weights[rows])
 
