@@ -130,8 +130,6 @@ def train_ours(data: dict[str, Any], seed: int) -> tuple[list[float], list[float
     torch.manual_seed(seed)
     n_inputs = data["training"]["X"].shape[1]
     net = TabularNet(n_inputs, [], N_TIMES, lambda a, b: DenseNet(a, b, **NET, batch_norm=True))
-    labels = data["training"]["labels"]
-    net.body.start_at(torch.from_numpy((labels == 1).sum(axis=0) / (labels != 0).sum(axis=0)))
     settings = Settings(Schedule(rate=RATE), BATCH, EPOCHS, EPOCHS, 0.0, progress=False)
     history = train(net, training, validation, settings, seed=seed).to_frame()
     return history["seconds"].tolist(), history["validation_loss"].tolist()

@@ -31,7 +31,7 @@ from survscore.models.training import (
     own_random_numbers,
     train,
 )
-from survscore.models.training_data import Examples, shares_of_ones, split
+from survscore.models.training_data import Examples, split
 from survscore.outcomes import Outcomes
 
 EVENT, CENSORING = "event", "censoring"
@@ -165,8 +165,6 @@ class _NetworkModel(SurvivalModel):
             validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
         with ONE_AT_A_TIME, own_random_numbers(seed, torch.device("cpu")):
             net = self._make_net(features, grid.size)
-            if isinstance(net.body, DenseNet):
-                net.body.start_at(torch.from_numpy(shares_of_ones(labels[rows])))
         history = train(net.to(device), examples, validating, settings, seed=seed)
         # nothing is kept before this, so that a fit that fails leaves the model as it was
         self._keep(features, grid, target, net, history)

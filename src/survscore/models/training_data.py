@@ -71,9 +71,3 @@ def split(
     if rows.size < 2:
         raise InputError(f"validation_share leaves {rows.size} of {n} rows for training, which needs 2")
     return rows, np.flatnonzero(held_out)
-
-
-def shares_of_ones(labels: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return the share of ones among the known labels of each time, kept away from 0 and 1."""
-    ones, known = np.count_nonzero(labels == 1, axis=0), np.count_nonzero(labels, axis=0)
-    return np.asarray((ones + 0.5) / (known + 1.0))
