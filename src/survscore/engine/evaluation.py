@@ -209,16 +209,22 @@ class Evaluation:
         """Score all models by every metric under every weighting: for the first metric each weighting, and so on."""
         if self.index.times.size == 0:
             return self._nothing()
+        summing = self.prepare()
+        return self.finish(summing, self._sums(summing))
+
+    def prepare(self) -> Summing:
+        """Return how blocks of predictions become sums."""
         stretches = self._stretches()
-        losses = self._losses
-        # beside each weighting with somebody lost, those of known status alone, for the bounds
-        known = {q: len(stretches) + place for place, q in enumerate(_with_lost(stretches))}
+        # beside each weighting with somebody lost, those of known status alone, for the bounds; these look twice
+        lost = _with_lost(stretches) if self.models.repeatable else []
+        known = {q: len(stretches) + place for place, q in enumerate(lost)}
         every = [*stretches, *(stretches[q].known(self.index.times.size) for q in known)]
-        compiled = self._compiles(losses)
-        if losses:
-            total = self._sums(losses, every, compiled=compiled)
-        else:
-            total = self._sums([_Nothing()], every, compiled=False)
+        losses = self._losses
+        return Summing(self.index, losses or [_Nothing()], stretches, every, known, self._compiles(losses))
+
+    def finish(self, summing: Summing, total: Sums) -> list[Scored]:
+        """Return the scores that the sums over everybody make."""
+        stretches, known, compiled = summing.stretches, summing.known, summing.compiled
         undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
                      for metric in self.metrics}  # fmt: skip
         m = self.index.times.size
@@ -250,7 +256,7 @@ class Evaluation:
         """
         loss, stretches = self._losses[0], self._stretches()
         compiled = self._compiles([loss])
-        total = self._sums([loss], stretches, compiled=compiled)
+        total = self._sums(Summing(self.index, [loss], stretches, stretches, {}, compiled))
         undefined = [self._undefined(loss, q, one, total) for q, one in enumerate(stretches)]
         m = self.index.times.size
         worst = np.full(self.times.size, np.nan)
@@ -305,21 +311,12 @@ class Evaluation:
 
         return compiled.knows(losses)
 
-    def _sums(self, losses: Sequence[Loss], stretches: Sequence[Stretches], *, compiled: bool) -> Sums:
-        m = self.index.times.size
-        if compiled:
-            from survscore.engine.compiled import update
-        else:
-            update = numpy_backend.update
-
-        def one(block: Block) -> Sums:
-            return update(block, self.index, losses, stretches)
-
-        blocks = self.models.blocks(m, compiled=compiled)
+    def _sums(self, summing: Summing) -> Sums:
+        blocks = self.models.blocks(self.index.times.size, compiled=summing.compiled)
         if self.models.in_memory is None:  # one at a time
-            found: Iterable[Sums] = (one(block) for block in blocks)
+            found: Iterable[Sums] = map(summing.update, blocks)
         else:
-            found = each(one, list(blocks), threads=compiled)
+            found = each(summing.update, list(blocks), threads=summing.compiled)
         return reduce(Sums.__add__, found)
 
     def _of_loss(
@@ -493,6 +490,38 @@ class Evaluation:
             for metric in self.metrics
             for q in range(len(self.weightings))
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class Summing:
+    """What is summed over blocks of predictions, pulled or pushed, and how.
+
+    Attributes
+    ----------
+    index : TimeIndex
+        Outcomes, and where their times fall.
+    losses : list of Loss
+        What a prediction costs.
+    stretches : list of Stretches
+        The weights; `every` holds, beside them, those of the individuals of known status, and `known` says where.
+    compiled : bool
+        Whether the compiled loops run.
+    """
+
+    index: TimeIndex
+    losses: list[Loss]
+    stretches: list[Stretches]
+    every: list[Stretches]
+    known: dict[int, int]
+    compiled: bool
+
+    def update(self, block: Block) -> Sums:
+        """Return the sums over a block."""
+        if self.compiled:
+            from survscore.engine.compiled import update
+        else:
+            update = numpy_backend.update
+        return update(block, self.index, self.losses, self.every)
 
 
 class _Nothing(Loss):
