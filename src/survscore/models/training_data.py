@@ -36,12 +36,9 @@ class Examples:
     def __len__(self) -> int:
         return self.numbers.shape[0]
 
-    def loss(self, net: nn.Module, rows: Tensor | slice) -> Tensor:
+    def loss(self, net: nn.Module, rows: Tensor) -> Tensor:
         """Return the mean loss over some rows."""
-        if isinstance(rows, slice):
-            numbers, codes, labels = self.numbers[rows], self.codes[rows], self.labels[rows]
-        else:
-            numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
+        numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
         return binary_log_likelihood_loss(net(numbers, codes), labels)
 
 
