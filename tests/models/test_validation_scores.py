@@ -67,6 +67,11 @@ def test_bad_scores_are_refused_before_training(scores, changes, message):
         LogisticHazard(**QUICK | changes).fit(X, Y, scores=scores)
 
 
+def test_divergence_is_told_as_without_scores():
+    with pytest.raises(ss.InputError, match="training diverged in the first epoch"):
+        LogisticHazard(**QUICK | {"learning_rate": 1e30}, dropout=0.0).fit(X * 7, Y, scores=ValidationScore())
+
+
 def test_data_that_say_too_little_about_censoring_need_a_weighting():
     y = ss.Outcomes(Y.time, Y.event)
     with pytest.raises(ss.InputError, match="weighting"):

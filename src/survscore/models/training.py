@@ -207,8 +207,9 @@ def evaluate(net: nn.Module, examples: Examples, scores: Sequence[EpochScore] = 
         rows = slice(start, min(start + ROWS_PER_EVALUATION, len(examples)))
         logits = net(examples.numbers[rows], examples.codes[rows])
         total += binary_log_likelihood_loss(logits, examples.labels[rows]).double() * len(logits)
-        for score in scores:
-            score.update(logits)
+        if scores and total.isfinite():  # a net that has diverged makes no curves
+            for score in scores:
+                score.update(logits)
     return float(total) / len(examples)
 
 
