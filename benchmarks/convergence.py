@@ -246,13 +246,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, each with one thread")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs to this file")
     parser.add_argument("--only", nargs="+", choices=list(DATA), metavar="DATA", help=f"of {', '.join(DATA)}")
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED", help="by default 0 to 4")
     options = parser.parse_args()
     names = options.only or list(DATA)
     if importlib.util.find_spec("sksurv") is None:
         names = [name for name in names if name in SIMULATED]
         print("without scikit-survival, and so without its data sets")
     tasks = [
-        (name, method, seed, parameters) for name in names for seed in SEEDS for method, parameters in METHODS.items()
+        (name, method, seed, parameters)
+        for name in names
+        for seed in options.seeds
+        for method, parameters in METHODS.items()
     ]
     runs = all_runs(tasks, options.jobs)
     if options.json:
