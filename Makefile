@@ -23,6 +23,7 @@ types: $(VENV)/.dev
 bench: $(BENCH_VENV)/.done
 	$(BENCH_VENV)/bin/python benchmarks/scores.py
 	$(BENCH_VENV)/bin/python benchmarks/training.py
+	$(BENCH_VENV)/bin/python benchmarks/convergence.py --jobs 2
 	$(BENCH_VENV)/bin/python benchmarks/command_line.py
 
 $(BENCH_VENV)/.done: benchmarks/requirements.txt pyproject.toml

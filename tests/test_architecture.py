@@ -40,7 +40,7 @@ LAYERS = [
     ["calibration_curves"],
     ["results"],
     ["scores"],
-    ["calibrating", "comparison", "horizon", "populations", "scorers"],
+    ["calibrating", "comparison", "horizon", "populations", "scorers", "streaming"],
     ["diagnostics", "segment_labels"],
     ["segment_tables"],
     ["heterogeneity"],

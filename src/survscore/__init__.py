@@ -35,6 +35,7 @@ from survscore.scale.evaluating import evaluate
 from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
 from survscore.segments import IntegratedSegments, SegmentedComparison
+from survscore.streaming import StreamingScore
 from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "ScoreCurve",
     "ScoreTerms",
     "SegmentedComparison",
+    "StreamingScore",
     "SurvivalCurves",
     "Uncensored",
     "UndefinedScoreWarning",

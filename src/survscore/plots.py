@@ -358,10 +358,14 @@ class DiagnosisDisplay:
 
 @dataclass(eq=False, repr=False)
 class TrainingDisplay:
-    """Drawn losses of a training; `history` holds the numbers, `ax_` and `figure_` the matplotlib objects."""
+    """Drawn losses of a training; `history` holds the numbers, `ax_` and `figure_` the matplotlib objects.
+
+    `scores` are the columns that hold validation scores.
+    """
 
     history: pd.DataFrame
     best_epoch: int | None = None
+    scores: Sequence[str] = ()
     ax_: Axes | None = None
     figure_: Figure | None = None
 
@@ -372,6 +376,7 @@ class TrainingDisplay:
         ax.plot(shown["epoch"], shown["train_loss"], label="training (with dropout)")
         if shown["validation_loss"].notna().all():
             ax.plot(shown["epoch"], shown["validation_loss"], label="validation")
+        lines = self._draw_scores(ax)
         cycle_ends = shown["epoch"][shown["cycle"].diff(-1) != 0]
         if len(cycle_ends) < len(shown):  # not where every epoch is a cycle
             for end in cycle_ends:
@@ -379,10 +384,22 @@ class TrainingDisplay:
         if self.best_epoch is not None:
             ax.axvline(self.best_epoch, color="0.4", linewidth=1, linestyle="--", label="kept")
         ax.set(xlabel="epoch", ylabel="loss per individual")
-        ax.legend()
+        ax.legend(handles=[*ax.get_legend_handles_labels()[0], *lines])
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self
+
+    def _draw_scores(self, ax: Axes) -> list[Any]:
+        """Draw the validation scores that were recorded, on a scale of their own to the right."""
+        if not self.scores:
+            return []
+        right = ax.twinx()
+        right.set_ylabel("score")
+        return [
+            line
+            for k, column in enumerate(self.scores)
+            for line in right.plot(self.history["epoch"], self.history[column], label=column, color=f"C{k + 2}")
+        ]
 
 
 def draw_comparison(curves: Mapping[str, Sequence[ScoreCurve]], *, title: str = "") -> Figure:

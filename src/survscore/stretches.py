@@ -12,6 +12,7 @@ individual, and never a matrix.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -36,17 +37,17 @@ class TimeIndex:
     def __init__(self, outcomes: Outcomes, times: NDArray[np.float64]) -> None:
         self.outcomes = outcomes
         self.times = times
-        self._readings: dict[tuple[int, str], tuple[SurvivalCurves, Reading]] = {}
+        self._readings: list[tuple[SurvivalCurves, Reading]] = []
 
     def reading(self, curves: SurvivalCurves) -> Reading:
         """Return how curves are read at the evaluation times; the same for all rows of a grid, so it is made once."""
-        key = (id(curves.times), curves.between)
-        if key not in self._readings:
-            self._readings[key] = (
-                curves[:0],
-                curves.reading(self.times),
-            )  # keeps the grid, so that its id stays its own
-        return self._readings[key][1]
+        for same in (operator.is_, np.array_equal):  # batches may come each with a copy of the grid
+            for known, reading in self._readings:
+                if known.between == curves.between and same(known.times, curves.times):
+                    return reading
+        reading = curves.reading(self.times)
+        self._readings.append((curves[[]], reading))  # the grid alone, and no view of the curves
+        return reading
 
     @cached_property
     def label(self) -> NDArray[np.int8]:

@@ -34,13 +34,6 @@ def test_he_normal_weights():
     assert net[0].bias.abs().max() == 0
 
 
-def test_dense_net_starts_at_the_shares_given():
-    shares = torch.tensor([0.1, 0.5, 0.9])
-    net = make(2, 3, n_layers=0)
-    net.start_at(shares)
-    torch.testing.assert_close(torch.sigmoid(net(torch.zeros(1, 2)))[0], shares)
-
-
 def test_categories_are_embedded():
     torch.manual_seed(0)
     net = TabularNet(1, [9, 100], 2, nn.Linear)

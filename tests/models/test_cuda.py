@@ -14,26 +14,27 @@ from survscore.models.training_data import Examples
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
 
-def trained(device, *, capture=True, dropout=0.0, n=1000):
+def trained(device, *, capture=True, dropout=0.0, n=1000, averaging=0.0):
     rng = np.random.default_rng(0)
     encoded = rng.normal(size=(n, 3)).astype(np.float32), rng.integers(0, 4, (n, 1))
     examples = Examples.of(encoded, rng.integers(-1, 2, (n, 4)).astype(np.int8), torch.device(device))
     torch.manual_seed(0)
     net = TabularNet(3, [3], 4, lambda a, b: DenseNet(a, b, n_layers=2, width=8, dropout=dropout, batch_norm=True))
-    settings = Settings(Schedule(rate=0.003), 64, 3, 1, 0.0, progress=False)
+    settings = Settings(Schedule(rate=0.003), 64, 3, 1, 0.0, averaging=averaging, progress=False)
     history = train(net.to(device), examples, examples, replace(settings, capture=capture), seed=1)
     return history.to_frame(), torch.cat([weights.detach().cpu().reshape(-1) for weights in net.parameters()])
 
 
+@pytest.mark.parametrize("averaging", [0.0, 0.2])
 @pytest.mark.parametrize("n", [1000, 1001, 64, 40])
-def test_captured_steps_are_ordinary_steps(n):
-    captured, ordinary = trained("cuda", n=n), trained("cuda", capture=False, n=n)
+def test_captured_steps_are_ordinary_steps(n, averaging):
+    captured, ordinary = (trained("cuda", capture=capture, n=n, averaging=averaging) for capture in (True, False))
     torch.testing.assert_close(captured[1], ordinary[1], rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(captured[0]["train_loss"], ordinary[0]["train_loss"], rtol=1e-4)
 
 
 def test_devices_agree():
-    gpu, cpu = trained("cuda"), trained("cpu")
+    gpu, cpu = trained("cuda", averaging=0.2), trained("cpu", averaging=0.2)
     np.testing.assert_allclose(gpu[0]["validation_loss"], cpu[0]["validation_loss"], rtol=1e-2)
 
 

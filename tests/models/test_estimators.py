@@ -88,7 +88,7 @@ def test_validation_data_decide_instead_of_a_share():
     history = model.history_.to_frame()
     model.net_.eval()
     kept = history["validation_loss"].min()
-    labels = model._labels(test.outcomes.time, test.outcomes.event, model.times_, "event")
+    labels = model._kept_labels(test.outcomes, model.times_, "event")
     encoded = model.features_.encode(test.covariates)
     with torch.inference_mode():
         logits = model.net_(*(torch.from_numpy(part) for part in encoded)).numpy().astype(np.float64)
@@ -277,7 +277,7 @@ def test_interrupt_leaves_a_fitted_model(monkeypatch):
 
     calls = []
 
-    def interrupted(net, data):
+    def interrupted(net, data, scores):
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
@@ -339,7 +339,11 @@ GOOD = np.random.default_rng(0).normal(size=(20, 2))
         (GOOD, outcomes(), {"times": [5, 100]}, "within the follow-up, which ends at 20"),
         (GOOD, outcomes(), {"validation_share": "a"}, "validation_share must be at least 0"),
         (GOOD, outcomes(), {"cycle_growth": 1.5}, "cycle_growth must be a whole number"),
-        (GOOD, outcomes(), {"dropout": None}, "dropout must be at least 0"),
+        (GOOD, outcomes(), {"dropout": "much"}, "dropout must be at least 0"),
+        (GOOD, outcomes(), {"preset": "best"}, "preset must be one of"),
+        (GOOD, outcomes(), {"averaging": 1}, "averaging must be at least 0 and below 1"),
+        (GOOD, outcomes(), {"keep": "all"}, "keep must be one of"),
+        (GOOD, outcomes(), {"keep": "administrative"}, "keep='administrative' needs Outcomes with the censoring time"),
         (GOOD, outcomes(), {"batch_norm": "no"}, "batch_norm must be True or False"),
         (GOOD, outcomes(), {"n_times": True}, "n_times must be a whole number"),
         (GOOD, outcomes(), {"weight_decay": np.nan}, "weight_decay must be zero or larger"),
@@ -416,3 +420,86 @@ def test_bad_prediction_input_is_refused(fitted):
 def test_unusual_input_just_works(model, X, y):
     curves = model(**QUICK).fit(X, y).predict_curves(X)
     assert len(curves) == len(y)
+
+
+# Presets, and whom a time learns from
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_presets_fill_what_is_left_open(model):
+    default, paper, mixed = model()._settings(), model(preset="paper")._settings(), model(
+        preset="paper", schedule="constant", learning_rate=0.5
+    )._settings()  # fmt: skip
+    assert (default.schedule.kind, default.schedule.rate, default.patience) == ("constant", 0.02, 20)
+    assert (default.averaging, default.weight_decay, default.batch_size) == (0.2, 0.02, None)
+    assert (paper.schedule.kind, paper.schedule.rate, paper.patience) == ("warm-restarts", 0.01, 1)
+    assert (paper.averaging, paper.weight_decay, paper.batch_size) == (0, 0, 256)
+    assert (mixed.schedule.kind, mixed.schedule.rate, mixed.patience, mixed.averaging) == ("constant", 0.5, 20, 0)
+
+
+def test_presets_are_parameters_like_others(tmp_path):
+    model = LogisticHazard(**QUICK, preset="paper")
+    assert clone(model).get_params() == model.get_params()
+    assert model.get_params()["learning_rate"] is None
+    model.fit(X, Y).save(tmp_path / "model")
+    again = ss.models.load(tmp_path / "model", device="cpu")
+    assert again.get_params() == {**model.get_params(), "progress": None}
+    assert model.history_.to_frame()["learning_rate"][0] == 0.01
+    assert not np.allclose(
+        LogisticHazard(**QUICK).fit(X, Y).predict_curves(X).probabilities, model.predict_curves(X).probabilities
+    )
+
+
+def told(n=4000):
+    """C* is told by a covariate, to within an interval of the grid."""
+    rng = np.random.default_rng(1)
+    end = rng.choice([15.0, 35.0, 55.0], n)
+    event_time = rng.exponential(80, n)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    return (end[:, None] == [15.0, 35.0, 55.0]).astype(float), y, end
+
+
+@pytest.mark.parametrize(("settings", "leaks"), [({}, False), ({"keep": "known"}, True), ({"preset": "paper"}, True)])
+def test_no_leak_in_the_interval_that_holds_the_censoring_time(settings, leaks):
+    covariates, y, end = told()
+    model = LogisticHazard(
+        times=np.arange(10.0, 60.0, 10.0), n_layers=1, epochs=31, random_state=0, device="cpu", **settings
+    ).fit(covariates, y)
+    at_40 = model.predict_curves(covariates).at([40])[end == 35].mean()
+    assert at_40 < 0.1 if leaks else at_40 > 0.2
+
+
+def test_classifiers_without_their_bias():
+    _, y, _ = told()
+    settings = {"times": [10, 30, 50], "n_layers": 0, "epochs": 200, "random_state": 0, "device": "cpu"}
+    truth = np.exp(-np.array([10, 30, 50]) / 80)
+    nothing = np.zeros((len(y), 1))
+    known, counted = (
+        BCESurvival(**settings, keep=keep).fit(nothing, y).predict_curves(nothing[:1]).probabilities[0]
+        for keep in ("known", "administrative")
+    )
+    np.testing.assert_allclose(counted, truth, atol=0.03)
+    assert known[2] < truth[2] - 0.1
+
+
+def test_the_censored_at_their_own_end_are_event_free_there():
+    y = ss.Outcomes([1, 2, 2], [1, 0, 1], [3, 2, 2])
+    labels = BCESurvival(keep="administrative")._kept_labels(y, np.array([1.0, 2.0, 3.0]), "event")
+    np.testing.assert_array_equal(labels, [[-1, -1, -1], [1, 1, 0], [1, -1, 0]])
+
+
+def test_whom_nobody_can_keep():
+    y = ss.Outcomes([1, 2, 3], [1, 0, 1], [3, 4, 5])
+    with pytest.raises(ss.InputError, match=r"can't weight for the 1 who dropped out .*HorizonClassifiers can"):
+        BCESurvival(**QUICK, keep="administrative").fit(np.ones((3, 1)), y)
+    with pytest.raises(ss.InputError, match="is for event times"):
+        LogisticHazard(**QUICK, keep="administrative").fit_censoring(X, Y)
+
+
+def test_a_score_makes_no_matrix(fitted, monkeypatch):
+    expected = ss.brier_score(Y, fitted.predict_curves(X), weighting="administrative").integrated(nan="stop").value
+    monkeypatch.setattr("survscore.models.estimators.ROWS_PER_EVALUATION", 7)
+    monkeypatch.setattr(type(fitted), "predict_curves", None)
+    assert fitted.score(X, Y) == pytest.approx(-expected, rel=1e-6)
+    with pytest.raises(ss.InputError, match="y has length 599, but X has length 600"):
+        fitted.score(X, Y[:599])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
-from survscore.models.grid import hazard_labels, survival_labels, time_grid
+from survscore.models.grid import counted_labels, hazard_labels, survival_labels, time_grid
 
 EVENTS = np.array([True, False, True, True])
 TIMES = np.array([1.0, 4.0, 2.0, 8.0])
@@ -55,6 +55,18 @@ def test_survival_labels_read_time_by_time(rows, grid):
         for j in range(grid.size):
             expected = 1 if time[i] > grid[j] else -1 if event[i] else 0
             assert labels[i, j] == expected
+
+
+def test_counted_labels_are_of_those_who_could_be_seen():
+    grid, time = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.5, 1.5, 3.0, 2.5])
+    labels = hazard_labels(time, np.array([True, True, False, True]), grid)
+    counted = counted_labels(labels, np.array([3.5, 1.5, 3.0, 2.7]), grid)
+    np.testing.assert_array_equal(counted, [[1, 0, 0, 0], [-1, 0, 0, 0], [-1, -1, -1, 0], [-1, -1, 0, 0]])
+
+
+def test_a_time_that_no_censoring_time_reaches_keeps_its_labels():
+    labels = hazard_labels(np.array([0.5, 1.9]), np.array([True, True]), np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(counted_labels(labels, np.array([1.95, 1.95]), np.array([1.0, 2.0])), labels)
 
 
 def make(times=None, n_times=4, spacing="equidistant", time=TIMES, event=EVENTS):

@@ -53,7 +53,7 @@ REFERENCE = {
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_scores_order_the_methods_as_in_the_reference_run():
     train, validation, test = (STUDY.sample(n, seed=seed) for n, seed in ((20_000, 1), (10_000, 2), (20_000, 3)))
-    settings = {"times": GRID, "epochs": 127, "random_state": 0, "device": "cpu"}
+    settings = {"preset": "paper", "times": GRID, "epochs": 127, "random_state": 0, "device": "cpu"}
     held_out = (validation.covariates, validation.outcomes)
     fitted = [
         LogisticHazard(**settings).fit(train.covariates, train.outcomes, validation=held_out),

@@ -66,6 +66,7 @@ def test_constant_rate_has_a_cycle_per_epoch():
         (lambda: settings(epochs=0), "epochs must be a whole number"),
         (lambda: settings(patience=0.5), "patience must be a whole number"),
         (lambda: settings(weight_decay=-1), "weight_decay"),
+        (lambda: settings(averaging=1.0), "averaging must be at least 0 and below 1"),
     ],
 )
 def test_bad_settings_are_refused(make, message):
@@ -76,12 +77,21 @@ def test_bad_settings_are_refused(make, message):
 # Batches
 
 
-@pytest.mark.parametrize("n", [2, 31, 32, 33, 34, 64, 65, 100])
-def test_batches_cover_all_rows_and_never_hold_one_alone(n):
-    batches = training._batches(n, 32)
+@pytest.mark.parametrize("n", [2, 3, 31, 32, 33, 34, 64, 65, 100, 1000])
+@pytest.mark.parametrize("size", [2, 32])
+def test_batches_cover_all_rows_and_are_of_nearly_equal_sizes(n, size):
+    batches = training._batches(n, size)
     assert [row for start, stop in batches for row in range(start, stop)] == list(range(n))
-    assert min(stop - start for start, stop in batches) >= 2
-    assert max(stop - start for start, stop in batches) <= 33
+    sizes = [stop - start for start, stop in batches]
+    assert min(sizes) >= 2
+    assert max(sizes) <= size + 1
+    assert max(sizes) - min(sizes) <= 1  # and so at most two graphs are captured
+
+
+@pytest.mark.parametrize(("n", "expected"), [(10, 32), (600, 37), (3200, 200), (4096, 256), (1_000_000, 256)])
+def test_few_rows_make_small_batches(n, expected):
+    assert settings(batch_size=None).rows_per_step(n) == expected
+    assert settings(batch_size=77).rows_per_step(n) == 77
 
 
 @pytest.mark.parametrize("n", [2, 5, 33, 97])
@@ -131,7 +141,7 @@ def test_a_step_is_what_adam_does():
     optimiser = torch.optim.Adam(plain.parameters(), lr=0.01, betas=(0.9, 0.99))
     for _ in range(3):
         optimiser.zero_grad()
-        data.loss(plain.train(), slice(None)).backward()
+        data.loss(plain.train(), torch.arange(64)).backward()
         optimiser.step()
     for got, expected in zip(ours.state_dict().values(), plain.state_dict().values(), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
@@ -161,7 +171,7 @@ def weights_by_epoch(monkeypatch, losses, **changes):
     net, weights = make_net(), []
     scripted = Scripted(losses)
 
-    def evaluated(net, data):
+    def evaluated(net, data, scores):
         weights.append({name: tensor.clone() for name, tensor in net.state_dict().items()})
         return scripted(net, data)
 
@@ -247,7 +257,7 @@ def test_same_seed_same_weights_and_the_users_random_numbers_stay():
 
 def test_small_steps_take_one_thread_and_give_it_back(monkeypatch):
     used = []
-    monkeypatch.setattr(training, "evaluate", lambda net, data: used.append(torch.get_num_threads()) or 1.0)
+    monkeypatch.setattr(training, "evaluate", lambda net, data, scores: used.append(torch.get_num_threads()) or 1.0)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -290,3 +300,36 @@ def test_history_as_frame_and_plot():
     assert labels == ["training (with dropout)", "validation", "kept"]
     np.testing.assert_array_equal(display.ax_.lines[1].get_ydata(), frame["validation_loss"])
     assert TrainingHistory(**history.to_dict()) == history
+
+
+# Averaged weights
+
+
+def weights_after(epochs, averaging, n=64):
+    """Train without validation at a constant rate, in one batch per epoch: an epoch is a step."""
+    net = make_net(dropout=0.0)
+    chosen = settings(schedule=Schedule("constant", 0.01), batch_size=n, epochs=epochs, averaging=averaging)
+    train(net, examples(n), None, chosen, seed=0)
+    return net.state_dict()
+
+
+def test_averaged_weights_are_a_running_mean():
+    share, n_epochs = 0.3, 6
+    latest = [weights_after(k + 1, 0.0) for k in range(n_epochs)]
+    got = weights_after(n_epochs, share)
+    for name in got:
+        if not got[name].is_floating_point():
+            continue
+        mean = latest[0][name]
+        for k, state in enumerate(latest):
+            mean = mean + (state[name] - mean) / (1 + share * k)
+        torch.testing.assert_close(got[name], mean, rtol=1e-4, atol=1e-6, msg=lambda m, name=name: f"{name}: {m}")
+
+
+def test_the_averaged_weights_are_judged_and_kept():
+    data, validation = examples(64), examples(64, seed=1)
+    net = make_net()
+    chosen = settings(schedule=Schedule("constant", 0.05), epochs=5, patience=5, averaging=0.5)
+    history = train(net, data, validation, chosen, seed=0)
+    best = history.epochs[history.best_epoch - 1]["validation_loss"]
+    assert evaluate(net, validation) == pytest.approx(best, rel=1e-6)

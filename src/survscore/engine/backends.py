@@ -39,6 +39,10 @@ class Backend(ABC):
         """Return the sums over all individuals, for every loss and weighting; without losses, of weights alone."""
 
     @abstractmethod
+    def update(self, block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
+        """Return the sums over a block of individuals."""
+
+    @abstractmethod
     def moments(
         self,
         scored: ScoredLoss,
@@ -100,20 +104,24 @@ class Processor(Backend):
     def sums(  # noqa: D102
         self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
     ) -> Sums:
+        def one(block: Block) -> Sums:
+            return self.update(block, index, losses, stretches)
+
+        blocks = models.blocks(index.times.size, compiled=self.compiled)
+        if models.in_memory is None:  # one at a time
+            found: Iterable[Sums] = map(one, blocks)
+        else:
+            found = each(one, list(blocks), threads=self.compiled)
+        return reduce(Sums.__add__, found)
+
+    def update(  # noqa: D102
+        self, block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+    ) -> Sums:
         if self.compiled:
             from survscore.engine.compiled import update
         else:
             update = numpy_backend.update
-
-        def one(block: Block) -> Sums:
-            return update(block, index, losses or [_Nothing()], stretches)
-
-        blocks = models.blocks(index.times.size, compiled=self.compiled)
-        if models.in_memory is None:  # one at a time
-            found: Iterable[Sums] = (one(block) for block in blocks)
-        else:
-            found = each(one, list(blocks), threads=self.compiled)
-        return reduce(Sums.__add__, found)
+        return update(block, index, losses or [_Nothing()], stretches)
 
     def moments(  # noqa: D102
         self,
@@ -154,6 +162,13 @@ class Tensors(Backend):
         from survscore.engine.tensor_sums import sums_of
 
         return sums_of(models, index, losses, stretches)
+
+    def update(  # noqa: D102
+        self, block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+    ) -> Sums:
+        from survscore.engine.tensor_sums import sums_of_block
+
+        return sums_of_block(block, index, losses, stretches)
 
     def moments(  # noqa: D102
         self,

@@ -22,8 +22,91 @@ class Block:
     curves: Sequence[SurvivalCurves]
 
 
+@dataclass
+class Arrivals:
+    """Which individuals the next batch is about, pulled or pushed: they come in order, and no more than there are."""
+
+    n: int
+    seen: int = 0
+
+    def rows_of(self, size: int) -> slice:
+        """Return the place of the next `size` individuals."""
+        if self.seen + size > self.n:
+            raise InputError(f"batches hold more than the {self.n} individuals of y")
+        rows = slice(self.seen, self.seen + size)
+        self.seen = rows.stop
+        return rows
+
+    def check_complete(self) -> None:
+        """Raise unless all individuals have come."""
+        if self.seen < self.n:
+            raise InputError(f"batches hold fewer than the {self.n} individuals of y")
+
+
+def check_batch(batch: Any, first: SurvivalCurves | None) -> None:
+    """Raise unless this is a batch of curves like the first one."""
+    if not isinstance(batch, SurvivalCurves):
+        raise InputError(f"batches must be SurvivalCurves, not {type(batch).__name__}")
+    if first is None:
+        return
+    if not (batch.times is first.times or np.array_equal(batch.times, first.times)):
+        raise InputError("batches must all be on the same grid of times")
+    if (batch.between, batch.beyond) != (first.between, first.beyond):
+        raise InputError("batches must all be read the same way: between and beyond")
+    if batch.device != first.device:
+        raise InputError(
+            f"batches must all be in one place: {batch.device or 'NumPy'} is not {first.device or 'NumPy'}"
+        )
+
+
+class InBatches:
+    """Predictions of which no more than a batch is in memory; what scoring asks of them, it asks of their first row."""
+
+    first: SurvivalCurves
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The grid."""
+        return self.first.times
+
+    @property
+    def between(self) -> str:
+        """How the curves are read between grid points."""
+        return self.first.between
+
+    @property
+    def beyond(self) -> str:
+        """What holds after the last grid point."""
+        return self.first.beyond
+
+    def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether the curves say anything at each of `times`."""
+        return self.first.reaches(times)
+
+    @property
+    def device(self) -> Any:
+        """The torch device that holds the first batch; None for NumPy arrays."""
+        return self.first.device
+
+
+@dataclass(frozen=True, eq=False)
+class PushedCurves(InBatches):
+    """Predictions that are pushed batch by batch, and gone afterwards: there is no second look at them."""
+
+    first: SurvivalCurves
+    n: int
+
+    def to(self, device: Any) -> PushedCurves:
+        """Return the same, for batches on a device."""
+        return PushedCurves(self.first.to(device), self.n)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class CurveBatches:
+class CurveBatches(InBatches):
     """Predictions that come in batches, of which one is in memory at a time.
 
     Parameters
@@ -57,21 +140,14 @@ class CurveBatches:
         first = next(iter(self), None)
         if first is None:
             raise InputError("batches is empty")
-        object.__setattr__(self, "_first", first[:1])
+        object.__setattr__(self, "first", first[[0]])  # a copy: a slice would keep the batch
 
     def __iter__(self) -> Iterator[SurvivalCurves]:
-        grid: NDArray[np.float64] | None = None
+        first: SurvivalCurves | None = None
         for batch in self.batches():
-            if not isinstance(batch, SurvivalCurves):
-                raise InputError(f"batches must be SurvivalCurves, not {type(batch).__name__}")
-            if grid is None:
-                grid = batch.times
-            elif not np.array_equal(grid, batch.times):
-                raise InputError("batches must all be on the same grid of times")
+            check_batch(batch, first)
+            first = batch[[0]] if first is None else first
             yield batch
-
-    def __len__(self) -> int:
-        return self.n
 
     def __getitem__(self, rows: NDArray[np.intp]) -> CurveBatches:
         """Pick individuals by rising positions; the batches still come one at a time, without those left out."""
@@ -86,46 +162,15 @@ class CurveBatches:
 
         return CurveBatches(some, len(rows))
 
-    # What scoring asks of curves: the grid, and how it is read
-
-    @property
-    def times(self) -> NDArray[np.float64]:
-        """The grid."""
-        return self._some.times
-
-    @property
-    def between(self) -> str:
-        """How the curves are read between grid points."""
-        return self._some.between
-
-    @property
-    def beyond(self) -> str:
-        """What holds after the last grid point."""
-        return self._some.beyond
-
-    def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether the curves say anything at each of `times`."""
-        return self._some.reaches(times)
-
-    @property
-    def device(self) -> Any:
-        """The torch device that holds the first batch; None for NumPy arrays."""
-        return self._some.device
-
     def to(self, device: Any) -> CurveBatches:
         """Return batches that are moved to a device as they come."""
         return CurveBatches(lambda: (batch.to(device) for batch in self), self.n)
-
-    @property
-    def _some(self) -> SurvivalCurves:
-        some: SurvivalCurves = self.__dict__["_first"]
-        return some
 
     def __repr__(self) -> str:
         return f"CurveBatches({plural(self.n, 'individual')}, {plural(self.times.size, 'time')})"
 
 
-Predictions = SurvivalCurves | CurveBatches
+Predictions = SurvivalCurves | CurveBatches | PushedCurves
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,20 +195,22 @@ class Models:
             return
         yield from self._zipped()
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether predictions can be gone through once more."""
+        return not any(isinstance(curves, PushedCurves) for curves in self.curves.values())
+
     def _zipped(self) -> Iterator[Block]:
         running: dict[str, Any] = {name: iter(c) for name, c in self.curves.items() if isinstance(c, CurveBatches)}
-        start = 0
-        while start < self.n:
+        arrivals = Arrivals(self.n)
+        while True:
             batches: dict[str, Any] = {name: next(batch, None) for name, batch in running.items()}
+            if all(batch is None for batch in batches.values()):
+                break
             sizes = {0 if batch is None else len(batch) for batch in batches.values()}
             if len(sizes) != 1:
                 raise InputError("batches of different models must have the same sizes")
-            (size,) = sizes
-            if size == 0 or start + size > self.n:
-                raise InputError(f"batches hold {'fewer' if size == 0 else 'more'} than the {self.n} individuals of y")
-            rows = slice(start, start + size)
+            rows = arrivals.rows_of(*sizes)
             curves = [c[rows] if isinstance(c, SurvivalCurves) else batches[name] for name, c in self.curves.items()]
             yield Block(rows, curves)
-            start += size
-        if any(next(batch, None) is not None for batch in running.values()):
-            raise InputError(f"batches hold more than the {self.n} individuals of y")
+        arrivals.check_complete()

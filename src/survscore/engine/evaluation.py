@@ -19,7 +19,7 @@ from survscore._validation import InputError, as_times, check_level
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights, check_ranges
 from survscore.engine.backends import Backend, Processor, choose
-from survscore.engine.blocks import Models, Predictions
+from survscore.engine.blocks import Block, Models, Predictions
 from survscore.engine.bounds import AllBounds
 from survscore.engine.influence import MeanInfluences, mean_influences
 from survscore.engine.inputs import (
@@ -216,13 +216,23 @@ class Evaluation:
         """Score all models by every metric under every weighting: for the first metric each weighting, and so on."""
         if self.index.times.size == 0:
             return self._nothing()
+        summing = self.prepare()
+        total = summing.backend.sums(self.models, self.index, summing.losses, summing.every)
+        return self.finish(summing, total)
+
+    def prepare(self) -> Summing:
+        """Return how blocks of predictions become sums."""
         stretches = self._stretches()
-        losses = self._losses
-        # beside each weighting with somebody lost, those of known status alone, for the bounds
-        known = {q: len(stretches) + place for place, q in enumerate(_with_lost(stretches))}
+        # beside each weighting with somebody lost, those of known status alone, for the bounds; these look twice
+        lost = _with_lost(stretches) if self.models.repeatable else []
+        known = {q: len(stretches) + place for place, q in enumerate(lost)}
         every = [*stretches, *(stretches[q].known(self.index.times.size) for q in known)]
-        backend = self._backend(losses)
-        total = backend.sums(self.models, self.index, losses, every)
+        losses = self._losses
+        return Summing(self.index, losses, stretches, every, known, self._backend(losses))
+
+    def finish(self, summing: Summing, total: Sums) -> list[Scored]:
+        """Return the scores that the sums over everybody make."""
+        stretches, known, backend = summing.stretches, summing.known, summing.backend
         undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
                      for metric in self.metrics}  # fmt: skip
         m = self.index.times.size
@@ -472,6 +482,34 @@ class Evaluation:
             for metric in self.metrics
             for q in range(len(self.weightings))
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class Summing:
+    """What is summed over blocks of predictions, pulled or pushed, and how.
+
+    Attributes
+    ----------
+    index : TimeIndex
+        Outcomes, and where their times fall.
+    losses : list of Loss
+        What a prediction costs.
+    stretches : list of Stretches
+        The weights; `every` holds, beside them, those of the individuals of known status, and `known` says where.
+    backend : Backend
+        What runs the sums.
+    """
+
+    index: TimeIndex
+    losses: list[Loss]
+    stretches: list[Stretches]
+    every: list[Stretches]
+    known: dict[int, int]
+    backend: Backend
+
+    def update(self, block: Block) -> Sums:
+        """Return the sums over a block."""
+        return self.backend.update(block, self.index, self.losses, self.every)
 
 
 def _groups(labels: Any, n: int, device: Any) -> Groups:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from survscore import _arrays
 from survscore._validation import InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
-from survscore.engine.blocks import CurveBatches, Predictions
+from survscore.engine.blocks import InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
 from survscore.outcomes import Outcomes
 
@@ -34,7 +34,7 @@ def check_outcomes(y: Any) -> None:
 
 def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:
     """Raise unless these are predictions for as many individuals as there are outcomes."""
-    if not isinstance(curves, (SurvivalCurves, CurveBatches)):
+    if not isinstance(curves, (SurvivalCurves, InBatches)):
         raise InputError(f"{name} must be SurvivalCurves, not {type(curves).__name__}")
     check_length(name, len(curves), "y", len(y))
 

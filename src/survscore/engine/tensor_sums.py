@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
 from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, on, update
@@ -19,11 +20,11 @@ MOST_TIMES = 2048  # for which individuals are counted by where their two stretc
 def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
     """Return the sums over all individuals; they come to the processor once, at the end."""
     device, m = index.outcomes.device, index.times.size
+    curves = models.in_memory
+    some = curves if curves is not None else next(iter(blocks(models, m, device))).curves
     with memory_of(device):
         total = DeviceSums(len(models.curves), len(losses), len(stretches), m, device)
-        kernels = has_kernels(index) and m <= MOST_TIMES
-        by_kernel = [q for q, one in enumerate(stretches) if kernels and _known(models, index, losses, one)]
-        by_formula = [q for q in range(len(stretches)) if q not in by_kernel]
+        by_kernel, by_formula = _ways(some, index, losses, stretches)
         if by_kernel:
             for block in _whole(models, m, device):
                 _add_by_kernel(block, index, losses, stretches, by_kernel, total)
@@ -33,12 +34,30 @@ def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches:
         return total.finish()
 
 
-def _known(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Stretches) -> bool:
+def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
+    """Return the sums over one block."""
+    device = index.outcomes.device
+    with memory_of(device):
+        total = DeviceSums(len(block.curves), len(losses), len(stretches), index.times.size, device)
+        by_kernel, by_formula = _ways(block.curves, index, losses, stretches)
+        if by_kernel:
+            _add_by_kernel(block, index, losses, stretches, by_kernel, total)
+        if by_formula:
+            update(block, index, losses, stretches, by_formula, total)
+        return total.finish()
+
+
+def _ways(
+    curves: Sequence[SurvivalCurves], index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+) -> tuple[list[int], list[int]]:
+    """Return which weightings the kernels know, and which are for the formulas."""
+    every = range(len(stretches))
+    if not has_kernels(index) or index.times.size > MOST_TIMES:
+        return [], list(every)
     from survscore.engine.tensor_kernels import know
 
-    curves = models.in_memory
-    some = curves if curves is not None else next(iter(blocks(models, index.times.size, index.outcomes.device))).curves
-    return know(losses, stretches, some, index)
+    known = [know(losses, one, curves, index) for one in stretches]
+    return [q for q in every if known[q]], [q for q in every if not known[q]]
 
 
 def _whole(models: Models, n_columns: int, device: Any) -> Iterator[Block]:

@@ -72,8 +72,8 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     times = np.linspace(0.0, 0.97 * end, N_EVALUATIONS + 1)[1:]
     held_out = (covariates["validation"], outcomes["validation"])
     settings: dict[str, Any] = {
-        "times": np.linspace(0.0, end, size.n_times + 1)[1:], "n_layers": 6, "width": 128, "epochs": size.epochs,
-        "random_state": seeds.nets, "device": "auto", "progress": False,
+        "preset": "paper", "times": np.linspace(0.0, end, size.n_times + 1)[1:], "n_layers": 6, "width": 128,
+        "epochs": size.epochs, "random_state": seeds.nets, "device": "auto", "progress": False,
     }  # fmt: skip
     curves: dict[str, SurvivalCurves] = {}
     for name, kind in ((s.HAZARD, LogisticHazard), (s.BCE, BCESurvival)):

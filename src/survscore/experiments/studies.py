@@ -187,9 +187,12 @@ def _samples(
 
 
 def _net(size: Size, seeds: Seeds) -> dict[str, Any]:
-    """Return the settings of all nets: the paper's, which are also the models' defaults."""
+    """Return the settings of all nets: the paper's."""
     grid = np.linspace(0.0, 100.0, size.n_times + 1)[1:]
-    return {"times": grid, "epochs": size.epochs, "random_state": seeds.nets, "device": "cpu", "progress": False}
+    return {
+        "preset": "paper", "times": grid, "epochs": size.epochs, "random_state": seeds.nets, "device": "cpu",
+        "progress": False,
+    }  # fmt: skip
 
 
 def _everything(covariates: pd.DataFrame) -> NDArray[np.float64]:

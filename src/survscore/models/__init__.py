@@ -18,8 +18,17 @@ from survscore.models.estimators import BCESurvival, LogisticHazard
 from survscore.models.horizon_classifiers import HorizonClassifiers
 from survscore.models.kaplan_meier import KaplanMeier
 from survscore.models.training import TrainingHistory
+from survscore.models.validation_scores import ValidationScore
 
-__all__ = ["BCESurvival", "HorizonClassifiers", "KaplanMeier", "LogisticHazard", "TrainingHistory", "load"]
+__all__ = [
+    "BCESurvival",
+    "HorizonClassifiers",
+    "KaplanMeier",
+    "LogisticHazard",
+    "TrainingHistory",
+    "ValidationScore",
+    "load",
+]
 
 _STORED = {model.__name__: model for model in (LogisticHazard, BCESurvival, KaplanMeier)}
 

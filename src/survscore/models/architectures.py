@@ -59,11 +59,6 @@ class DenseNet(nn.Sequential):
         last: Tensor = self._linear[-1](hidden)
         return last
 
-    @torch.no_grad()
-    def start_at(self, shares: Tensor) -> None:
-        """Let the outputs start at the logits of these probabilities, so that training need not find the level."""
-        self._linear[-1].bias.copy_(torch.logit(shares))
-
 
 class _CompiledBlocks(torch.autograd.Function):
     """All blocks of a `DenseNet` as one operation, with the way back written out."""

@@ -34,6 +34,12 @@ def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Out
     return outcomes
 
 
+def weighting_for(y: Outcomes, weighting: str | Weighting | None) -> str | Weighting | None:
+    """Return the weighting asked for, or the one that can't mislead for these data; None where there is none."""
+    choices = weightings_that_fit(y)
+    return choices.names[0] if weighting is None and not choices.misleading else weighting
+
+
 class SurvivalModel(BaseEstimator):  # type: ignore[misc]
     """Base of all models: scikit-learn's conventions, with `Outcomes` as target."""
 
@@ -82,9 +88,7 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         float
         """
         outcomes = as_outcomes(y)
-        choices = weightings_that_fit(outcomes)
-        if weighting is None and not choices.misleading:
-            weighting = choices.names[0]
+        weighting = weighting_for(outcomes, weighting)
         score = brier_score(outcomes, self.predict_curves(X), weighting=weighting, errors=False)
         return -score.integrated(nan="stop").value
 

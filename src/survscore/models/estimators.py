@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -18,10 +20,11 @@ from survscore._validation import InputError, as_times, check_choice, check_flag
 from survscore.curves import BETWEEN, Between, Monotone, SurvivalCurves
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
-from survscore.models.base import SurvivalModel, as_training_data, check_within
+from survscore.models.base import SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.models.features import MISSING, Features, as_table, n_rows_of
-from survscore.models.grid import hazard_labels, survival_labels, time_grid
+from survscore.models.grid import KEEPS, Keep, counted_labels, hazard_labels, survival_labels, time_grid
 from survscore.models.losses import survival_from_hazards, survival_from_probabilities
+from survscore.models.presets import PATIENCE, PRESETS, Preset
 from survscore.models.schedule import Schedule
 from survscore.models.training import (
     ONE_AT_A_TIME,
@@ -31,8 +34,11 @@ from survscore.models.training import (
     own_random_numbers,
     train,
 )
-from survscore.models.training_data import Examples, shares_of_ones, split
+from survscore.models.training_data import Examples, split
+from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
 from survscore.outcomes import Outcomes
+from survscore.streaming import StreamingScore
+from survscore.weighting import Weighting
 
 EVENT, CENSORING = "event", "censoring"
 Model = TypeVar("Model")
@@ -43,6 +49,8 @@ class _NetworkModel(SurvivalModel):
 
     #: Whether the method makes curves that can't rise.
     _monotone: Monotone = "check"
+    #: Who is learnt from at each time, where `keep` is left at None.
+    _keep_by_default: Mapping[Preset, Keep] = {"default": "administrative", "paper": "known"}
 
     times_: NDArray[np.float64]
     features_: Features
@@ -56,22 +64,25 @@ class _NetworkModel(SurvivalModel):
         self,
         n_times: int = 50,
         *,
+        preset: Preset = "default",
         times: ArrayLike | None = None,
         spacing: str = "equidistant",
+        keep: Keep | None = None,
         between: Between = "linear",
         n_layers: int = 4,
         width: int = 32,
-        dropout: float = 0.1,
+        dropout: float | None = None,
         batch_norm: bool = True,
         net: NetFactory | None = None,
         missing: str = "error",
-        batch_size: int = 256,
-        learning_rate: float = 0.01,
-        schedule: str = "warm-restarts",
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        schedule: str | None = None,
         cycle_epochs: int = 1,
         cycle_growth: int = 2,
         cycle_decay: float = 0.8,
-        weight_decay: float = 0.0,
+        weight_decay: float | None = None,
+        averaging: float | None = None,
         epochs: int = 511,
         patience: int | None = None,
         validation_share: float = 0.2,
@@ -80,8 +91,10 @@ class _NetworkModel(SurvivalModel):
         progress: bool | None = None,
     ) -> None:
         self.n_times = n_times
+        self.preset = preset
         self.times = times
         self.spacing = spacing
+        self.keep = keep
         self.between = between
         self.n_layers = n_layers
         self.width = width
@@ -96,6 +109,7 @@ class _NetworkModel(SurvivalModel):
         self.cycle_growth = cycle_growth
         self.cycle_decay = cycle_decay
         self.weight_decay = weight_decay
+        self.averaging = averaging
         self.epochs = epochs
         self.patience = patience
         self.validation_share = validation_share
@@ -119,7 +133,14 @@ class _NetworkModel(SurvivalModel):
 
     # Fitting
 
-    def fit(self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        scores: ValidationScore | Sequence[ValidationScore] = (),
+    ) -> Self:
         """Train the network.
 
         Parameters
@@ -130,14 +151,23 @@ class _NetworkModel(SurvivalModel):
             What was observed.
         validation : tuple of (X, y), optional
             The data that decide when to stop; by default `validation_share` of those given.
+        scores : ValidationScore or sequence of them, optional
+            Scores of the validation data to be recorded in `history_` after every epoch.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, validation, EVENT)
+        return self._fit(X, y, validation, EVENT, as_scores(scores))
 
-    def _fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None, target: str) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        validation: tuple[Any, Any] | None,
+        target: str,
+        scores: Sequence[ValidationScore] = (),
+    ) -> Self:
         settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
         X = as_table(X)
         outcomes = as_training_data(y, n_rows_of(X))
@@ -153,26 +183,39 @@ class _NetworkModel(SurvivalModel):
         grid = time_grid(
             time, event, times=self.times, n_times=self.n_times, spacing=self.spacing, events_first=target == EVENT
         )
-        labels = self._labels(time, event, grid, target)
+        labels = self._kept_labels(outcomes, grid, target)
         examples = Examples.of((numbers[rows], codes[rows]), labels[rows], device)
-        validating = None
+        validating, observed = None, None
         if validation is not None:
             encoded = features.encode(validation[0], model=type(self).__name__)
             observed = as_training_data(validation[1], len(encoded[0]), "y of validation", "X of validation")
-            judged = self._labels(observed.time, _happened(observed, target), grid, target)
-            validating = Examples.of(encoded, judged, device)
+            validating = Examples.of(encoded, self._kept_labels(observed, grid, target), device)
         elif held_out.size:
             validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
+            observed = outcomes[held_out]
+        if scores and observed is None:
+            raise InputError("scores need validation data: give validation=, or a validation_share above 0")
+        watching = [EpochScore(score, cast("Outcomes", observed), partial(self._curves, grid)) for score in scores]
         with ONE_AT_A_TIME, own_random_numbers(seed, torch.device("cpu")):
             net = self._make_net(features, grid.size)
-            if isinstance(net.body, DenseNet):
-                net.body.start_at(torch.from_numpy(shares_of_ones(labels[rows])))
-        history = train(net.to(device), examples, validating, settings, seed=seed)
+        history = train(net.to(device), examples, validating, settings, seed=seed, scores=watching)
         # nothing is kept before this, so that a fit that fails leaves the model as it was
-        self._keep(features, grid, target, net, history)
+        self._store(features, grid, target, net, history)
         return self
 
-    def _keep(
+    def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+        """Return what the net learns from, or is judged by."""
+        labels = self._labels(y.time, _happened(y, target), grid, target)
+        keep = self._keep_by_default[self.preset] if self.keep is None else self.keep
+        if keep == "known" or (self.keep is None and (target == CENSORING or y.censoring_time is None)):
+            return labels
+        if target == CENSORING:
+            raise InputError("keep='administrative' is for event times, not for the censoring distribution")
+        if y.censoring_time is None:
+            raise InputError("keep='administrative' needs Outcomes with the censoring time of everybody")
+        return counted_labels(labels, y.censoring_time, grid)
+
+    def _store(
         self, features: Features, grid: NDArray[np.float64], target: str, net: TabularNet, history: TrainingHistory
     ) -> None:
         self.features_, self.times_, self.target_, self.net_, self.history_ = features, grid, target, net, history
@@ -194,32 +237,42 @@ class _NetworkModel(SurvivalModel):
 
     def _settings(self) -> Settings:
         """Return how to train, all parameters checked."""
+        check_choice("preset", self.preset, tuple(PRESETS))
+        if self.keep is not None:
+            check_choice("keep", self.keep, KEEPS)
         check_choice("between", self.between, BETWEEN)
         check_choice("missing", self.missing, MISSING)
         check_whole("n_layers", self.n_layers, 0)
         check_whole("width", self.width, 1)
-        check_number("dropout", self.dropout, "at least 0 and below 1", lambda share: 0 <= share < 1)
+        check_number("dropout", self._value("dropout"), "at least 0 and below 1", lambda share: 0 <= share < 1)
         check_flag("batch_norm", self.batch_norm)
         if self.net is not None and not callable(self.net):
             raise InputError(f"net must be a function of the numbers of inputs and outputs, not {self.net!r}")
-        patience = self.patience
-        if patience is None:
-            patience = 1 if self.schedule == "warm-restarts" else 10
+        schedule = Schedule(
+            self._value("schedule"), self._value("learning_rate"),
+            self.cycle_epochs, self.cycle_growth, self.cycle_decay,
+        )  # fmt: skip
         return Settings(
-            Schedule(self.schedule, self.learning_rate, self.cycle_epochs, self.cycle_growth, self.cycle_decay),
-            batch_size=self.batch_size,
+            schedule,
+            batch_size=self._value("batch_size"),
             epochs=self.epochs,
-            patience=patience,
-            weight_decay=self.weight_decay,
+            patience=PATIENCE[schedule.kind] if self.patience is None else self.patience,
+            weight_decay=self._value("weight_decay"),
+            averaging=self._value("averaging"),
             capture=self.net is None,
             progress=self.progress,
         )
+
+    def _value(self, name: str) -> Any:
+        """Return a parameter, or what the preset makes of it where it is left at None."""
+        value = getattr(self, name)
+        return PRESETS[self.preset][name] if value is None else value
 
     def _make_net(self, features: Features, n_outputs: int) -> TabularNet:
         def dense(n_inputs: int, n_outputs: int) -> DenseNet:
             return DenseNet(
                 n_inputs, n_outputs,
-                n_layers=self.n_layers, width=self.width, dropout=self.dropout, batch_norm=self.batch_norm,
+                n_layers=self.n_layers, width=self.width, dropout=self._value("dropout"), batch_norm=self.batch_norm,
             )  # fmt: skip
 
         return TabularNet(features.n_numbers, features.n_categories, n_outputs, self.net or dense)
@@ -246,25 +299,39 @@ class _NetworkModel(SurvivalModel):
         grid = self.times_ if times is None else as_times(times)
         check_within(grid, self.times_)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
-        self._predict_into(curves, grid, encoded)
+        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.between).reading(grid)
+        for rows, logits in self._outputs(encoded):
+            _loops.read_into(curves[rows], reading, self._survival(logits).cpu().numpy(), size=curves.size)
         return SurvivalCurves(curves, grid, self.between, monotone=self._monotone)
 
-    @torch.inference_mode()
-    def _predict_into(
-        self,
-        curves: NDArray[np.float32],
-        grid: NDArray[np.float64],
-        encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
-    ) -> None:
-        """Fill the rows of `curves`, batch by batch; nothing larger than a batch is made besides."""
+    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
+        """Return minus the integrated Brier score; see `SurvivalModel.score`.
+
+        Predictions are scored batch by batch, so that there is no matrix of all of them.
+        """
+        check_is_fitted(self)
+        if self.target_ == CENSORING:
+            raise InputError("this model was fitted to the censoring distribution; scores are for event times")
+        encoded = self.features_.encode(X, model=type(self).__name__)
+        outcomes = as_training_data(y, len(encoded[0]))
+        stream = StreamingScore(outcomes, weighting=weighting_for(outcomes, weighting))
+        for _, logits in self._outputs(encoded):
+            stream.update(self._curves(self.times_, logits))
+        return -stream.result().integrated(nan="stop").value
+
+    def _outputs(self, encoded: tuple[NDArray[np.float32], NDArray[np.int64]]) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the net's outputs, batch by batch; nothing larger than a batch is made."""
         self.net_.eval()
         device = next(iter(self.net_.state_dict().values())).device
-        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.between).reading(grid)
-        for start in range(0, len(curves), ROWS_PER_EVALUATION):
+        for start in range(0, len(encoded[0]), ROWS_PER_EVALUATION):
             rows = slice(start, start + ROWS_PER_EVALUATION)
-            numbers, codes = (torch.from_numpy(part[rows]).to(device) for part in encoded)
-            survival = self._survival(self.net_(numbers, codes)).cpu().numpy()
-            _loops.read_into(curves[rows], reading, survival, size=curves.size)
+            with torch.inference_mode():
+                logits = self.net_(*(torch.from_numpy(part[rows]).to(device) for part in encoded))
+            yield rows, logits
+
+    def _curves(self, grid: NDArray[np.float64], logits: Tensor) -> SurvivalCurves:
+        """Return the curves that outputs of the net stand for."""
+        return SurvivalCurves(self._survival(logits).cpu().numpy(), grid, self.between, monotone=self._monotone)
 
     # Files
 
@@ -327,15 +394,8 @@ class _NetworkModel(SurvivalModel):
                 made = model._make_net(features, grid.size)
             architectures.fill(made, {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()})
             made.to(where).eval()
-            model._keep(features, grid, target, made, history)
+            model._store(features, grid, target, made, history)
         return model
-
-    def score(self, X: Any, y: Any, *, weighting: Any = None) -> float:
-        """Return minus the integrated Brier score; see `SurvivalModel.score`."""
-        check_is_fitted(self)
-        if self.target_ == CENSORING:
-            raise InputError("this model was fitted to the censoring distribution; scores are for event times")
-        return super().score(X, y, weighting=weighting)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -350,15 +410,32 @@ _PARAMETERS = """
     ----------
     n_times : int, default 50
         Number of grid times, the last of them at the last observed time.
+    preset : {"default", "paper"}
+        The recipe: what these parameters are where they are left at None.
+
+        ===============  ===================  ===================
+        ..               ``"default"``        ``"paper"``
+        ===============  ===================  ===================
+        `dropout`        0.2                  0.1
+        `batch_size`     by the rows, to 256  256
+        `learning_rate`  0.02                 0.01
+        `schedule`       ``"constant"``       ``"warm-restarts"``
+        `weight_decay`   0.02                 0
+        `averaging`      0.2                  0
+        ===============  ===================  ===================
+
     times : array_like, optional
         The grid itself, in place of `n_times` and `spacing`; within the follow-up.
     spacing : {"equidistant", "quantiles"}
         Of the grid: at equal distances, or at equal steps of the Kaplan-Meier curve.
+    keep : {"known", "administrative"}, optional
+        Whom a grid time t learns from: all whose outcome there is known, or of these only those with :math:`C^*` at t
+        or later, whom the administrative score counts. <keep>
     between : {"linear", "constant-hazard", "step"}
         How predicted curves are read between grid times; see `SurvivalCurves`.
     n_layers, width : int, default 4 and 32
         Of the net: blocks of linear layer, ReLU, batch norm, dropout. No layers make a (generalised) linear model.
-    dropout : float, default 0.1
+    dropout : float, optional
         Share of units left out in training.
     batch_norm : bool, default True
         Whether to have it.
@@ -369,20 +446,23 @@ _PARAMETERS = """
         What to do with missing numbers: refuse them, or put the mean there and, in columns where training has any,
         tell so in a column of its own. Missing categories go, with those not seen in training, to an entry for the
         unknown.
-    batch_size : int, default 256
-        Rows per step.
-    learning_rate : float, default 0.01
-        Of Adam, at the top of the first cycle.
-    schedule : {"warm-restarts", "constant"}
-        Cosine annealing in cycles, or always the same rate.
+    batch_size : int, optional
+        Rows per step, about: batches are of equal sizes. By default a sixteenth of the rows, but 32 to 256.
+    learning_rate : float, optional
+        Of Adam; with cycles, at the top of the first.
+    schedule : {"constant", "warm-restarts"}, optional
+        Always the same rate, or cosine annealing in cycles.
     cycle_epochs, cycle_growth, cycle_decay : default 1, 2, 0.8
         Epochs of the first cycle; what each next one is longer by, and its top rate lower by.
-    weight_decay : float, default 0
-        Decoupled from the gradients.
+    weight_decay : float, optional
+        Decoupled from the gradients, and multiplied by the rate.
+    averaging : float, optional
+        The net gets the mean of its weights over about the last so much of all steps so far: at 0.2, over the last
+        fifth. After step k the mean moves by 1 / (1 + 0.2 k) of the way to the weights. At 0 it is their last values.
     epochs : int, default 511
-        At most; by default so many as end the ninth cycle.
+        At most; by default so many as end the ninth cycle of warm restarts.
     patience : int, optional
-        Training stops once this many cycles in a row brought no better validation loss. By default 1, or 10 for
+        Training stops once this many cycles in a row brought no better validation loss. By default 1, or 20 for
         a constant rate, where each epoch is a cycle.
     validation_share : float, default 0.2
         Of the rows, drawn at random among events and others, unless `fit` is given validation data. At 0, all are
@@ -407,13 +487,22 @@ _PARAMETERS = """
 """
 
 
-def _with_parameters(model: type[Model]) -> type[Model]:
-    """Put the description of the parameters, the same for both methods, into a class's docstring."""
-    model.__doc__ = (model.__doc__ or "").replace("\n    <parameters>\n", _PARAMETERS)
-    return model
+def _with_parameters(keep: str) -> Callable[[type[Model]], type[Model]]:
+    """Put the description of the parameters, nearly the same for both methods, into a class's docstring."""
+
+    def described(model: type[Model]) -> type[Model]:
+        parameters = _PARAMETERS.replace("<keep>", keep)
+        model.__doc__ = (model.__doc__ or "").replace("\n    <parameters>\n", parameters)
+        return model
+
+    return described
 
 
-@_with_parameters
+@_with_parameters(
+    """By default the latter where :math:`C^*` is known, but with ``preset="paper"``
+        the former: then, in the interval that holds :math:`C^*`, events count and nobody is seen to survive, and a net
+        that can tell :math:`C^*` learns a hazard of 1 there."""
+)
 class LogisticHazard(_NetworkModel):
     r"""A net for the discrete hazards, fitted by maximum likelihood to right-censored times.
 
@@ -476,7 +565,10 @@ class LogisticHazard(_NetworkModel):
         return survival_from_hazards(logits)
 
 
-@_with_parameters
+@_with_parameters(
+    """By default the former, which is the method and its bias; the latter
+        has none, and is refused where somebody dropped out."""
+)
 class BCESurvival(_NetworkModel):
     r"""A net of binary classifiers, one per grid time, that drops the censored: biased, as the paper shows.
 
@@ -503,6 +595,18 @@ class BCESurvival(_NetworkModel):
     """
 
     _monotone: Monotone = "keep"
+    _keep_by_default: Mapping[Preset, Keep] = {"default": "known", "paper": "known"}  # it is about what that does
+
+    def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+        if self.keep == "administrative" and y.n_dropped_out:
+            raise InputError(
+                f"keep='administrative' can't weight for the {y.n_dropped_out} who dropped out before their censoring "
+                "time; HorizonClassifiers can"
+            )
+        labels = super()._kept_labels(y, grid, target)
+        if self.keep == "administrative" and y.censoring_time is not None:
+            labels[(labels == 0) & (y.censoring_time[:, None] >= grid)] = 1  # censored at t, and event-free there
+        return labels
 
     @staticmethod
     def _labels(

@@ -6,7 +6,7 @@ asked at each of them, and so in the labels: 1 for yes, -1 for no, 0 where the f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from survscore._validation import InputError, as_times, check_choice, check_rule
 from survscore.product_limit import ProductLimit
 
 SPACINGS = ("equidistant", "quantiles")
+Keep = Literal["known", "administrative"]
+KEEPS = ("known", "administrative")
 
 
 def time_grid(
@@ -118,3 +120,19 @@ def survival_labels(time: NDArray[np.float64], event: NDArray[np.bool_], grid: N
     """
     free = time[:, None] > grid
     return np.where(free, np.int8(1), np.where(event[:, None], np.int8(-1), np.int8(0)))
+
+
+def counted_labels(
+    labels: NDArray[np.int8], censoring_time: NDArray[np.float64], grid: NDArray[np.float64]
+) -> NDArray[np.int8]:
+    r"""Return the labels of those whom the administrative score counts: at :math:`t_j`, all with :math:`C^*_i \ge t_j`.
+
+    Whether somebody is kept at a time then says nothing about the outcome. Otherwise, in the interval that holds
+    :math:`C^*_i`, Logistic-Hazard would see events up to :math:`C^*_i` and nobody survive; and BCE would see events
+    of individuals whose survival it would not. A time that nobody's :math:`C^*` reaches keeps its labels: some slack,
+    for a round number just after the last of them.
+    """
+    counted = np.where(censoring_time[:, None] >= grid, labels, np.int8(0))
+    nobody = ~counted.any(axis=0)
+    counted[:, nobody] = labels[:, nobody]
+    return counted

@@ -15,9 +15,8 @@ from survscore.curves import SurvivalCurves
 from survscore.horizon import at_horizon
 from survscore.models.base import SurvivalModel, as_training_data, check_within
 from survscore.models.features import n_rows_of, take_rows
+from survscore.models.grid import KEEPS, Keep
 from survscore.outcomes import Outcomes
-
-KEEPS = ("known", "administrative")
 
 
 class _Known(NamedTuple):
@@ -81,7 +80,7 @@ class HorizonClassifiers(SurvivalModel):
     times_: NDArray[np.float64]
     estimators_: list[Any]
 
-    def __init__(self, estimator: Any, times: ArrayLike, *, keep: str = "known", n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Any, times: ArrayLike, *, keep: Keep = "known", n_jobs: int | None = None) -> None:
         self.estimator = estimator
         self.times = times
         self.keep = keep

@@ -6,9 +6,10 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from survscore._validation import InputError, check_number, check_whole
+from survscore.models.losses import binary_log_likelihood_loss
 from survscore.models.schedule import Schedule
 from survscore.models.training_data import Examples
+from survscore.models.validation_scores import COLUMNS, EpochScore
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,19 +38,28 @@ class Settings:
     """How to train."""
 
     schedule: Schedule
-    batch_size: int
+    #: Rows per step; None goes by their number.
+    batch_size: int | None
     epochs: int
     patience: int
     weight_decay: float
+    #: Share of the steps so far, the latest ones, over which weights are averaged; 0 for those of the last step.
+    averaging: float = 0.0
     #: Whether the step may be captured as a CUDA graph: only nets without control flow of their own.
     capture: bool = True
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        check_whole("batch_size", self.batch_size, 2)  # batch norm can't see one row alone
+        if self.batch_size is not None:
+            check_whole("batch_size", self.batch_size, 2)  # batch norm can't see one row alone
         check_whole("epochs", self.epochs, 1)
         check_whole("patience", self.patience, 1)
         check_number("weight_decay", self.weight_decay, "zero or larger", lambda decay: decay >= 0)
+        check_number("averaging", self.averaging, "at least 0 and below 1", lambda share: 0 <= share < 1)
+
+    def rows_per_step(self, n_rows: int) -> int:
+        """Return the size of batches: by default 256, but so small that few rows still make some 16 steps an epoch."""
+        return min(256, max(32, n_rows // 16)) if self.batch_size is None else self.batch_size
 
 
 @dataclass
@@ -58,7 +70,7 @@ class TrainingHistory:
     ----------
     epochs : list of dict
         For each epoch: epoch, cycle, learning_rate at its start, train_loss (with dropout, while weights move),
-        validation_loss (None without validation data), seconds.
+        validation_loss (None without validation data), the validation scores asked for, seconds.
     best_epoch : int or None
         The epoch whose weights were kept.
     stopped : str
@@ -76,10 +88,12 @@ class TrainingHistory:
         return pd.DataFrame(self.epochs)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the losses; returns a `plots.TrainingDisplay`."""
+        """Draw the losses, and the scores recorded beside them; returns a `plots.TrainingDisplay`."""
         from survscore.plots import TrainingDisplay
 
-        return TrainingDisplay(self.to_frame(), self.best_epoch).plot(ax=ax)
+        history = self.to_frame()
+        scores = [str(column) for column in history if column not in COLUMNS]
+        return TrainingDisplay(history, self.best_epoch, scores).plot(ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
@@ -95,25 +109,33 @@ class TrainingHistory:
 
 
 def train(
-    net: nn.Module, examples: Examples, validation: Examples | None, settings: Settings, *, seed: int
+    net: nn.Module,
+    examples: Examples,
+    validation: Examples | None,
+    settings: Settings,
+    *,
+    seed: int,
+    scores: Sequence[EpochScore] = (),
 ) -> TrainingHistory:
     """Train `net` in place and leave it with its best weights.
 
     After every epoch the validation loss, a mean over individuals, says whether the weights are the best so far. At
     the end of a cycle training stops if none of the last `patience` cycles brought better ones. Without validation
     data it runs for all epochs, and the last weights stay. An interrupt (Ctrl-C) ends it with the best so far.
+    `scores` of the validation data are recorded beside the loss.
     """
     history = TrainingHistory()
     device = examples.numbers.device
     best = _Best(net)
     dropout_seed, order_seed = (int(part) for part in np.random.SeedSequence(seed).generate_state(2))
+    batch_size = settings.rows_per_step(len(examples))
     # torch's random numbers and its number of threads belong to the process, so one training at a time changes them
-    with ONE_AT_A_TIME, own_random_numbers(dropout_seed, device), _suitable_threads(net, settings, device):
+    with ONE_AT_A_TIME, own_random_numbers(dropout_seed, device), _suitable_threads(net, batch_size, device):
         stepper = _Stepper(net, examples, settings)
         shuffle = torch.Generator().manual_seed(order_seed)  # not the device's: the same order everywhere
         with _progress_bar(settings) as show:
             try:
-                history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, show)
+                history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, scores, show)
             except KeyboardInterrupt:
                 if history.best_epoch is None:
                     raise
@@ -133,6 +155,7 @@ def _epochs(
     shuffle: torch.Generator,
     best: _Best,
     history: TrainingHistory,
+    scores: Sequence[EpochScore],
     show: Any,
 ) -> str:
     """Run epochs, and return why they ended."""
@@ -141,7 +164,11 @@ def _epochs(
     for number, epoch in zip(range(1, settings.epochs + 1), schedule, strict=False):
         begun = time.perf_counter()
         train_loss = stepper.epoch(epoch.rates, shuffle)
-        loss = train_loss if validation is None else evaluate(stepper.net, validation)
+        with stepper.averaged():
+            loss = train_loss if validation is None else evaluate(stepper.net, validation, scores)
+            if np.isfinite(loss) and (validation is None or best.is_better(loss)):
+                best.keep(loss)
+                history.best_epoch, improved = number, True
         if not np.isfinite(loss):
             if history.best_epoch is None:
                 raise InputError("training diverged in the first epoch: lower learning_rate, or look at X for outliers")
@@ -149,9 +176,6 @@ def _epochs(
                 f"training diverged in epoch {number}; the weights of epoch {history.best_epoch} are kept", stacklevel=6
             )
             return "diverged"
-        if validation is None or best.is_better(loss):
-            best.keep(loss)
-            history.best_epoch, improved = number, True
         history.epochs.append(
             {
                 "epoch": number,
@@ -159,6 +183,7 @@ def _epochs(
                 "learning_rate": epoch.rates[0],
                 "train_loss": train_loss,
                 "validation_loss": None if validation is None else loss,
+                **{score.name: score.value() for score in scores},
                 "seconds": time.perf_counter() - begun,
             }
         )
@@ -171,13 +196,20 @@ def _epochs(
 
 
 @torch.inference_mode()
-def evaluate(net: nn.Module, examples: Examples) -> float:
-    """Return the mean loss over all individuals, whatever the batches; dropout is off."""
+def evaluate(net: nn.Module, examples: Examples, scores: Sequence[EpochScore] = ()) -> float:
+    """Return the mean loss over all individuals, whatever the batches; dropout is off.
+
+    `scores` see the same outputs of the net, batch by batch.
+    """
     net.eval()
     total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
     for start in range(0, len(examples), ROWS_PER_EVALUATION):
         rows = slice(start, min(start + ROWS_PER_EVALUATION, len(examples)))
-        total += examples.loss(net, rows).double() * (rows.stop - rows.start)
+        logits = net(examples.numbers[rows], examples.codes[rows])
+        total += binary_log_likelihood_loss(logits, examples.labels[rows]).double() * len(logits)
+        if scores and total.isfinite():  # a net that has diverged makes no curves
+            for score in scores:
+                score.update(logits)
     return float(total) / len(examples)
 
 
@@ -187,7 +219,7 @@ class _Stepper:
     def __init__(self, net: nn.Module, examples: Examples, settings: Settings) -> None:
         self.net = net
         self.examples = examples
-        self.batches = _batches(len(examples), settings.batch_size)
+        self.batches = _batches(len(examples), settings.rows_per_step(len(examples)))
         on_gpu = examples.numbers.device.type == "cuda"
         trainable = [weights for weights in net.parameters() if weights.requires_grad]
         if not trainable:
@@ -201,6 +233,10 @@ class _Stepper:
             self.weights, lr=rate, betas=(0.9, 0.99), weight_decay=settings.weight_decay, fused=True, capturable=on_gpu
         )
         self.total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
+        self.average = None
+        if settings.averaging:
+            moving = [*self.weights, *(buffer for buffer in net.buffers() if buffer.is_floating_point())]
+            self.average = _Average(moving, settings.averaging)
         self.step = self._captured_step if on_gpu and settings.capture else self._step
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
 
@@ -216,6 +252,8 @@ class _Stepper:
             else:
                 group["lr"] = rate
             self.step(order[start:stop])
+            if self.average is not None:
+                self.average.add()
         return float(self.total) / len(self.examples)
 
     def _step(self, rows: Tensor) -> None:
@@ -224,6 +262,10 @@ class _Stepper:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.total += loss.detach() * rows.shape[0]
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Let the net have its averaged weights for a while, where they are averaged."""
+        return nullcontext() if self.average is None else self.average.in_place()
 
     def _captured_step(self, rows: Tensor) -> None:
         """Replay the step as one graph: without it, most of the time goes into launching small kernels."""
@@ -248,6 +290,34 @@ class _Stepper:
             self._step(buffer)
         state.restore()
         return graph, buffer
+
+
+class _Average:
+    r"""A running mean of weights and of batch norm's statistics, over about the last `share` of the steps so far.
+
+    Step k moves the mean by :math:`1 / (1 + a k)` of the way, a the share: what came early is forgotten.
+    """
+
+    def __init__(self, tensors: list[Tensor], share: float) -> None:
+        self.tensors = [tensor.detach() for tensor in tensors]
+        self.means = [tensor.clone() for tensor in self.tensors]
+        self.share = share
+        self.n_steps = 0
+
+    @torch.no_grad()
+    def add(self) -> None:
+        torch._foreach_lerp_(self.means, self.tensors, 1.0 / (1.0 + self.share * self.n_steps))
+        self.n_steps += 1
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Put the means where the weights are, and the weights back afterwards."""
+        latest = [tensor.clone() for tensor in self.tensors]
+        torch._foreach_copy_(self.tensors, self.means)
+        try:
+            yield
+        finally:
+            torch._foreach_copy_(self.tensors, latest)
 
 
 class _State:
@@ -289,11 +359,13 @@ class _Best:
 
 
 def _batches(n: int, size: int) -> list[tuple[int, int]]:
-    """Cut n rows into batches; a single last row joins the batch before, since batch norm can't see it alone."""
-    starts = list(range(0, n, size))
-    if n - starts[-1] == 1 and len(starts) > 1:
-        starts.pop()
-    return list(zip(starts, [*starts[1:], n], strict=True))
+    """Cut n rows into batches of nearly equal sizes, at least two rows each.
+
+    A short last batch would count as much as the others, and batch norm would see too few rows in it.
+    """
+    n_batches = max(1, min(-(-n // size), n // 2))
+    edges = [n * k // n_batches for k in range(n_batches + 1)]
+    return list(pairwise(edges))
 
 
 def _flattened(trainable: list[nn.Parameter]) -> list[nn.Parameter]:
@@ -340,10 +412,10 @@ def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def _suitable_threads(net: nn.Module, settings: Settings, device: torch.device) -> Iterator[None]:
+def _suitable_threads(net: nn.Module, batch_size: int, device: torch.device) -> Iterator[None]:
     """Use one thread where steps are so small that sharing them out costs more than it gives."""
     before = torch.get_num_threads()
-    multiplications = settings.batch_size * sum(weights.numel() for weights in net.parameters())
+    multiplications = batch_size * sum(weights.numel() for weights in net.parameters())
     if device.type == "cpu" and multiplications < SMALL_STEP:
         torch.set_num_threads(1)
     try:

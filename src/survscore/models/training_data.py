@@ -36,12 +36,9 @@ class Examples:
     def __len__(self) -> int:
         return self.numbers.shape[0]
 
-    def loss(self, net: nn.Module, rows: Tensor | slice) -> Tensor:
+    def loss(self, net: nn.Module, rows: Tensor) -> Tensor:
         """Return the mean loss over some rows."""
-        if isinstance(rows, slice):
-            numbers, codes, labels = self.numbers[rows], self.codes[rows], self.labels[rows]
-        else:
-            numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
+        numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
         return binary_log_likelihood_loss(net(numbers, codes), labels)
 
 
@@ -71,9 +68,3 @@ def split(
     if rows.size < 2:
         raise InputError(f"validation_share leaves {rows.size} of {n} rows for training, which needs 2")
     return rows, np.flatnonzero(held_out)
-
-
-def shares_of_ones(labels: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return the share of ones among the known labels of each time, kept away from 0 and 1."""
-    ones, known = np.count_nonzero(labels == 1, axis=0), np.count_nonzero(labels, axis=0)
-    return np.asarray((ones + 0.5) / (known + 1.0))

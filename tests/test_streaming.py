@@ -1,0 +1,154 @@
+"""Predictions that are scored as they come: what the whole matrix gives, from sums alone."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import survscore as ss
+from registry import CASES, random_problem
+
+Y = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
+CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4])
+
+
+def pushed(stream, curves, size):
+    """Push curves in batches, each with a grid of its own, as a net or a file would."""
+    for start in range(0, len(curves), size):
+        rows = curves.probabilities[start : start + size]
+        stream.update(ss.SurvivalCurves(rows, curves.times.copy(), curves.between, beyond=curves.beyond))
+    return stream
+
+
+def problem_for(case, n=700, m=20):
+    problem = random_problem(n, m, lost=case.data in ("any", "drop-outs"), same_grid=False)
+    if case.data == "uncensored":
+        return replace(problem, y=ss.Outcomes(problem.y.time, np.ones(n)))
+    return problem
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_batches_give_what_the_matrix_gives(case, backend):
+    problem = problem_for(case)
+    settings = {"weighting": case.weighting(problem), "times": problem.times}
+    with ss.config.using(backend=backend), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ss.UndefinedScoreWarning)
+        stream = ss.StreamingScore(problem.y, metric=["brier", "log"], **settings)
+        got = pushed(stream, problem.curves, 64).results()
+        expected = ss.score_all(problem.y, problem.curves, metric=["brier", "log"], errors=False, **settings)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12)
+        np.testing.assert_allclose(a.n_effective, b.n_effective, rtol=1e-12)
+        assert (a.metric, a.weighting, a.undefined, a.settings) == (b.metric, b.weighting, b.undefined, b.settings)
+        assert a.bounds is None
+        assert np.isnan(a.se).all()
+        if np.isfinite(b.scores[:5]).all():
+            assert a.integrated(nan="stop").value == pytest.approx(b.integrated(nan="stop").value, rel=1e-12)
+
+
+def test_times_come_by_default_with_the_first_batch():
+    problem = random_problem(500, 20)
+    got = pushed(ss.StreamingScore(problem.y, weighting="administrative"), problem.curves, 100).result()
+    expected = ss.brier_score(problem.y, problem.curves, weighting="administrative", errors=False)
+    np.testing.assert_array_equal(got.times, expected.times)
+    np.testing.assert_allclose(got.scores, expected.scores, rtol=1e-12)
+    assert got.default_times
+
+
+def test_other_predictions_of_the_same_individuals():
+    problem = random_problem(500, 20)
+    stream = ss.StreamingScore(problem.y, weighting="administrative", times=problem.times)
+    first = pushed(stream, problem.curves, 100).result()
+    assert (stream.n, stream.n_seen) == (500, 500)
+    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, beyond="hold")
+    second = pushed(stream.reset(), other, 250).result()
+    expected = ss.brier_score(problem.y, other, weighting="administrative", times=problem.times, errors=False)
+    np.testing.assert_allclose(second.scores, expected.scores, rtol=1e-12)
+    assert not np.allclose(first.scores, second.scores)
+
+
+def test_a_batch_is_not_kept():
+    stream = ss.StreamingScore(Y, weighting="administrative", times=[1, 3])
+    rows = np.full((3, 2), 0.9)
+    stream.update(ss.SurvivalCurves(rows, [1, 4]))
+    rows[:] = 0.1
+    assert stream.result().scores[0] == pytest.approx(0.01)
+
+
+def test_too_few_and_too_many_are_told():
+    stream = ss.StreamingScore(Y, weighting="administrative", times=[1])
+    with pytest.raises(ss.InputError, match="batches hold fewer than the 3 individuals of y"):
+        stream.result()
+    stream.update(CURVES[:2])
+    assert repr(stream) == "StreamingScore(2 of 3 individuals)"
+    with pytest.raises(ss.InputError, match="batches hold fewer than the 3 individuals of y"):
+        stream.result()
+    with pytest.raises(ss.InputError, match="batches hold more than the 3 individuals of y"):
+        stream.update(CURVES[:2])
+    assert stream.n_seen == 2  # what was refused is not counted
+    assert stream.update(CURVES[:1]).result().scores == pytest.approx([0.01])
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (CURVES.probabilities, "batches must be SurvivalCurves, not ndarray"),
+        (ss.SurvivalCurves([[0.9]], [1]), "batches must all be on the same grid of times"),
+        (ss.SurvivalCurves([[0.9, 0.5]], [1, 4], "step"), "batches must all be read the same way"),
+    ],
+)
+def test_batches_must_be_alike(batch, message):
+    stream = ss.StreamingScore(Y, weighting="administrative", times=[1]).update(CURVES[:1])
+    with pytest.raises(ss.InputError, match=message):
+        stream.update(batch)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"y": [1, 2]}, "y must be Outcomes, not list"),
+        ({"weighting": None}, "weighting"),
+        ({"metric": "auc"}, "auc needs all predictions at once, not batches"),
+        ({"metric": ["brier", "nothing"]}, "nothing"),
+        ({"times": [2, 1]}, "times"),
+    ],
+)
+def test_what_is_wrong_is_told_before_the_first_batch(settings, message):
+    settings = {"y": Y, "weighting": "administrative"} | settings
+    with pytest.raises(ss.InputError, match=message):
+        ss.StreamingScore(settings.pop("y"), **settings)
+
+
+def test_several_scores_are_results():
+    stream = ss.StreamingScore(Y, metric=["brier", "log"], weighting=["administrative", "ipcw"], times=[1])
+    stream.update(CURVES)
+    with pytest.raises(ss.InputError, match=r"there are 4 scores.*results\(\) has them all"):
+        stream.result()
+    assert [one.metric for one in stream.results()] == ["brier", "brier", "log", "log"]
+
+
+def test_predictions_that_reach_no_time():
+    stream = ss.StreamingScore(Y, weighting="administrative", times=[5, 6]).update(CURVES)
+    with pytest.warns(ss.UndefinedScoreWarning, match="2 times where the predictions end at 4"):
+        assert np.isnan(stream.result().scores).all()
+
+
+def test_a_stream_of_tensors_gives_the_same():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    y = ss.Outcomes(rng.exponential(5, 40), rng.random(40) < 0.5)
+    probabilities, grid = np.sort(rng.random((40, 6)))[:, ::-1], np.arange(1.0, 7.0)
+    expected = ss.brier_score(y, ss.SurvivalCurves(probabilities, grid), weighting="ipcw", times=grid, errors=False)
+    here = ss.SurvivalCurves(probabilities, grid)
+    there = here.to("cpu")
+    assert isinstance(there.probabilities, torch.Tensor)
+    for backend, curves in (("auto", there), ("torch", here), ("torch", there)):
+        with ss.config.using(backend=backend):
+            stream = ss.StreamingScore(y, weighting="ipcw", times=grid)
+            for start in range(0, 40, 15):
+                stream.update(curves[start : start + 15])
+            np.testing.assert_allclose(stream.result().scores, expected.scores, rtol=1e-12)
+    with pytest.raises(ss.InputError, match="batches must all be in one place: NumPy is not cpu"):
+        ss.StreamingScore(y, weighting="ipcw", times=grid).update(there[:15]).update(here[15:])
