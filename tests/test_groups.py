@@ -113,3 +113,17 @@ def test_rows_by_group_and_their_sizes(n_groups):
     quickly = units.PowerSums._compiled(stop, groups, 12)
     np.testing.assert_allclose(quickly.powers, slowly.powers, rtol=1e-14)
     np.testing.assert_array_equal(quickly.largest, slowly.largest)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(N) // 4], ids=["individuals", "groups"])
+def test_the_number_of_cores_changes_no_bit(groups, monkeypatch):
+    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)
+    y = outcomes(whole=False, dropping_out=True)
+    for weighting in ("administrative", "ipcw"):
+        options = {"weighting": weighting, "null": True, "groups": groups}
+        found = []
+        for threads in (1, 2, 16):
+            monkeypatch.setattr(type(ss.config), "n_cores", lambda self, threads=threads: threads)
+            found.append(errors("compiled", y, MODELS, **options))
+        np.testing.assert_array_equal(found[1], found[0])
+        np.testing.assert_array_equal(found[2], found[0])
