@@ -34,13 +34,17 @@ def main() -> None:
     """Measure on as many cores as there are, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="time only what has one of these words in its name")
     parser.add_argument("--groups", action="store_true", help="measure what groups cost, too")
     parser.add_argument("--group-rows", type=int, default=ROWS_WITH_GROUPS, metavar="ROWS", help="for that")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to this file")
     options = parser.parse_args()
     available = len(os.sched_getaffinity(0))
     counts = [n for n in COUNTS if n <= available]
-    found = measured(calls(make(options.rows, 150)), counts)
+    chosen = calls(make(options.rows, 150))
+    if options.only:
+        chosen = {name: call for name, call in chosen.items() if any(word in name for word in options.only)}
+    found = measured(chosen, counts)
     print(f"\n## {options.rows:,} x 150, float32, ms\n\n{as_table(found, counts)}", flush=True)
     if options.groups:
         compared = group_calls(options.group_rows)

@@ -40,3 +40,18 @@ def test_devices_agree():
 
 def test_same_seed_same_result_with_dropout():
     assert torch.equal(trained("cuda", dropout=0.3)[1], trained("cuda", dropout=0.3)[1])
+
+
+def test_scores_on_the_way_are_those_of_the_predictions():
+    import survscore as ss
+
+    rng = np.random.default_rng(0)
+    X, event_time, end = rng.normal(size=(3000, 4)), rng.exponential(10, 3000), rng.uniform(1, 30, 3000)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    model = ss.models.LogisticHazard(20, epochs=3, device="cuda", random_state=0, progress=False)
+    score = ss.models.ValidationScore(weighting="administrative")
+    model.fit(X[:2000], y[:2000], validation=(X[2000:], y[2000:]), scores=score)
+    expected = ss.brier_score(y[2000:], model.predict_curves(X[2000:]), weighting="administrative", errors=False)
+    best = model.history_.to_frame()["validation_brier"][model.history_.best_epoch - 1]
+    np.testing.assert_allclose(best, expected.integrated(nan="stop").value, rtol=1e-5)
+    np.testing.assert_allclose(-model.score(X[2000:], y[2000:], weighting="administrative"), best, rtol=1e-5)

@@ -28,9 +28,9 @@ from survscore.models.presets import PATIENCE, PRESETS, Preset
 from survscore.models.schedule import Schedule
 from survscore.models.training import (
     ONE_AT_A_TIME,
-    ROWS_PER_EVALUATION,
     Settings,
     TrainingHistory,
+    evaluation_batches,
     own_random_numbers,
     train,
 )
@@ -323,15 +323,14 @@ class _NetworkModel(SurvivalModel):
         """Yield the net's outputs, batch by batch; nothing larger than a batch is made."""
         self.net_.eval()
         device = next(iter(self.net_.state_dict().values())).device
-        for start in range(0, len(encoded[0]), ROWS_PER_EVALUATION):
-            rows = slice(start, start + ROWS_PER_EVALUATION)
+        for rows in evaluation_batches(len(encoded[0]), device):
             with torch.inference_mode():
                 logits = self.net_(*(torch.from_numpy(part[rows]).to(device) for part in encoded))
             yield rows, logits
 
     def _curves(self, grid: NDArray[np.float64], logits: Tensor) -> SurvivalCurves:
-        """Return the curves that outputs of the net stand for."""
-        return SurvivalCurves(self._survival(logits).cpu().numpy(), grid, self.between, monotone=self._monotone)
+        """Return the curves that outputs of the net stand for, where they are."""
+        return SurvivalCurves(self._survival(logits), grid, self.between, monotone=self._monotone)
 
     # Files
 
