@@ -52,7 +52,7 @@ def test_other_times_are_read_as_the_curves_would_be(model, between):
 
 def test_batches_do_not_matter(fitted, monkeypatch):
     whole = fitted.predict_curves(X, [5, 50]).probabilities
-    monkeypatch.setattr("survscore.models.estimators.ROWS_PER_EVALUATION", 7)
+    monkeypatch.setattr("survscore.models.training.ROWS_PER_EVALUATION", {"cpu": 7})
     np.testing.assert_allclose(fitted.predict_curves(X, [5, 50]).probabilities, whole, rtol=1e-5)
 
 
@@ -498,7 +498,7 @@ def test_whom_nobody_can_keep():
 
 def test_a_score_makes_no_matrix(fitted, monkeypatch):
     expected = ss.brier_score(Y, fitted.predict_curves(X), weighting="administrative").integrated(nan="stop").value
-    monkeypatch.setattr("survscore.models.estimators.ROWS_PER_EVALUATION", 7)
+    monkeypatch.setattr("survscore.models.training.ROWS_PER_EVALUATION", {"cpu": 7})
     monkeypatch.setattr(type(fitted), "predict_curves", None)
     assert fitted.score(X, Y) == pytest.approx(-expected, rel=1e-6)
     with pytest.raises(ss.InputError, match="y has length 599, but X has length 600"):

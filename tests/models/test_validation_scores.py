@@ -17,7 +17,7 @@ VALIDATION = (HELD_OUT.covariates, HELD_OUT.outcomes)
 @pytest.mark.parametrize("kind", [LogisticHazard, BCESurvival])
 @pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
 def test_the_kept_epoch_has_the_score_of_the_kept_model(kind, weighting, monkeypatch):
-    monkeypatch.setattr("survscore.models.training.ROWS_PER_EVALUATION", 70)
+    monkeypatch.setattr("survscore.models.training.ROWS_PER_EVALUATION", {"cpu": 70})
     times = np.arange(5.0, 80.0, 5.0)
     score = ValidationScore(weighting, times=times)
     model = kind(**QUICK).fit(X, Y, validation=VALIDATION, scores=score)
