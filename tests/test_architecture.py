@@ -60,6 +60,7 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["_kernels", "_triton"],
+    ["_moment_kernels"],
     ["_group_kernels"],
     ["blocks", "units", "averaging"],
     ["support", "null"],

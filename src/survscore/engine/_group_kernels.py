@@ -7,18 +7,8 @@ from collections import namedtuple
 import numpy as np
 
 from survscore._kernels import compiled, inlined
-from survscore.engine._kernels import (
-    BRIER,
-    FAR,
-    NEAR,
-    add_squares,
-    constant_deviations,
-    curve_deviations,
-    dot,
-    fetch_ahead,
-    prefetch,
-    row_weights,
-)
+from survscore.engine._kernels import BRIER, constant_deviations, curve_deviations, row_weights
+from survscore.engine._moment_kernels import FAR, NEAR, add_squares, dot, fetch_ahead, prefetch
 
 #: Up to two models' curves, the prediction that is the same for everybody, and how many there are.
 Three = namedtuple("Three", "first second constant n_curves has_constant")

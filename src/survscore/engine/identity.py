@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from survscore._config import config
 from survscore._parallel import each, row_blocks
 from survscore.curves import SurvivalCurves
-from survscore.engine import _kernels, compiled
+from survscore.engine import _moment_kernels as kernels
+from survscore.engine import compiled
 from survscore.engine.blocks import Models
 from survscore.engine.grouped import group_products
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pairs
@@ -136,7 +137,7 @@ def _products(
         products, average_products = np.zeros((6, m)), np.zeros((6, len(averages)))
         crossed, crossed_averages = np.zeros((3, m)), np.zeros((3, len(averages)))
         null_rows, null_means = nobody if null is None or not cross else null.rows(rows)
-        _kernels.add_products(
+        kernels.add_products(
             first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, averages, products,
             average_products, keep, means, null_rows, null_means, crossed, crossed_averages,
         )  # fmt: skip
@@ -226,7 +227,7 @@ def _runs(scored: ScoredLoss, curves: Sequence[SurvivalCurves], one: Pass, order
         following = order.rows[start + size : start + size + 1]
         base = float(order.greenwood[bins[following[0]]]) if following.size else 0.0
         found = _Run(np.zeros((3, m)), np.zeros((3, m)), np.zeros((3, m)), np.zeros((3, m)), np.zeros((6, m)))
-        _kernels.add_run(
+        kernels.add_run(
             first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, rows, bins,
             order.greenwood, base, order.moves, order.two_sums, found.ahead, found.whole, found.ahead_steps,
             found.whole_steps, found.products,
@@ -284,7 +285,7 @@ class _MeansByExit:
         chosen = np.array([place * n_all + n_all - n + r for place in self.present for r in range(n)])
 
         def add_to(exits: slice) -> None:  # each core has exits of its own, and passes over the others
-            _kernels.add_means(bins, left, moves, means, chosen, exits.start, exits.stop, self.sums)
+            kernels.add_means(bins, left, moves, means, chosen, exits.start, exits.stop, self.sums)
 
         each(add_to, cut(len(self.sums), config.n_cores()), threads=True)
 
@@ -296,7 +297,7 @@ class _MeansByExit:
             for r, weights in enumerate(self.averages):
                 np.add.at(self.sums[:, k * n + r, 0], self.order.reached, early * weights)
         ranges = cut(n_exits, EXIT_RANGES)
-        totals = each(lambda exits: _kernels.sum_exits(self.sums[exits]), ranges, threads=True)
+        totals = each(lambda exits: kernels.sum_exits(self.sums[exits]), ranges, threads=True)
         # what all who come after a range have together
         later = np.cumsum([self.sums[n_exits], *totals[:0:-1]], axis=0)[::-1]
         slots = {place: k * n for k, place in enumerate(self.present)}
@@ -305,7 +306,7 @@ class _MeansByExit:
 
         def terms(k: int) -> NDArray[np.float64]:
             exits, part = ranges[k], np.zeros(len(models))
-            _kernels.add_exit_terms(self.sums[exits], later[k], curve.exits[exits], curve.at_risk[exits], models, part)
+            kernels.add_exit_terms(self.sums[exits], later[k], curve.exits[exits], curve.at_risk[exits], models, part)
             return part
 
         result = np.zeros((6, n))

@@ -1,0 +1,420 @@
+"""Networks with one output per grid time, as scikit-learn estimators: everything but what their outputs mean."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from survscore import _loops
+from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
+from survscore.curves import BETWEEN, Between, Monotone, SurvivalCurves
+from survscore.models import architectures, saving
+from survscore.models.architectures import DenseNet, NetFactory, TabularNet
+from survscore.models.base import SurvivalModel, as_training_data, check_within, weighting_for
+from survscore.models.features import MISSING, Features, as_table, n_rows_of
+from survscore.models.grid import KEEPS, Keep, counted_labels, time_grid
+from survscore.models.presets import PATIENCE, PRESETS, Preset
+from survscore.models.schedule import Schedule
+from survscore.models.training import (
+    ONE_AT_A_TIME,
+    Settings,
+    TrainingHistory,
+    evaluation_batches,
+    own_random_numbers,
+    train,
+)
+from survscore.models.training_data import Examples, split
+from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
+from survscore.outcomes import Outcomes
+from survscore.streaming import StreamingScore
+from survscore.weighting import Weighting
+
+EVENT, CENSORING = "event", "censoring"
+
+
+class NetworkModel(SurvivalModel):
+    """A network with one output per grid time: everything but the question its outputs answer."""
+
+    #: Whether the method makes curves that can't rise.
+    _monotone: Monotone = "check"
+    #: Who is learnt from at each time, where `keep` is left at None.
+    _keep_by_default: Mapping[Preset, Keep] = {"default": "administrative", "paper": "known"}
+
+    times_: NDArray[np.float64]
+    features_: Features
+    net_: TabularNet
+    history_: TrainingHistory
+    target_: str
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def __init__(
+        self,
+        n_times: int = 50,
+        *,
+        preset: Preset = "default",
+        times: ArrayLike | None = None,
+        spacing: str = "equidistant",
+        keep: Keep | None = None,
+        between: Between = "linear",
+        n_layers: int = 4,
+        width: int = 32,
+        dropout: float | None = None,
+        batch_norm: bool = True,
+        net: NetFactory | None = None,
+        missing: str = "error",
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        schedule: str | None = None,
+        cycle_epochs: int = 1,
+        cycle_growth: int = 2,
+        cycle_decay: float = 0.8,
+        weight_decay: float | None = None,
+        averaging: float | None = None,
+        epochs: int = 511,
+        patience: int | None = None,
+        validation_share: float = 0.2,
+        device: str = "auto",
+        random_state: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_times = n_times
+        self.preset = preset
+        self.times = times
+        self.spacing = spacing
+        self.keep = keep
+        self.between = between
+        self.n_layers = n_layers
+        self.width = width
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.net = net
+        self.missing = missing
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.cycle_epochs = cycle_epochs
+        self.cycle_growth = cycle_growth
+        self.cycle_decay = cycle_decay
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.epochs = epochs
+        self.patience = patience
+        self.validation_share = validation_share
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+
+    # What a method is
+
+    @staticmethod
+    @abstractmethod
+    def _labels(
+        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
+    ) -> NDArray[np.int8]:
+        """Return the binary outcomes that follow-up shows on the grid."""
+
+    @staticmethod
+    @abstractmethod
+    def _survival(logits: Tensor) -> Tensor:
+        """Return survival on the grid from the net's outputs."""
+
+    # Fitting
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        scores: ValidationScore | Sequence[ValidationScore] = (),
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array_like or data frame of shape (n, p)
+            Covariates. Numbers and booleans are standardised here; text and categories of a data frame are embedded.
+        y : Outcomes
+            What was observed.
+        validation : tuple of (X, y), optional
+            The data that decide when to stop; by default `validation_share` of those given.
+        scores : ValidationScore or sequence of them, optional
+            Scores of the validation data to be recorded in `history_` after every epoch.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, validation, EVENT, as_scores(scores))
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        validation: tuple[Any, Any] | None,
+        target: str,
+        scores: Sequence[ValidationScore] = (),
+    ) -> Self:
+        settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
+        X = as_table(X)
+        outcomes = as_training_data(y, n_rows_of(X))
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(np.iinfo(np.int32).max))
+        time, event = outcomes.time, happened(outcomes, target)
+        if not event.any():
+            raise InputError(f"y has no {'events' if target == EVENT else 'censored'}: there is nothing to learn")
+        rows, held_out = split(time, event, share, random)
+        # only from the rows that are trained on: a category or a gap that others have can't be learnt
+        features = Features.learn(X, missing=self.missing, rows=rows)
+        numbers, codes = features.encode(X)
+        grid = time_grid(
+            time, event, times=self.times, n_times=self.n_times, spacing=self.spacing, events_first=target == EVENT
+        )
+        labels = self._kept_labels(outcomes, grid, target)
+        examples = Examples.of((numbers[rows], codes[rows]), labels[rows], device)
+        validating, observed = None, None
+        if validation is not None:
+            encoded = features.encode(validation[0], model=type(self).__name__)
+            observed = as_training_data(validation[1], len(encoded[0]), "y of validation", "X of validation")
+            validating = Examples.of(encoded, self._kept_labels(observed, grid, target), device)
+        elif held_out.size:
+            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
+            observed = outcomes[held_out]
+        if scores and observed is None:
+            raise InputError("scores need validation data: give validation=, or a validation_share above 0")
+        watching = [EpochScore(score, cast("Outcomes", observed), partial(self._curves, grid)) for score in scores]
+        with ONE_AT_A_TIME, own_random_numbers(seed, torch.device("cpu")):
+            net = self._make_net(features, grid.size)
+        history = train(net.to(device), examples, validating, settings, seed=seed, scores=watching)
+        # nothing is kept before this, so that a fit that fails leaves the model as it was
+        self._store(features, grid, target, net, history)
+        return self
+
+    def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+        """Return what the net learns from, or is judged by."""
+        labels = self._labels(y.time, happened(y, target), grid, target)
+        keep = self._keep_by_default[self.preset] if self.keep is None else self.keep
+        if keep == "known" or (self.keep is None and (target == CENSORING or y.censoring_time is None)):
+            return labels
+        if target == CENSORING:
+            raise InputError("keep='administrative' is for event times, not for the censoring distribution")
+        if y.censoring_time is None:
+            raise InputError("keep='administrative' needs Outcomes with the censoring time of everybody")
+        return counted_labels(labels, y.censoring_time, grid)
+
+    def _store(
+        self, features: Features, grid: NDArray[np.float64], target: str, net: TabularNet, history: TrainingHistory
+    ) -> None:
+        self.features_, self.times_, self.target_, self.net_, self.history_ = features, grid, target, net, history
+        self.n_features_in_ = len(features.columns)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if features.names is not None:
+            self.feature_names_in_ = np.array(features.names, dtype=object)
+        self._made_with = self.get_params(deep=False)
+
+    def _check_share(self, validation: tuple[Any, Any] | None) -> float:
+        if validation is not None:
+            if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+                raise InputError("validation must be a pair (X, y)")
+            return 0.0
+        share = self.validation_share
+        check_number("validation_share", share, "at least 0 and below 1", lambda share: 0 <= share < 1)
+        return float(share)
+
+    def _settings(self) -> Settings:
+        """Return how to train, all parameters checked."""
+        check_choice("preset", self.preset, tuple(PRESETS))
+        if self.keep is not None:
+            check_choice("keep", self.keep, KEEPS)
+        check_choice("between", self.between, BETWEEN)
+        check_choice("missing", self.missing, MISSING)
+        check_whole("n_layers", self.n_layers, 0)
+        check_whole("width", self.width, 1)
+        check_number("dropout", self._value("dropout"), "at least 0 and below 1", lambda share: 0 <= share < 1)
+        check_flag("batch_norm", self.batch_norm)
+        if self.net is not None and not callable(self.net):
+            raise InputError(f"net must be a function of the numbers of inputs and outputs, not {self.net!r}")
+        schedule = Schedule(
+            self._value("schedule"), self._value("learning_rate"),
+            self.cycle_epochs, self.cycle_growth, self.cycle_decay,
+        )  # fmt: skip
+        return Settings(
+            schedule,
+            batch_size=self._value("batch_size"),
+            epochs=self.epochs,
+            patience=PATIENCE[schedule.kind] if self.patience is None else self.patience,
+            weight_decay=self._value("weight_decay"),
+            averaging=self._value("averaging"),
+            capture=self.net is None,
+            progress=self.progress,
+        )
+
+    def _value(self, name: str) -> Any:
+        """Return a parameter, or what the preset makes of it where it is left at None."""
+        value = getattr(self, name)
+        return PRESETS[self.preset][name] if value is None else value
+
+    def _make_net(self, features: Features, n_outputs: int) -> TabularNet:
+        def dense(n_inputs: int, n_outputs: int) -> DenseNet:
+            return DenseNet(
+                n_inputs, n_outputs,
+                n_layers=self.n_layers, width=self.width, dropout=self._value("dropout"), batch_norm=self.batch_norm,
+            )  # fmt: skip
+
+        return TabularNet(features.n_numbers, features.n_categories, n_outputs, self.net or dense)
+
+    # Prediction
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return predicted survival.
+
+        Parameters
+        ----------
+        X : array_like or data frame of shape (n, p)
+            Covariates, as in training.
+        times : array_like, optional
+            The grid of the curves, read from the model's own as `between` says; by default that one.
+
+        Returns
+        -------
+        SurvivalCurves
+            In single precision.
+        """
+        check_is_fitted(self)
+        encoded = self.features_.encode(X, model=type(self).__name__)
+        grid = self.times_ if times is None else as_times(times)
+        check_within(grid, self.times_)
+        curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
+        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.between).reading(grid)
+        for rows, logits in self._outputs(encoded):
+            _loops.read_into(curves[rows], reading, self._survival(logits).cpu().numpy(), size=curves.size)
+        return SurvivalCurves(curves, grid, self.between, monotone=self._monotone)
+
+    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
+        """Return minus the integrated Brier score; see `SurvivalModel.score`.
+
+        Predictions are scored batch by batch, so that there is no matrix of all of them.
+        """
+        check_is_fitted(self)
+        if self.target_ == CENSORING:
+            raise InputError("this model was fitted to the censoring distribution; scores are for event times")
+        encoded = self.features_.encode(X, model=type(self).__name__)
+        outcomes = as_training_data(y, len(encoded[0]))
+        stream = StreamingScore(outcomes, weighting=weighting_for(outcomes, weighting))
+        for _, logits in self._outputs(encoded):
+            stream.update(self._curves(self.times_, logits))
+        return -stream.result().integrated(nan="stop").value
+
+    def _outputs(self, encoded: tuple[NDArray[np.float32], NDArray[np.int64]]) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the net's outputs, batch by batch; nothing larger than a batch is made."""
+        self.net_.eval()
+        device = next(iter(self.net_.state_dict().values())).device
+        for rows in evaluation_batches(len(encoded[0]), device):
+            with torch.inference_mode():
+                logits = self.net_(*(torch.from_numpy(part[rows]).to(device) for part in encoded))
+            yield rows, logits
+
+    def _curves(self, grid: NDArray[np.float64], logits: Tensor) -> SurvivalCurves:
+        """Return the curves that outputs of the net stand for, where they are."""
+        return SurvivalCurves(self._survival(logits), grid, self.between, monotone=self._monotone)
+
+    # Files
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file that can't run code, whole or not at all: weights, settings, history.
+
+        A net of your own is stored by its weights only; `load` then asks for the factory.
+        """
+        check_is_fitted(self)
+        params = self._made_with | {"net": None, "device": "auto", "progress": None}
+        if params["times"] is not None:
+            params["times"] = as_times(params["times"])
+        if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):
+            params["random_state"] = None  # a generator has moved on
+        learnt = {
+            "times": self.times_,
+            "target": self.target_,
+            "features": self.features_.to_dict(),
+            "history": self.history_.to_dict(),
+            "own_net": self._made_with["net"] is not None,
+        }
+        arrays = {name: tensor.cpu().numpy() for name, tensor in self.net_.state_dict().items()}
+        saving.write(path, type(self).__name__, params, learnt, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, *, net: NetFactory | None = None, device: str = "auto") -> Self:
+        """Read a model from a file made by `save`; nothing in it is run.
+
+        Parameters
+        ----------
+        path : path
+            Of the file.
+        net : callable, optional
+            The factory of the net, if the model was made with one.
+        device : str
+            Where to put the model.
+
+        Returns
+        -------
+        The fitted model.
+        """
+        stored = saving.read(path, expected=cls.__name__)
+        where = _as_device(device)
+        if stored.learnt.get("own_net") and net is None:
+            raise InputError(f"{path} holds a model with a net of its own: give its factory as net=")
+        with stored.refusing_damage():
+            model = cls(**stored.params | {"net": net, "device": device})
+            model._settings()
+            grid = as_times(stored.learnt["times"])
+            target = stored.learnt["target"]
+            check_choice("target", target, (EVENT, CENSORING))
+            features = Features.from_dict(stored.learnt["features"])
+            history = TrainingHistory.from_dict(stored.learnt["history"])
+            if grid[0] <= 0:
+                raise ValueError("a grid starts after 0")
+            if net is None and model.n_layers > len(stored.arrays):
+                raise ValueError(f"{model.n_layers} layers, but {len(stored.arrays)} arrays")
+            # without memory of its own, so that sizes a file claims cost nothing until they are seen to fit its arrays
+            with torch.device("meta"):
+                made = model._make_net(features, grid.size)
+            architectures.fill(made, {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()})
+            made.to(where).eval()
+            model._store(features, grid, target, made, history)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "indicator"
+        tags.input_tags.categorical = True
+        tags.non_deterministic = False
+        return tags
+
+
+def happened(outcomes: Outcomes, target: str) -> NDArray[np.bool_]:
+    """Return who had what the model is about: the event, or its censoring."""
+    return outcomes.event if target == EVENT else ~outcomes.event
+
+
+def _as_device(name: Any) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError("only 'cpu' and 'cuda' are known here")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise InputError(f"device {name!r} can't be used here: {str(error).splitlines()[0]}") from None
+    return device
