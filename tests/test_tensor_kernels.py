@@ -23,7 +23,7 @@ runs_kernels = pytest.mark.skipif(
 DEVICE = "cpu" if INTERPRETED else "cuda"
 NAMES = ["ipcw", "ipcw / n", "ipcw training", "ipcw training / n", "administrative", "administrative training",
          "administrative training capped / n", "administrative fixed", "ipcw function"]  # fmt: skip
-KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs"}
+KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs", "still_counted"}
 by_name = {case.name: case for case in CASES}
 
 
@@ -43,7 +43,7 @@ def small_shapes(monkeypatch):
     from survscore.engine import tensor_identity, tensor_kernels
 
     shape = tensor_kernels.Shape
-    small = tensor_kernels.Shapes(shape(2, 16, 8, 1), shape(2, 0, 8, 1), shape(1, 0, 8, 1))
+    small = tensor_kernels.Shapes(shape(2, 8), shape(2, 8), shape(1, 8))
     monkeypatch.setattr(tensor_kernels, "shapes", small)
     monkeypatch.setattr(tensor_identity, "ROWS_PER_PART", 16)
     return small
@@ -85,7 +85,7 @@ def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
 @pytest.mark.parametrize("rows", [1, 4])
 def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
     problem = random_problem(40, 5, lost=True)
-    small_shapes.runs = small_shapes.sums.__class__(rows, 0, 8, 1)
+    small_shapes.sums = small_shapes.squares = small_shapes.runs = small_shapes.sums.__class__(rows, 8)
     asked = {"weighting": "ipcw", "times": problem.times, "unasked": False, "metric": "log"}
     found = evaluated(problem.y, {"net": problem.curves.to(DEVICE)}, **asked)
     assert_same(found, evaluated(problem.y, {"net": problem.curves}, **asked))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _arrays
 from survscore._config import config
 from survscore._parallel import each
 from survscore.curves import SurvivalCurves
@@ -193,8 +194,13 @@ class Tensors(Backend):
             return tensor_bounds.bounds_of(*args)
 
     def counted(self, stop: Any, n_times: int) -> Values:  # noqa: D102
+        from survscore._tensor_loops import runs_triton
         from survscore.engine import tensors
 
+        if not _arrays.is_repeated(stop) and runs_triton(stop):
+            from survscore.engine import tensor_kernels
+
+            return _arrays.to_host(tensor_kernels.still_counted(stop, n_times))
         return tensors.still_counted(stop, n_times)
 
     def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:  # noqa: D102
