@@ -92,6 +92,28 @@ def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
 
 
 @runs_kernels
+@pytest.mark.parametrize("n_times", [70, 300])
+def test_rows_in_several_tiles(n_times, small_shapes):
+    problem, other = (random_problem(12, n_times, seed=seed) for seed in (1, 2))
+    asked = {"weighting": ["administrative", "ipcw"], "times": problem.times, "unasked": False}
+    models = {"one": problem.curves, "other": other.curves}
+    found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
+    assert_same(found, evaluated(problem.y, models, **asked))
+
+
+def test_tiles_hold_all_columns_with_few_to_spare():
+    tensor_kernels = pytest.importorskip("survscore.engine.tensor_kernels")
+    for m, tiles in {1: (32, 0), 32: (32, 0), 33: (64, 0), 70: (64, 32), 150: (128, 32), 161: (128, 64)}.items():
+        cut = tensor_kernels.Shape(2, 8).of(100, m)
+        assert (cut.main, cut.tail, cut.n_tiles) == (*tiles, 1)
+    for m in range(1, tensor_kernels.MOST_COLUMNS + 1, 7):
+        for whole in (False, True):
+            cut = tensor_kernels.Shape(2, 8).of(100, m, whole=whole)
+            assert cut.n_tiles * (cut.main + cut.tail) >= m
+            assert cut.n_tiles == 1 or not whole
+
+
+@runs_kernels
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
 def test_kernels_read_every_number_type(kind, small_shapes):
     problem = random_problem(30, 5)
@@ -125,20 +147,23 @@ def test_the_check_of_matrices(values, bad):
     assert not _loops.has_bad_probabilities(ends, np.inf)
 
 
+TILES = {"ROWS": 2, "MAIN": 128, "TAIL": 32}
 COMPILED = {
     "first_moments": {"LOSS": 1, "TWO": True, "SAME_FIRST": False, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": False,
-                      "ALL_LAST_B": False, "ONE_B": True, "ROWS": 4, "COLUMNS": 64},
-    "count_stretches": {"ALL_LAST": False, "ONE": False, "ROWS": 1024},
-    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "LATE": True, "DIRECT_A": True,
-                       "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "ROWS": 1, "COLUMNS": 256},
+                      "ALL_LAST_B": False, "ONE_B": True, **TILES},
+    "count_stretches": {"ALL_LAST": False, "ROWS": 1024, "BINS": 256},
+    "add_weights": {"ALL_LAST": False, "ROWS": 1024},
+    "count_values": {"SIZE": 1024, "BINS": 256},
+    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "AVERAGES": 2, "STORED": 1, "SQUARED": 2,
+                       "DIRECT_A": True, "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "LANES": 32, **TILES},
     "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
-                 "ONE": False, "ROWS": 1, "COLUMNS": 256},
+                 "ONE": False, **TILES},
 }  # fmt: skip
 POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label",),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
-                     "order")}  # fmt: skip
-NUMBERS = ("width", "width_a", "width_b", "n_rows", "n_columns", "n_copies", "n_averages", "n_means", "n_ordered",
-           "begin_row", "rows_per_program", "rows_per_run")  # fmt: skip
+                     "order", "values")}  # fmt: skip
+NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",
+           "rows_per_program")  # fmt: skip
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
@@ -154,8 +179,10 @@ def test_kernels_compile_for_a_gpu_that_is_not_here(name):
     from survscore.engine import _triton
 
     kernel = getattr(_triton, name)
-    constants = {**COMPILED[name], **({"KIND": triton.language.float64} if "KIND" in kernel.arg_names else {})}
+    constants = COMPILED[name]
     types = dict.fromkeys(kernel.arg_names, "*fp64")
+    if name.startswith("count"):
+        types["out"] = "*i32"
     types |= {argument: kind for kind, several in POINTERS.items() for argument in several if argument in types}
     types |= {argument: "i32" for argument in NUMBERS if argument in types}
     types |= dict.fromkeys(constants, "constexpr")

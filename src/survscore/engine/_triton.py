@@ -442,7 +442,7 @@ def second_moments(
                     more_weights = of_columns(averages + k * n_columns, tail_columns, n_columns)
                 mean_a = mean_of(a, tail_a, weights, more_weights, TAIL)
                 means_a += tl.where(places == k, mean_a * mean_a, 0.0)
-                at = means + (k - STORED) * 2 * n_rows.to(tl.int64) + row
+                at = means + (k - STORED) * 2 * tl.cast(n_rows, tl.int64) + row
                 if k >= STORED:
                     store_means(
                         at, n_rows, inside, mean_a, a, tail_a, weights, more_weights, main, tail_columns, turn, TAIL
@@ -451,7 +451,7 @@ def second_moments(
                     mean_b = mean_of(b, tail_b, weights, more_weights, TAIL)
                     if k >= STORED:
                         store_means(
-                            at + (AVERAGES - STORED) * 2 * n_rows.to(tl.int64), n_rows, inside, mean_b, b, tail_b,
+                            at + (AVERAGES - STORED) * 2 * tl.cast(n_rows, tl.int64), n_rows, inside, mean_b, b, tail_b,
                             weights, more_weights, main, tail_columns, turn, TAIL,
                         )  # fmt: skip
                     if NULL:

@@ -111,15 +111,16 @@ class _Identity:
         squares = self._zeros(3, self.scored.index.times.size)
         for start in range(0, max(n_ranges, 1), size):
             some = slice(start, min(start + size, n_ranges))
+            over_time = self._over_time(some, stores=stores)
             squares, added, means = tensor_kernels.second_moments(
-                self.deviating, (a, b), (self.predicted[a], self.predicted[b]), self._over_time(some, stores), with_null
+                self.deviating, (a, b), (self.predicted[a], self.predicted[b]), over_time, with_null
             )
             of_means[:, some] = added[:, : some.stop - start]
             if by_exit is not None and start < n_ranges:
                 of_exits[:, start] = by_exit.added_to(start, list(means[:, 0]))
         return squares, of_means, of_exits
 
-    def _over_time(self, some: slice, stores: bool) -> MeansOverTime:  # noqa: FBT001
+    def _over_time(self, some: slice, *, stores: bool) -> MeansOverTime:
         """Return how some means over time are made; exits of others need them without the correction."""
         scaled = self.scaled[some]
         weights = np.concatenate((scaled, self.averages[some])) if self.independent else scaled
