@@ -82,6 +82,20 @@ def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
 
 
 @runs_kernels
+@pytest.mark.parametrize("n_times", [5, 70])
+def test_groups(n_times, monkeypatch):
+    from survscore.engine import tensor_kernels
+
+    monkeypatch.setattr(tensor_kernels, "GROUPS_PER_PROGRAM", 3)
+    problem, other = (random_problem(30, n_times, seed=seed) for seed in (1, 2))
+    asked = {"weighting": "administrative", "times": problem.times, "unasked": False}
+    asked |= {"groups": np.arange(30) * 7 % 11, "null": "counted", "ranges": [(10, 40), (20, 50), (5, 30), (1, 2)]}
+    models = {"one": problem.curves, "other": other.curves}
+    found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
+    assert_same(found, evaluated(problem.y, models, **asked))
+
+
+@runs_kernels
 @pytest.mark.parametrize("rows", [1, 4])
 def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
     problem = random_problem(40, 5, lost=True)
@@ -156,14 +170,17 @@ COMPILED = {
     "count_values": {"SIZE": 1024, "BINS": 256},
     "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "AVERAGES": 2, "STORED": 1, "SQUARED": 2,
                        "DIRECT_A": True, "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "LANES": 32, **TILES},
+    "group_moments": {"LOSS": 0, "TWO": True, "CONSTANT": False, "AVERAGES": 1, "SQUARED": 1, "DIRECT_A": True,
+                      "DIRECT_B": True, "ALL_LAST": False, "ONE": True, "MAIN": 128, "TAIL": 32, "LANES": 32},
+    "group_sizes": {"COLUMNS": 256},
     "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
                  "ONE": False, **TILES},
 }  # fmt: skip
 POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label",),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
-                     "order", "values")}  # fmt: skip
+                     "order", "values", "starts", "stop")}  # fmt: skip
 NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",
-           "rows_per_program")  # fmt: skip
+           "rows_per_program", "n_groups", "groups_per_program")  # fmt: skip
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")

@@ -74,17 +74,24 @@ def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any,
     Also how many of these times come before each individual's own, in the order given, which after a sort is cheaper
     than a search; and the individuals' positions from the latest time to the earliest.
     """
-    n = len(time)
     ordered, order = _sorted(time)
     left = leaves[order]
     fresh = ordered[1:] != ordered[:-1]
     table = _of_distinct if bool(fresh.all()) else _of_ties
     times, exits, at_risk, before = table(ordered, left, fresh, others_first=others_first)
     del ordered, left, fresh
-    places = torch.empty(n, dtype=torch.int32, device=time.device)
-    places[order] = before
-    del before
-    return times, exits, at_risk, places, order.to(torch.int32).flip(0)
+    return times, exits, at_risk, *_back_in_place(before, order)
+
+
+def _back_in_place(values: Any, order: Any) -> tuple[Any, Any]:
+    """Return values where they were before a sort, and the order of the sort from its end."""
+    if runs_triton(values):
+        from survscore import _tensor_kernels
+
+        return _tensor_kernels.back_in_place(values, order)
+    placed = torch.empty_like(values)
+    placed[order] = values
+    return placed, order.to(torch.int32).flip(0)
 
 
 def _sorted(time: Any) -> tuple[Any, Any]:
@@ -139,9 +146,17 @@ def greenwood(exits: Any, at_risk: Any) -> Any:
 
 def inverse(curve: Any, max_weight: float) -> Any:
     """Return 1/G, at most `max_weight`."""
-    return curve.double().reciprocal().clamp(max=max_weight)
+    weights = curve.double().reciprocal()
+    return weights if max_weight == float("inf") else weights.clamp_(max=max_weight)
 
 
 def order_statistic(values: Any, place: int) -> float:
     """Return the value that so many are smaller than, or equal to."""
     return float(values.kthvalue(place + 1).values)
+
+
+def rows_by_group(codes: Any, n_groups: int) -> tuple[Any, Any]:
+    """Return the positions of individuals group by group, and where each group starts, and the last one ends."""
+    ordered, order = codes.sort(stable=True)
+    edges = torch.arange(n_groups + 1, dtype=ordered.dtype, device=codes.device)
+    return order.to(torch.int32), torch.searchsorted(ordered, edges, out_int32=True)

@@ -3,8 +3,8 @@
 With sorted evaluation times every indicator is a range of columns per individual: event-free [0, first), with the final
 status [first, last). Columns lie side by side on the lanes of a program, which walks down some rows and adds up in
 float64 registers; what each program adds up is added by torch afterwards, in a fixed order. No cell outside both ranges
-is read. A row is cut into two tiles, MAIN and TAIL columns wide (powers of two; TAIL may be 0), so that 150 columns take
-160 lanes and not 256. Vectors that are the same number for everybody have stride 0.
+is read. A row is cut into two tiles, MAIN and TAIL columns wide (powers of two; TAIL may be 0), so that 150 columns
+take 160 lanes and not 256. Vectors that are the same number for everybody have stride 0.
 
 Imported only where Triton is installed. The functions that start these kernels are in `tensor_kernels`.
 """
@@ -306,7 +306,7 @@ def count_values(values, n, per_program, out, SIZE: tl.constexpr, BINS: tl.const
 
 @triton.jit
 def deviate(
-    row, width, lower, mix, losses, clip, edge, local, n_columns, factors, stop, event_from, centre,
+    row, width, lower, mix, losses, clip, edge, local, n_columns, wanted, factors, event_from, centre,
     DIRECT: tl.constexpr, CONSTANT: tl.constexpr, LOSS: tl.constexpr,
 ):  # fmt: skip
     """Return a model's deviations in a row, not yet scaled; a constant model has two losses by column in `losses`."""
@@ -316,7 +316,7 @@ def deviate(
         if_free, if_event = of_columns(losses, column, n_columns), of_columns(losses + n_columns, column, n_columns)
         own = tl.where(event, if_event, if_free)
     else:
-        survival = read_cells(row, width, lower, mix, edge, local, n_columns, column < stop, DIRECT)
+        survival = read_cells(row, width, lower, mix, edge, local, n_columns, wanted, DIRECT)
         own = cell_losses(survival, event, clip, LOSS)
     return factors * (own - centre)
 
@@ -344,17 +344,16 @@ def mean_of(main, tail, of_main, of_tail, TAIL: tl.constexpr):
 
 
 @triton.jit
-def store_means(at, n_rows, inside, whole, main, tail, of_main, of_tail, columns, more_columns, turn, TAIL: tl.constexpr):
-    """Store a row's mean over time, whole and of the second stretch."""
+def late_mean(main, tail, of_main, of_tail, columns, more_columns, turn, TAIL: tl.constexpr):
+    """Return the weighted sum of a row's second stretch."""
     main, tail = tl.where(columns >= turn, main, 0.0), tl.where(more_columns >= turn, tail, 0.0)
-    tl.store(at, whole, mask=inside)
-    tl.store(at + n_rows, mean_of(main, tail, of_main, of_tail, TAIL), mask=inside)
+    return mean_of(main, tail, of_main, of_tail, TAIL)
 
 
 @triton.jit
 def second_moments(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
-    label, first, last, weight, early, centre_a, centre_b, averages, means,
+    label, first, last, weight, early, centre_a, centre_b, averages, whole_means, late_means,
     slope, common, before, own, of_free, of_rest, n_rows, n_columns, rows_per_program, out, of_means,
     ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
     CONSTANT: tl.constexpr, NULL: tl.constexpr, AVERAGES: tl.constexpr, STORED: tl.constexpr, SQUARED: tl.constexpr,
@@ -365,7 +364,7 @@ def second_moments(
     Deviations are not yet multiplied by the scale of their column. The second model may be constant; with NULL, what
     estimating it adds is part of its squares. Of everybody's means over time, AVERAGES of them, the squares are added
     up in the same way, (programs, 3, SQUARED), a power of two; those from STORED on are also stored, whole and of the
-    second stretch, without what estimating the null model adds: (models, averages, 2, rows).
+    second stretch, without what estimating the null model adds: (models, averages, rows).
     """
     program = tl.program_id(0)
     main, tail = lanes_of(MAIN, LANES), lanes_of(TAIL if TAIL else LANES, LANES)
@@ -400,21 +399,21 @@ def second_moments(
                 more_factors = tl.where(since < 0, early_tail, weight_where(within(since, length), w, ONE))
             at_a = matrix_a + row * width_a
             a = deviate(
-                at_a, width_a, lower_a, mix_a, losses_b, clip, 0, main, n_columns, factors, stop, event_from, centred_a,
-                DIRECT_A, False, LOSS,
+                at_a, width_a, lower_a, mix_a, losses_b, clip, 0, main, n_columns, main < stop, factors, event_from,
+                centred_a, DIRECT_A, False, LOSS,
             )  # fmt: skip
             of_a += a * a
             if TAIL:
                 tail_a = deviate(
-                    at_a, width_a, lower_a, mix_a, losses_b, clip, MAIN, tail, n_columns, more_factors, stop,
-                    event_from, centred_tail_a, DIRECT_A, False, LOSS,
+                    at_a, width_a, lower_a, mix_a, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                    more_factors, event_from, centred_tail_a, DIRECT_A, False, LOSS,
                 )  # fmt: skip
                 more_a += tail_a * tail_a
             if TWO:
                 at_b = matrix_b + row * width_b
                 b = deviate(
-                    at_b, width_b, lower_b, mix_b, losses_b, clip, 0, main, n_columns, factors, stop, event_from,
-                    centred_b, DIRECT_B, CONSTANT, LOSS,
+                    at_b, width_b, lower_b, mix_b, losses_b, clip, 0, main, n_columns, main < stop, factors,
+                    event_from, centred_b, DIRECT_B, CONSTANT, LOSS,
                 )  # fmt: skip
                 whole = b
                 if NULL:
@@ -425,8 +424,8 @@ def second_moments(
                 of_both += (a - whole) * (a - whole)
                 if TAIL:
                     tail_b = deviate(
-                        at_b, width_b, lower_b, mix_b, losses_b, clip, MAIN, tail, n_columns, more_factors, stop,
-                        event_from, centred_tail_b, DIRECT_B, CONSTANT, LOSS,
+                        at_b, width_b, lower_b, mix_b, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                        more_factors, event_from, centred_tail_b, DIRECT_B, CONSTANT, LOSS,
                     )  # fmt: skip
                     whole_tail = tail_b
                     if NULL:
@@ -442,18 +441,18 @@ def second_moments(
                     more_weights = of_columns(averages + k * n_columns, tail_columns, n_columns)
                 mean_a = mean_of(a, tail_a, weights, more_weights, TAIL)
                 means_a += tl.where(places == k, mean_a * mean_a, 0.0)
-                at = means + (k - STORED) * 2 * tl.cast(n_rows, tl.int64) + row
+                at = (k - STORED) * tl.cast(n_rows, tl.int64) + row
                 if k >= STORED:
-                    store_means(
-                        at, n_rows, inside, mean_a, a, tail_a, weights, more_weights, main, tail_columns, turn, TAIL
-                    )
+                    late = late_mean(a, tail_a, weights, more_weights, main, tail_columns, turn, TAIL)
+                    tl.store(whole_means + at, mean_a, mask=inside)
+                    tl.store(late_means + at, late, mask=inside)
                 if TWO:
                     mean_b = mean_of(b, tail_b, weights, more_weights, TAIL)
                     if k >= STORED:
-                        store_means(
-                            at + (AVERAGES - STORED) * 2 * tl.cast(n_rows, tl.int64), n_rows, inside, mean_b, b, tail_b,
-                            weights, more_weights, main, tail_columns, turn, TAIL,
-                        )  # fmt: skip
+                        at += (AVERAGES - STORED) * tl.cast(n_rows, tl.int64)
+                        late = late_mean(b, tail_b, weights, more_weights, main, tail_columns, turn, TAIL)
+                        tl.store(whole_means + at, mean_b, mask=inside)
+                        tl.store(late_means + at, late, mask=inside)
                     if NULL:
                         cell = k * (n_columns + 1) + event_at
                         moved = tl.load(of_free + cell) + tl.load(of_rest + cell) * after
@@ -484,10 +483,10 @@ def add_run(
     LOSS: tl.constexpr,
 ):  # fmt: skip
     """Return the sums of a run to which an individual is added."""
-    factors = weight_where(within(edge + local - turn, tl.maximum(stop - turn, 0)), w, ONE)
-    # what is not read has the factor 0: losses from the first column on are never asked for
+    wanted = within(edge + local - turn, tl.maximum(stop - turn, 0))
+    factors = weight_where(wanted, w, ONE)
     a = deviate(
-        at_a, width_a, lower_a, mix_a, losses_b, clip, edge, local, n_columns, factors, stop, event_from, centre_a,
+        at_a, width_a, lower_a, mix_a, losses_b, clip, edge, local, n_columns, wanted, factors, event_from, centre_a,
         DIRECT_A, False, LOSS,
     )  # fmt: skip
     ahead_a += a
@@ -495,8 +494,8 @@ def add_run(
     square_a += step * ahead_a * ahead_a
     if TWO:
         b = deviate(
-            at_b, width_b, lower_b, mix_b, losses_b, clip, edge, local, n_columns, factors, stop, event_from, centre_b,
-            DIRECT_B, CONSTANT, LOSS,
+            at_b, width_b, lower_b, mix_b, losses_b, clip, edge, local, n_columns, wanted, factors, event_from,
+            centre_b, DIRECT_B, CONSTANT, LOSS,
         )  # fmt: skip
         ahead_b += b
         linear_b += behind * b
@@ -583,3 +582,122 @@ def add_runs(
     if TAIL:
         store_run(out, place, edge + MAIN + tail, n_columns, more_a, more_linear_a, more_square_a, more_b,
                   more_linear_b, more_square_b, more_both, TWO)  # fmt: skip
+
+
+@triton.jit
+def group_moments(
+    matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
+    label, first, last, weight, early, centre_a, centre_b, averages, order, starts, n_groups, n_columns,
+    groups_per_program, out, of_means,
+    ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
+    CONSTANT: tl.constexpr, AVERAGES: tl.constexpr, SQUARED: tl.constexpr, LOSS: tl.constexpr,
+    MAIN: tl.constexpr, TAIL: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Add up the squares of `second_moments` for groups of individuals, whose deviations are summed before."""
+    program = tl.program_id(0)
+    main, tail = lanes_of(MAIN, LANES), lanes_of(TAIL if TAIL else LANES, LANES)
+    tail_columns = MAIN + tail
+    clip = tl.load(epsilon)
+    early_main, early_tail = of_columns(early, main, n_columns), of_columns(early, tail_columns, n_columns)
+    centred_a, centred_tail_a = of_columns(centre_a, main, n_columns), of_columns(centre_a, tail_columns, n_columns)
+    centred_b, centred_tail_b = of_columns(centre_b, main, n_columns), of_columns(centre_b, tail_columns, n_columns)
+    nothing = tl.zeros((MAIN // LANES, LANES), dtype=tl.float64)
+    no_more = tl.zeros(((TAIL if TAIL else LANES) // LANES, LANES), dtype=tl.float64)
+    of_a, of_b, of_both, more_a, more_b, more_both = nothing, nothing, nothing, no_more, no_more, no_more
+    places = tl.arange(0, SQUARED)
+    means_a = tl.zeros((SQUARED,), dtype=tl.float64)
+    means_b, means_both = means_a, means_a
+    begin = program * groups_per_program
+    for group in range(begin, tl.minimum(begin + groups_per_program, n_groups)):
+        a, b, tail_a, tail_b = nothing, nothing, no_more, no_more
+        for at in range(tl.load(starts + group), tl.load(starts + group + 1)):
+            row = tl.load(order + at).to(tl.int64)
+            turn, stop = tl.load(first + row), of_row(last, row, True, ALL_LAST)
+            length = tl.maximum(stop - turn, 0)
+            stop = tl.maximum(stop, turn)
+            w = of_row(weight, row, True, ONE)
+            event_from = tl.where(tl.load(label + row) != 0, turn, NEVER)
+            factors = tl.where(main < turn, early_main, weight_where(within(main - turn, length), w, ONE))
+            since = tail_columns - turn
+            more_factors = tl.where(since < 0, early_tail, weight_where(within(since, length), w, ONE))
+            at_a, at_b = matrix_a + row * width_a, matrix_b + row * width_b
+            a += deviate(
+                at_a, width_a, lower_a, mix_a, losses_b, clip, 0, main, n_columns, main < stop, factors, event_from,
+                centred_a, DIRECT_A, False, LOSS,
+            )  # fmt: skip
+            if TAIL:
+                tail_a += deviate(
+                    at_a, width_a, lower_a, mix_a, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                    more_factors, event_from, centred_tail_a, DIRECT_A, False, LOSS,
+                )  # fmt: skip
+            if TWO:
+                b += deviate(
+                    at_b, width_b, lower_b, mix_b, losses_b, clip, 0, main, n_columns, main < stop, factors,
+                    event_from, centred_b, DIRECT_B, CONSTANT, LOSS,
+                )  # fmt: skip
+                if TAIL:
+                    tail_b += deviate(
+                        at_b, width_b, lower_b, mix_b, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                        more_factors, event_from, centred_tail_b, DIRECT_B, CONSTANT, LOSS,
+                    )  # fmt: skip
+        of_a += a * a
+        more_a += tail_a * tail_a
+        if TWO:
+            of_b += b * b
+            more_b += tail_b * tail_b
+            of_both += (a - b) * (a - b)
+            more_both += (tail_a - tail_b) * (tail_a - tail_b)
+        for k in tl.static_range(AVERAGES):
+            weights = of_columns(averages + k * n_columns, main, n_columns)
+            more_weights = of_columns(averages + k * n_columns, tail_columns, n_columns)
+            mean_a = mean_of(a, tail_a, weights, more_weights, TAIL)
+            means_a += tl.where(places == k, mean_a * mean_a, 0.0)
+            if TWO:
+                mean_b = mean_of(b, tail_b, weights, more_weights, TAIL)
+                means_b += tl.where(places == k, mean_b * mean_b, 0.0)
+                means_both += tl.where(places == k, (mean_a - mean_b) * (mean_a - mean_b), 0.0)
+    place = program.to(tl.int64) * 3
+    store_columns(out, place, of_a, main, n_columns)
+    store_columns(out, place + 1, of_b, main, n_columns)
+    store_columns(out, place + 2, of_both, main, n_columns)
+    if TAIL:
+        store_columns(out, place, more_a, tail_columns, n_columns)
+        store_columns(out, place + 1, more_b, tail_columns, n_columns)
+        store_columns(out, place + 2, more_both, tail_columns, n_columns)
+    tl.store(of_means + place * SQUARED + places, means_a)
+    tl.store(of_means + (place + 1) * SQUARED + places, means_b)
+    tl.store(of_means + (place + 2) * SQUARED + places, means_both)
+
+
+@triton.jit
+def group_sizes(stop, order, starts, n_groups, n_columns, groups_per_program, n_tiles, out, COLUMNS: tl.constexpr):
+    """Add up powers of the sizes of groups, from how many are not empty to the fifth, and the largest size.
+
+    Members count at the columns before their `stop`; (programs, 7, columns).
+    """
+    program = tl.program_id(0) // n_tiles
+    columns = (tl.program_id(0) % n_tiles) * COLUMNS + tl.arange(0, COLUMNS)
+    number = tl.zeros((COLUMNS,), dtype=tl.float64)
+    first, second, third, fourth, fifth, largest = number, number, number, number, number, number
+    begin = program * groups_per_program
+    for group in range(begin, tl.minimum(begin + groups_per_program, n_groups)):
+        members = tl.zeros((COLUMNS,), dtype=tl.int32)
+        for at in range(tl.load(starts + group), tl.load(starts + group + 1)):
+            members += (columns < tl.load(stop + tl.load(order + at))).to(tl.int32)
+        size = members.to(tl.float64)
+        square = size * size
+        number += tl.where(members > 0, 1.0, 0.0)
+        first += size
+        second += square
+        third += square * size
+        fourth += square * square
+        fifth += square * square * size
+        largest = tl.maximum(largest, size)
+    place = program.to(tl.int64) * 7
+    store_columns(out, place, number, columns, n_columns)
+    store_columns(out, place + 1, first, columns, n_columns)
+    store_columns(out, place + 2, second, columns, n_columns)
+    store_columns(out, place + 3, third, columns, n_columns)
+    store_columns(out, place + 4, fourth, columns, n_columns)
+    store_columns(out, place + 5, fifth, columns, n_columns)
+    store_columns(out, place + 6, largest, columns, n_columns)

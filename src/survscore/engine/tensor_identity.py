@@ -38,6 +38,20 @@ def fits(scored: ScoredLoss, models: Models, groups: Groups | None) -> bool:
     return known and not here and (speaks_for_all or not scored.by_n)
 
 
+def fits_groups(scored: ScoredLoss, models: Models) -> bool:
+    """Whether the kernels can add up groups: nothing is estimated, and the score is divided by the sum of weights."""
+    estimated = scored.stretches.nuisance is not None or (scored.null is not None and scored.null.of_scored)
+    return not estimated and not scored.by_n and fits(scored, models, None)
+
+
+def by_groups(
+    scored: ScoredLoss, models: Models, groups: Groups, units: Units, averages: NDArray[np.float64]
+) -> Moments:
+    """Return the moments of groups, each a sum of deviations."""
+    made = _Identity(scored, models, units, averages)
+    return made.of_groups(groups)
+
+
 def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]) -> Moments:
     """Return the moments; see the description of the module."""
     made = _Identity(scored, models, units, averages)
@@ -79,14 +93,12 @@ class _Identity:
         scored, k, m = self.scored, len(self.scored.scores), self.scored.index.times.size
         pointwise, of_averages = (self._zeros(n_pairs(k), size) for size in (m, len(self.averages)))
         added, added_to_averages = torch.zeros_like(pointwise), torch.zeros_like(of_averages)
-        runs = None if self.nuisance is None else _Runs(self)
+        if self.nuisance is not None:
+            self._add_runs(added)
         for a, b in _passes(k):
             squares, of_means, of_exits = self._pass(a, b)
-            taken_off = None if runs is None else runs.add(a, b)
-            for place, p in enumerate((pair(a, a), pair(b, b), pair(a, b)) if a != b else (pair(a, a),)):
-                pointwise[p], of_averages[p] = squares[place], of_means[place]
-                if taken_off is not None:
-                    added[p], added_to_averages[p] = taken_off[place], of_exits[place]
+            for place, p in enumerate(_places(a, b)):
+                pointwise[p], of_averages[p], added_to_averages[p] = squares[place], of_means[place], of_exits[place]
         variances, of_ranges = _arrays.to_host(pointwise), _arrays.to_host(of_averages)
         if scored.by_n:  # everybody has the same offset, which takes out the mean
             for p, (a, b) in enumerate(pairs(k)):
@@ -101,6 +113,30 @@ class _Identity:
         of_ranges = of_ranges + _arrays.to_host(added_to_averages)
         return Moments(variances, self.averages, of_ranges).with_null(scored.null)
 
+    def of_groups(self, groups: Groups) -> Moments:
+        """Return the variances, where individuals of a group may depend on each other."""
+        k, m = len(self.scored.scores), self.scored.scale.size
+        order, starts = on(self.device, groups.order), on(self.device, groups.starts)
+        variances, of_ranges = (np.zeros((n_pairs(k), size)) for size in (m, len(self.averages)))
+        for a, b in _passes(k):
+            both = (self.predicted[a], self.predicted[b])
+            for start in range(0, max(len(self.scaled), 1), MOST_AVERAGES):
+                some = slice(start, start + MOST_AVERAGES)
+                squares, of_means = tensor_kernels.group_moments(
+                    self.deviating, (a, b), both, on(self.device, self.scaled[some]), order, starts
+                )
+                for place, p in enumerate(_places(a, b)):
+                    variances[p] = _arrays.to_host(squares[place])
+                    of_ranges[p, some] = _arrays.to_host(of_means[place])
+        return Moments(variances * self.inflation, self.averages, of_ranges).with_null(self.scored.null)
+
+    def _add_runs(self, added: Tensor) -> None:
+        """Fill in the sums over the exits of every model and every difference, (pairs, times)."""
+        runs = _Runs(self)  # which takes memory, until all are done
+        for a, b in _passes(len(self.scored.scores)):
+            for p, sums in zip(_places(a, b), runs.add(a, b), strict=True):
+                added[p] = sums
+
     def _pass(self, a: int, b: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return squares, (3, times), and of averages what the rows and the exits add, (3, averages)."""
         n_ranges, stores = len(self.averages), self.nuisance is not None
@@ -112,12 +148,14 @@ class _Identity:
         for start in range(0, max(n_ranges, 1), size):
             some = slice(start, min(start + size, n_ranges))
             over_time = self._over_time(some, stores=stores)
-            squares, added, means = tensor_kernels.second_moments(
+            squares, added, whole, late = tensor_kernels.second_moments(
                 self.deviating, (a, b), (self.predicted[a], self.predicted[b]), over_time, with_null
             )
             of_means[:, some] = added[:, : some.stop - start]
             if by_exit is not None and start < n_ranges:
-                of_exits[:, start] = by_exit.added_to(start, list(means[:, 0]))
+                means = [whole[:, 0], late[:, 0]]
+                del whole, late
+                of_exits[:, start] = by_exit.added_to(start, means)
         return squares, of_means, of_exits
 
     def _over_time(self, some: slice, *, stores: bool) -> MeansOverTime:
@@ -196,24 +234,30 @@ class _ByExit:
 
     def __init__(self, of: _Identity, a: int, b: int) -> None:
         self.of, self.models = of, [a, b] if a != b else [a]
-        self.steps = on(of.device, of.nuisance.steps)
+        self.n_exits = len(of.nuisance.curve.times)
         self.reached = on(of.device, of.nuisance.reached(of.scored.index.times))
 
     def added_to(self, place: int, means: list[Tensor]) -> Tensor:
         """Return what is added to an average over time, for two models and their difference, or for one model.
 
-        Takes everybody's of each model, (2, individuals): whole, and in the second stretch.
+        Takes everybody's, whole and in the second stretch, (models, individuals) each; the list is used up.
         """
         of = self.of
         weights = on(of.device, (of.averages if of.independent else of.scaled)[place])
         early = of.first_moving[self.models] * weights
-        if len(self.steps) == 0:
+        if self.n_exits == 0:
             return of._zeros(1)
-        moved = [self._after(self._late(one[1])) + self._reached(part) for one, part in zip(means, early, strict=True)]
-        result = torch.stack([torch.dot(self.steps * one, one) for one in _three(moved)])
+        late = self._late(means.pop())
+        moved = [self._after(one).add_(self._reached(part)) for one, part in zip(late, early, strict=True)]
+        del late
+        steps = on(of.device, of.nuisance.steps)
+        result = torch.stack([torch.dot(steps * one, one) for one in _three(moved)])
         if isinstance(of.nuisance, Here):
-            whole = [one[0] for one in means]
-            result += 2.0 * (self._own(whole, moved) - self._drift(whole, moved))
+            whole = means.pop()
+            result += 2.0 * self._own(whole, moved)
+            after = [self._after(one) for one in whole]
+            for p, (one, other) in enumerate(zip(_three(after), _three(moved), strict=True)):
+                result[p] -= 2.0 * torch.dot(steps * one, other)
         return result
 
     def _late(self, late: Tensor) -> Tensor:
@@ -226,7 +270,7 @@ class _ByExit:
         nuisance = self.of.nuisance
         latest_first = nuisance.curve.latest_first(nuisance.time)
         if latest_first is None:
-            table = self.of._zeros(len(self.steps) + 1).index_add_(0, nuisance.exits_before, values)
+            table = self.of._zeros(self.n_exits + 1).index_add_(0, nuisance.exits_before, values)
             return _later(table)
         later = nuisance.curve.at_risk - nuisance.curve.exits  # others leave first, so these come after
         sums = values.index_select(0, latest_first).cumsum_(0)
@@ -234,9 +278,9 @@ class _ByExit:
 
     def _reached(self, values: Tensor) -> Tensor:
         """Sum over the evaluation times that come after each exit."""
-        return _later(self.of._zeros(len(self.steps) + 1).index_add_(0, self.reached, values))
+        return _later(self.of._zeros(self.n_exits + 1).index_add_(0, self.reached, values))
 
-    def _own(self, whole: list[Tensor], moved: list[Tensor]) -> Tensor:
+    def _own(self, whole: Tensor, moved: list[Tensor]) -> Tensor:
         """Return the sums over those who left of their averages times M at their exit, by who was at risk."""
         nuisance = self.of.nuisance
         risk = on(self.of.device, nuisance.own_risk)
@@ -250,17 +294,15 @@ class _ByExit:
             sums.append(total)
         return torch.stack(sums)
 
-    def _drift(self, whole: list[Tensor], moved: list[Tensor]) -> Tensor:
-        """Return the sums over the exits of step M times the averages of all who come after."""
-        weighted = [self._after(one) for one in whole]
-        return torch.stack([
-            torch.dot(self.steps * one, other) for one, other in zip(_three(weighted), _three(moved), strict=True)
-        ])  # fmt: skip
-
 
 def _later(table: Tensor) -> Tensor:
     """Return the sums over all places after each."""
     return table.flip(0).cumsum(0).flip(0)[1:]
+
+
+def _places(a: int, b: int) -> tuple[int, ...]:
+    """Return where two models and their difference have their place, or one model."""
+    return (pair(a, a), pair(b, b), pair(a, b)) if a != b else (pair(a, a),)
 
 
 def _three(values: Any) -> tuple[Tensor, ...]:

@@ -26,6 +26,8 @@ COLUMNS_PER_TILE = 256  # at most, where it need not
 LANES_PER_WARP = 32
 ROWS_PER_COUNT = 1024
 ROWS_PER_TABLE = 1 << 15  # that a program counts
+GROUPS_PER_PROGRAM = 256
+COLUMNS_PER_COUNT = 256
 COPIES = 16  # of the table in which weights are added up by where stretches end
 
 
@@ -304,11 +306,11 @@ def second_moments(
     predicted: tuple[Predicted, Predicted],
     over_time: MeansOverTime,
     null: NullPart | None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the squares of two models' deviations (or of one, named twice) and of their difference, (3, columns).
 
     Also those of means over time, (3, averages), and everybody's, whole and of the second stretch: (models, averages,
-    2, rows).
+    rows) each.
     """
     device, n_columns = deviating.scale.device, deviating.scale.shape[0]
     vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
@@ -319,7 +321,8 @@ def second_moments(
     n_programs, squared = cut.programs(n), triton.next_power_of_2(max(n_averages, 1))
     out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
     of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
-    means = torch.empty((1 + two, n_averages - over_time.stored, 2, n), dtype=torch.float64, device=device)
+    stored = (1 + two, n_averages - over_time.stored, n)
+    whole, late = (torch.empty(stored, dtype=torch.float64, device=device) for _ in range(2))
     weights = over_time.weights * scale if n_averages else scale
     extra: tuple[Tensor, ...] = (scale, scale, label, scale, scale, scale)
     if null is not None and over_time.null is not None:
@@ -329,13 +332,13 @@ def second_moments(
         _triton.second_moments[(n_programs,)](
             *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
-            weights, means, *extra, n, n_columns, cut.rows_per_program, out, of_means,
+            weights, whole, late, *extra, n, n_columns, cut.rows_per_program, out, of_means,
             ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two,
             CONSTANT=b.losses is not None, NULL=null is not None, AVERAGES=n_averages, STORED=over_time.stored,
             SQUARED=squared, LOSS=KERNELS[type(deviating.loss)], ROWS=cut.rows, MAIN=cut.main, TAIL=cut.tail,
             LANES=LANES_PER_WARP * cut.warps, num_warps=cut.warps,
         )  # fmt: skip
-    return out.sum(dim=0) * scale.square(), of_means.sum(dim=0)[:, :n_averages], means
+    return out.sum(dim=0) * scale.square(), of_means.sum(dim=0)[:, :n_averages], whole, late
 
 
 def add_runs(
@@ -367,6 +370,49 @@ def add_runs(
     scale = deviating.scale
     powers = torch.stack([scale, scale, scale.square()] + [scale, scale, scale.square(), scale.square()] * two)
     return out.permute(1, 2, 0).contiguous() * powers[:, :, None]
+
+
+def group_moments(
+    deviating: Deviating,
+    models: tuple[int, int],
+    predicted: tuple[Predicted, Predicted],
+    averages: Tensor,
+    order: Tensor,
+    starts: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Return the squares of groups' sums of deviations, (3, columns), and of their means over time, (3, averages)."""
+    scale, n_averages, n_groups = deviating.scale, len(averages), len(starts) - 1
+    n_columns, device = len(scale), scale.device
+    vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
+    cut = shapes.squares.of(n_groups, n_columns, whole=True)
+    a, b = predicted
+    n_programs, squared = triton.cdiv(n_groups, GROUPS_PER_PROGRAM), triton.next_power_of_2(max(n_averages, 1))
+    out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
+    of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
+    with _on(device):
+        _triton.group_moments[(n_programs,)](
+            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
+            label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
+            averages * scale if n_averages else scale, order, starts, n_groups, n_columns, GROUPS_PER_PROGRAM, out,
+            of_means, ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct,
+            TWO=models[0] != models[1], CONSTANT=b.losses is not None, AVERAGES=n_averages, SQUARED=squared,
+            LOSS=KERNELS[type(deviating.loss)], MAIN=cut.main, TAIL=cut.tail, LANES=LANES_PER_WARP * cut.warps,
+            num_warps=cut.warps,
+        )  # fmt: skip
+    return out.sum(dim=0) * scale.square(), of_means.sum(dim=0)[:, :n_averages]
+
+
+def group_sizes(stop: Tensor, order: Tensor, starts: Tensor, n_times: int) -> tuple[Tensor, Tensor]:
+    """Return sums of powers of the sizes of groups, 0 to 5, (6, times), and the largest; see `units.PowerSums`."""
+    n_groups, n_tiles = len(starts) - 1, triton.cdiv(n_times, COLUMNS_PER_COUNT)
+    n_programs = triton.cdiv(n_groups, GROUPS_PER_PROGRAM)
+    out = torch.zeros((n_programs, 7, n_times), dtype=torch.float64, device=stop.device)
+    with _on(stop.device):
+        _triton.group_sizes[(n_programs * n_tiles,)](
+            stop, order, starts, n_groups, n_times, GROUPS_PER_PROGRAM, n_tiles, out, COLUMNS=COLUMNS_PER_COUNT,
+            num_warps=1,
+        )  # fmt: skip
+    return out[:, :6].sum(dim=0), out[:, 6].amax(dim=0)
 
 
 def _epsilon(loss: Loss, device: Any) -> Tensor:
