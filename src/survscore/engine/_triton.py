@@ -20,6 +20,8 @@ NEVER = tl.constexpr(1 << 30)  # a column that no row has
 ROOT_HALF = tl.constexpr(0x3FE6A09E)  # the upper half of the square root of 1/2, in bits
 LN2_HIGH = tl.constexpr(6.93147180369123816490e-01)  # of few digits, so that multiples of it are exact
 LN2_LOW = tl.constexpr(1.90821492927058770002e-10)
+#: Vectors over columns. If these were known to be aligned, lanes would take two columns each, of the matrix as well.
+BY_COLUMN = ["mix", "mix_a", "mix_b", "losses_b", "early", "centre_a", "centre_b", "averages", "slope", "common", "out"]
 
 
 @triton.jit
@@ -168,7 +170,7 @@ def store_losses(out, place, early_a, late_a, early_b, late_b, columns, n_column
         store_columns(out, place + 3, late_b, columns, n_columns)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def first_moments(
     matrix, width, lower, mix, epsilon, n_rows, n_columns, rows_per_program, n_tiles, label,
     first_a, last_a, weight_a, first_b, last_b, weight_b, out,
@@ -350,7 +352,7 @@ def late_mean(main, tail, of_main, of_tail, columns, more_columns, turn, TAIL: t
     return mean_of(main, tail, of_main, of_tail, TAIL)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def second_moments(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
     label, first, last, weight, early, centre_a, centre_b, averages, whole_means, late_means,
@@ -518,7 +520,7 @@ def store_run(out, place, columns, n_columns, ahead_a, linear_a, square_a, ahead
         store_columns(out, place + 6, square_both, columns, n_columns)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def add_runs(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
     label, first, last, weight, centre_a, centre_b, order, steps, n_ordered, n_columns, rows_per_program, n_tiles, out,
@@ -584,7 +586,7 @@ def add_runs(
                   more_linear_b, more_square_b, more_both, TWO)  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def group_moments(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
     label, first, last, weight, early, centre_a, centre_b, averages, order, starts, n_groups, n_columns,
