@@ -96,6 +96,15 @@ def test_groups(n_times, monkeypatch):
 
 
 @runs_kernels
+def test_tied_times(small_shapes):
+    problem = random_problem(40, 5, lost=True)
+    y = ss.Outcomes(np.floor(problem.y.time / 8), problem.y.event, np.ceil(problem.y.censoring_time / 8))
+    asked = {"weighting": ["administrative", "ipcw"], "times": np.unique(y.time)[:5], "unasked": False}
+    found = evaluated(y, {"net": problem.curves.to(DEVICE)}, **asked)
+    assert_same(found, evaluated(y, {"net": problem.curves}, **asked))
+
+
+@runs_kernels
 @pytest.mark.parametrize("rows", [1, 4])
 def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
     problem = random_problem(40, 5, lost=True)
