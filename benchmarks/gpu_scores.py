@@ -1,7 +1,8 @@
 """Scores of predictions on a GPU, beside the sum of the matrix; see README.md.
 
 Needs a CUDA device, torch and Triton: ``PYTHONPATH=src python benchmarks/gpu_scores.py``. ``--check`` compares with the
-processor only, ``--tune`` tries how kernels cut up their work, ``--rows`` and ``--times`` set the size.
+processor only, in a few cases (``--check-all``: in all), ``--tune`` tries how kernels cut up their work, ``--rows`` and
+``--times`` set the size.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import statistics
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,7 +21,7 @@ import torch
 
 import survscore as ss
 from report import table
-from survscore.engine import tensor_kernels
+from survscore.engine import tensor_identity, tensor_kernels
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.tensor_kernels import Predicted, Shape, shapes
 from survscore.stretches import TimeIndex
@@ -27,9 +29,11 @@ from survscore.stretches import TimeIndex
 WANTED = {"kernel": 1.7, "with preparation": 4.0, "with standard errors": 8.0}
 WANTED_DEVIATION = 1e-9
 WANTED_MEMORY = 10.0  # % of the matrix
-CHECKED_ROWS = 200_000
+CHECKED_ROWS = 100_000
+FEW = ["administrative, Kaplan-Meier", "log, between grid points", "compared, null model", "drop-outs"]
 WEIGHTINGS = ["administrative", "ipcw"]
 CHUNK = 1_000_000
+SIZES = [512, 1024, 2048]  # rows that a program walks down
 
 
 def main() -> None:
@@ -38,7 +42,8 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=150)
     parser.add_argument("--type", default="float32", choices=["float16", "bfloat16", "float32", "float64"])
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--check", action="store_true", help="only compare with the processor")
+    parser.add_argument("--check", action="store_true", help="only compare with the processor, in a few cases")
+    parser.add_argument("--check-all", action="store_true", help="the same in all cases")
     parser.add_argument("--tune", action="store_true", help="try shapes of the kernels")
     parser.add_argument("--profile", action="store_true", help="show where the time of a score with errors goes")
     asked = parser.parse_args()
@@ -46,8 +51,8 @@ def main() -> None:
         raise SystemExit("there is no CUDA device")
     warnings.simplefilter("ignore")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
-    check(asked.times, asked.type)
-    if asked.check:
+    check(asked.times, asked.type, [*asked_for(0)] if asked.check_all else FEW)
+    if asked.check or asked.check_all:
         return
     y, matrix, grid = draw(asked.rows, asked.times, asked.type)
     print(f"{asked.rows:,} x {asked.times}, {asked.type}: {matrix.numel() * matrix.element_size() / 1e9:.1f} GB\n")
@@ -79,13 +84,15 @@ def draw(n: int, m: int, kind: str, seed: int = 1) -> tuple[ss.Outcomes, torch.T
     return y, matrix, grid
 
 
-def check(m: int, kind: str) -> None:
+def check(m: int, kind: str, names: list[str]) -> None:
     """Compare with the processor's float64 results on some rows."""
     rows = []
-    for name, asked in asked_for(CHECKED_ROWS).items():
+    for name in names:
+        asked = asked_for(CHECKED_ROWS)[name]
+        started = time.perf_counter()
         y, matrix, grid = draw(CHECKED_ROWS, m, kind)
         other = draw(CHECKED_ROWS, m, kind, seed=2)[1]
-        times = grid if name != "between grid points" else grid[:-1] + 0.25
+        times = grid[:-1] + 0.25 if "between grid points" in name else grid
         models = {"one": matrix, "other": other} if asked.pop("compared", False) else {"one": matrix}
         curves = {key: ss.SurvivalCurves(values, grid) for key, values in models.items()}
         of_lost = asked.pop("lost", False)
@@ -96,16 +103,19 @@ def check(m: int, kind: str) -> None:
             key: ss.SurvivalCurves(one.numpy().probabilities.astype(np.float64), grid) for key, one in curves.items()
         }
         here = Evaluation.of(y.numpy(), exact, times=times, unasked=False, **asked).run()
-        rows.append([name, *(f"{value:.1e}" for value in deviation(there, here))])
-    print(table([f"{CHECKED_ROWS:,} rows, against float64 here", "scores", "variances", "of means", "bounds"], rows))
+        took = time.perf_counter() - started
+        rows.append([name, *(f"{value:.1e}" for value in deviation(there, here)), f"{took:.1f}"])
+        print(rows[-1], flush=True)
+    named = ["scores", "variances", "of means", "bounds", "s"]
+    print("\n" + table([f"{CHECKED_ROWS:,} rows, against float64 here", *named], rows))
     print(f"\nwanted: {WANTED_DEVIATION:.0e} for scores\n")
 
 
 def lose_some(y: ss.Outcomes) -> ss.Outcomes:
     """Let some drop out before their censoring time."""
-    time: Any = y.time
-    lost = (torch.arange(len(y), device=time.device) % 10 == 0) & ~torch.as_tensor(y.event)
-    return ss.Outcomes(torch.where(lost, 0.5 * time, time), y.event, y.censoring_time)
+    end: Any = y.time
+    lost = (torch.arange(len(y), device=end.device) % 10 == 0) & ~torch.as_tensor(y.event)
+    return ss.Outcomes(torch.where(lost, 0.5 * end, end), y.event, y.censoring_time)
 
 
 def asked_for(n: int) -> dict[str, dict[str, Any]]:
@@ -114,6 +124,7 @@ def asked_for(n: int) -> dict[str, dict[str, Any]]:
         "administrative, Kaplan-Meier": {"weighting": WEIGHTINGS},
         "between grid points": {"weighting": WEIGHTINGS},
         "log": {"weighting": WEIGHTINGS, "metric": "log"},
+        "log, between grid points": {"weighting": WEIGHTINGS, "metric": "log"},
         "compared, null model": {"weighting": WEIGHTINGS, "compared": True, "null": True},
         "drop-outs": {"weighting": "administrative", "lost": True},
         "caps": {"weighting": ss.IPCW(max_weight=2)},
@@ -240,42 +251,43 @@ def tune(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -
     curves = ss.SurvivalCurves(matrix, grid)
     floor, _ = seconds(matrix.sum, repeats)
     print(f"sum of the matrix: {1e3 * floor:.2f} ms")
-    moments: dict[str, Any] = {"weighting": "ipcw", "times": grid, "unasked": False}
-    index = TimeIndex(y, grid)
-    ipcw = ss.IPCW().prepare(index)
-    evaluation = Evaluation.of(y, {"net": curves}, **moments)
-    backend = evaluation._backend([ss.Brier()])
-    total = backend.sums(evaluation.models, index, [ss.Brier()], [ipcw])
-    counted, units = backend.counted(ipcw.population_stop, grid.size), backend.units(ipcw, None, grid.size)
-    where, _ = evaluation._undefined(ss.Brier(), 0, ipcw, total)
-    scored = evaluation._scored_loss(ss.Brier(), 0, ipcw, total, counted, where)
-    averages = evaluation._averages([where])
-
-    def of_moments() -> Any:
-        return backend.moments(scored, evaluation.models, None, units, averages, any_range=False)
-
-    kernels: dict[str, tuple[Callable[[], Any], Iterator[dict[str, Any]]]] = {
-        "sums": (
-            kernel_only(y, curves, grid, weights=False),
-            every(rows=[2, 4, 8, 16], columns=[32, 64, 128, 256], rows_per_program=[1024, 4096], warps=[1, 2, 4],
-                  double=[True, False]),
-        ),
-        "squares": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[256, 1024, 4096], warps=[1, 2, 4])),
-        "runs": (of_moments, every(rows=[1, 2, 4, 8], rows_per_program=[256, 1024, 4096], warps=[1, 2, 4, 8])),
-    }  # fmt: skip
-    for name, (work, choices) in kernels.items():
+    kernels: dict[str, tuple[Callable[[], Callable[[], Any]], Iterator[dict[str, Any]]]] = {
+        "sums": (lambda: kernel_only(y, curves, grid, weights=False), every(rows=[1, 2, 4], rows_per_program=SIZES)),
+        "squares": (lambda: of_moments(y, curves, grid)[0], every(rows=[1, 2], rows_per_program=SIZES)),
+        "runs": (lambda: of_moments(y, curves, grid)[1], every(rows=[1, 2, 4], rows_per_program=SIZES)),
+    }
+    for name, (make, choices) in kernels.items():
         usual: Shape = getattr(shapes, name)
         found = []
         for choice in choices:
             setattr(shapes, name, replace(usual, **choice))
             try:
-                found.append((seconds(work, 3)[0], choice))
+                found.append((seconds(make(), 3)[0], choice))
             except Exception as error:  # some shapes do not fit on the device
-                print(f"{name} {choice}: {type(error).__name__}")
+                print(f"{name} {choice}: {type(error).__name__}: {error}")
         setattr(shapes, name, usual)
-        print(f"\n{name}, as it is: {1e3 * seconds(work, 3)[0]:.2f} ms; the fastest:")
-        for took, choice in sorted(found, key=lambda pair: pair[0])[:8]:
+        print(f"\n{name}, as it is: {usual}; the fastest:")
+        for took, choice in sorted(found, key=lambda pair: pair[0]):
             print(f"  {1e3 * took:.2f} ms, {took / floor:.2f} times the sum: {choice}", flush=True)
+
+
+def of_moments(y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray) -> tuple[Callable[[], Any], ...]:
+    """Return the calls of the kernels of second moments alone, under weights by Kaplan-Meier: squares, and runs."""
+    evaluation = Evaluation.of(y, {"net": curves}, weighting="ipcw", times=grid, unasked=False)
+    index, brier, backend = evaluation.index, ss.Brier(), evaluation._backend(evaluation._losses)
+    ipcw = ss.IPCW().prepare(index)
+    total = backend.sums(evaluation.models, index, evaluation._losses, [ipcw])
+    counted = backend.counted(ipcw.population_stop, grid.size)
+    where, _ = evaluation._undefined(brier, 0, ipcw, total)
+    scored = evaluation._scored_loss(evaluation._losses[0], 0, ipcw, total, counted, where)
+    units = backend.units(ipcw, None, counted)
+    made = tensor_identity._Identity(scored, evaluation.models, units, evaluation._averages([where]))
+    runs, both = tensor_identity._Runs(made), (made.predicted[0], made.predicted[0])
+    over_time = made._over_time(slice(0, 1), stores=True)
+    return (
+        lambda: tensor_kernels.second_moments(made.deviating, (0, 0), both, over_time, None),
+        lambda: tensor_kernels.add_runs(made.deviating, (0, 0), both, runs.order, runs.steps, runs.size),
+    )
 
 
 def profile(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray) -> None:

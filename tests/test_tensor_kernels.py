@@ -23,7 +23,7 @@ runs_kernels = pytest.mark.skipif(
 DEVICE = "cpu" if INTERPRETED else "cuda"
 NAMES = ["ipcw", "ipcw / n", "ipcw training", "ipcw training / n", "administrative", "administrative training",
          "administrative training capped / n", "administrative fixed", "ipcw function"]  # fmt: skip
-KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs"}
+KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs", "still_counted"}
 by_name = {case.name: case for case in CASES}
 
 
@@ -43,7 +43,7 @@ def small_shapes(monkeypatch):
     from survscore.engine import tensor_identity, tensor_kernels
 
     shape = tensor_kernels.Shape
-    small = tensor_kernels.Shapes(shape(2, 16, 8, 1), shape(2, 0, 8, 1), shape(1, 0, 8, 1))
+    small = tensor_kernels.Shapes(shape(2, 8), shape(2, 8), shape(1, 8))
     monkeypatch.setattr(tensor_kernels, "shapes", small)
     monkeypatch.setattr(tensor_identity, "ROWS_PER_PART", 16)
     return small
@@ -82,13 +82,58 @@ def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
 
 
 @runs_kernels
+@pytest.mark.parametrize("n_times", [5, 70])
+def test_groups(n_times, monkeypatch):
+    from survscore.engine import tensor_kernels
+
+    monkeypatch.setattr(tensor_kernels, "GROUPS_PER_PROGRAM", 3)
+    problem, other = (random_problem(30, n_times, seed=seed) for seed in (1, 2))
+    asked = {"weighting": "administrative", "times": problem.times, "unasked": False}
+    asked |= {"groups": np.arange(30) * 7 % 11, "null": "counted", "ranges": [(10, 40), (20, 50), (5, 30), (1, 2)]}
+    models = {"one": problem.curves, "other": other.curves}
+    found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
+    assert_same(found, evaluated(problem.y, models, **asked))
+
+
+@runs_kernels
+def test_tied_times(small_shapes):
+    problem = random_problem(40, 5, lost=True)
+    y = ss.Outcomes(np.floor(problem.y.time / 8), problem.y.event, np.ceil(problem.y.censoring_time / 8))
+    asked = {"weighting": ["administrative", "ipcw"], "times": np.unique(y.time)[:5], "unasked": False}
+    found = evaluated(y, {"net": problem.curves.to(DEVICE)}, **asked)
+    assert_same(found, evaluated(y, {"net": problem.curves}, **asked))
+
+
+@runs_kernels
 @pytest.mark.parametrize("rows", [1, 4])
 def test_the_shape_of_tiles_does_not_matter(rows, small_shapes):
     problem = random_problem(40, 5, lost=True)
-    small_shapes.runs = small_shapes.sums.__class__(rows, 0, 8, 1)
+    small_shapes.sums = small_shapes.squares = small_shapes.runs = small_shapes.sums.__class__(rows, 8)
     asked = {"weighting": "ipcw", "times": problem.times, "unasked": False, "metric": "log"}
     found = evaluated(problem.y, {"net": problem.curves.to(DEVICE)}, **asked)
     assert_same(found, evaluated(problem.y, {"net": problem.curves}, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize("n_times", [70, 300])
+def test_rows_in_several_tiles(n_times, small_shapes):
+    problem, other = (random_problem(12, n_times, seed=seed) for seed in (1, 2))
+    asked = {"weighting": ["administrative", "ipcw"], "times": problem.times, "unasked": False}
+    models = {"one": problem.curves, "other": other.curves}
+    found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
+    assert_same(found, evaluated(problem.y, models, **asked))
+
+
+def test_tiles_hold_all_columns_with_few_to_spare():
+    tensor_kernels = pytest.importorskip("survscore.engine.tensor_kernels")
+    for m, tiles in {1: (32, 0), 32: (32, 0), 33: (64, 0), 70: (64, 32), 150: (128, 32), 161: (128, 64)}.items():
+        cut = tensor_kernels.Shape(2, 8).of(100, m)
+        assert (cut.main, cut.tail, cut.n_tiles) == (*tiles, 1)
+    for m in range(1, tensor_kernels.MOST_COLUMNS + 1, 7):
+        for whole in (False, True):
+            cut = tensor_kernels.Shape(2, 8).of(100, m, whole=whole)
+            assert cut.n_tiles * (cut.main + cut.tail) >= m
+            assert cut.n_tiles == 1 or not whole
 
 
 @runs_kernels
@@ -125,20 +170,26 @@ def test_the_check_of_matrices(values, bad):
     assert not _loops.has_bad_probabilities(ends, np.inf)
 
 
+TILES = {"ROWS": 2, "MAIN": 128, "TAIL": 32}
 COMPILED = {
     "first_moments": {"LOSS": 1, "TWO": True, "SAME_FIRST": False, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": False,
-                      "ALL_LAST_B": False, "ONE_B": True, "ROWS": 4, "COLUMNS": 64},
-    "count_stretches": {"ALL_LAST": False, "ONE": False, "ROWS": 1024},
-    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "LATE": True, "DIRECT_A": True,
-                       "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "ROWS": 1, "COLUMNS": 256},
+                      "ALL_LAST_B": False, "ONE_B": True, **TILES},
+    "count_stretches": {"ALL_LAST": False, "ROWS": 1024, "BINS": 256},
+    "add_weights": {"ALL_LAST": False, "ROWS": 1024},
+    "count_values": {"SIZE": 1024, "BINS": 256},
+    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "AVERAGES": 2, "STORED": 1, "SQUARED": 2,
+                       "DIRECT_A": True, "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "LANES": 32, **TILES},
+    "group_moments": {"LOSS": 0, "TWO": True, "CONSTANT": False, "AVERAGES": 1, "SQUARED": 1, "DIRECT_A": True,
+                      "DIRECT_B": True, "ALL_LAST": False, "ONE": True, "MAIN": 128, "TAIL": 32, "LANES": 32},
+    "group_sizes": {"COLUMNS": 256},
     "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
-                 "ONE": False, "ROWS": 1, "COLUMNS": 256},
+                 "ONE": False, **TILES},
 }  # fmt: skip
 POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label",),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
-                     "order")}  # fmt: skip
-NUMBERS = ("width", "width_a", "width_b", "n_rows", "n_columns", "n_copies", "n_averages", "n_means", "n_ordered",
-           "begin_row", "rows_per_program", "rows_per_run")  # fmt: skip
+                     "order", "values", "starts", "stop")}  # fmt: skip
+NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",
+           "rows_per_program", "n_groups", "groups_per_program")  # fmt: skip
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
@@ -154,8 +205,10 @@ def test_kernels_compile_for_a_gpu_that_is_not_here(name):
     from survscore.engine import _triton
 
     kernel = getattr(_triton, name)
-    constants = {**COMPILED[name], **({"KIND": triton.language.float64} if "KIND" in kernel.arg_names else {})}
+    constants = COMPILED[name]
     types = dict.fromkeys(kernel.arg_names, "*fp64")
+    if name.startswith("count"):
+        types["out"] = "*i32"
     types |= {argument: kind for kind, several in POINTERS.items() for argument in several if argument in types}
     types |= {argument: "i32" for argument in NUMBERS if argument in types}
     types |= dict.fromkeys(constants, "constexpr")

@@ -1,4 +1,4 @@
-"""Checks of matrices on a device, in one pass over them: Triton's kernels.
+"""Checks of matrices on a device, in one pass over them, and what follows a sort: Triton's kernels.
 
 Imported only where Triton is installed and a tensor is on a device.
 """
@@ -11,6 +11,7 @@ import triton.language as tl
 
 ROWS_PER_PROGRAM = 16
 COLUMNS_PER_TILE = 64
+SORTED_PER_PROGRAM = 1024
 
 
 @triton.jit
@@ -39,3 +40,21 @@ def has_bad_probabilities(matrix: torch.Tensor, tolerance: float) -> bool:
     grid = (triton.cdiv(n, ROWS_PER_PROGRAM),)
     _find_bad[grid](matrix, n, m, allowed, found, ROWS_PER_PROGRAM, COLUMNS_PER_TILE)
     return bool(found)
+
+
+@triton.jit
+def _place(values, order, n, placed, backwards, SIZE: tl.constexpr):
+    """Put sorted values where they were; also note where, from the last to the first."""
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = at < n
+    where = tl.load(order + at, mask=inside, other=0)
+    tl.store(placed + where, tl.load(values + at, mask=inside, other=0), mask=inside)
+    tl.store(backwards + (n - 1 - at), where.to(tl.int32), mask=inside)
+
+
+def back_in_place(values: torch.Tensor, order: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return values where they were before a sort, and the order of the sort from its end."""
+    n = len(values)
+    placed, backwards = torch.empty_like(values), torch.empty(n, dtype=torch.int32, device=values.device)
+    _place[(triton.cdiv(n, SORTED_PER_PROGRAM),)](values, order, n, placed, backwards, SORTED_PER_PROGRAM)
+    return placed, backwards

@@ -48,7 +48,7 @@ def step_values(grid: Any, values: Any, keys: Any, *, inclusive: bool) -> Any:
 
 def after_steps(values: Any, places: Any) -> Any:
     """Return the values after so many steps; 1 after none."""
-    return torch.cat((torch.ones(1, dtype=values.dtype, device=values.device), values))[places]
+    return torch.cat((values.new_ones(1), values)).index_select(0, places)
 
 
 def has_bad_probabilities(matrix: Any, tolerance: float) -> bool:
@@ -68,28 +68,68 @@ def has_bad_probabilities(matrix: Any, tolerance: float) -> bool:
     return bool(bad)
 
 
-def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any, Any]:
     """Return the distinct times at which somebody leaves, how many, and out of how many; see `ProductLimit.of`.
 
-    Last, how many of these times come before each individual's own, in the order given: after a sort that is cheaper
-    than a search.
+    Also how many of these times come before each individual's own, in the order given, which after a sort is cheaper
+    than a search; and the individuals' positions from the latest time to the earliest.
     """
-    n = len(time)
+    ordered, order = _sorted(time)
+    left = leaves[order]
+    fresh = ordered[1:] != ordered[:-1]
+    table = _of_distinct if bool(fresh.all()) else _of_ties
+    times, exits, at_risk, before = table(ordered, left, fresh, others_first=others_first)
+    del ordered, left, fresh
+    return times, exits, at_risk, *_back_in_place(before, order)
+
+
+def _back_in_place(values: Any, order: Any) -> tuple[Any, Any]:
+    """Return values where they were before a sort, and the order of the sort from its end."""
+    if runs_triton(values):
+        from survscore import _tensor_kernels
+
+        return _tensor_kernels.back_in_place(values, order)
+    placed = torch.empty_like(values)
+    placed[order] = values
+    return placed, order.to(torch.int32).flip(0)
+
+
+def _sorted(time: Any) -> tuple[Any, Any]:
+    """Return times in increasing order, and where they were."""
     narrow = time.float()
-    exact = bool((narrow == time).all())  # then half the digits sort as well, in half the time
-    ordered, order = (narrow if exact else time).sort()
-    fresh = torch.ones(n, dtype=torch.bool, device=time.device)
-    torch.ne(ordered[1:], ordered[:-1], out=fresh[1:])
-    starts = fresh.nonzero()[:, 0].to(torch.int32)
+    if bool((narrow == time).all()):  # then half the digits sort as well, in half the time
+        return tuple(narrow.sort())
+    del narrow
+    return tuple(time.sort())
+
+
+def _of_distinct(ordered: Any, left: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the table of exits, and how many come before each time, where no two individuals have the same."""
+    rank = left.nonzero()[:, 0]
+    exits = torch.ones(1, dtype=torch.int32, device=ordered.device).expand(len(rank))
+    times, at_risk = ordered[rank].double(), (len(ordered) - rank).to(torch.int32)
+    del rank
+    before = left.cumsum(0, dtype=torch.int32)
+    return times, exits, at_risk, before.sub_(left.to(torch.int32))
+
+
+def _of_ties(ordered: Any, left: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the same, where some have the same time."""
+    n = len(ordered)
+    first = torch.cat((fresh.new_ones(1), fresh))
+    starts = first.nonzero()[:, 0].to(torch.int32)
     ends = torch.cat((starts[1:], starts.new_full((1,), n)))
-    left_so_far = leaves[order].cumsum(0, dtype=torch.int32)[ends - 1]
+    left_so_far = left.cumsum(0, dtype=torch.int32).index_select(0, ends - 1)
     exits = torch.diff(left_so_far, prepend=left_so_far.new_zeros(1))
+    del left_so_far
     at_risk = n - ends + exits if others_first else n - starts
     some = exits > 0
+    kept = some.nonzero()[:, 0]
+    times = ordered.index_select(0, starts[kept]).double()
+    exits, at_risk = exits[kept], at_risk[kept]
+    del starts, ends, kept
     before = some.cumsum(0, dtype=torch.int32) - some.to(torch.int32)
-    places = torch.empty(n, dtype=torch.int32, device=time.device)
-    places[order] = before[fresh.cumsum(0, dtype=torch.int32) - 1]
-    return ordered[starts[some]].to(torch.float64), exits[some], at_risk[some], places
+    return times, exits, at_risk, before.index_select(0, first.cumsum(0, dtype=torch.int32) - 1)
 
 
 def survival(exits: Any, at_risk: Any) -> Any:
@@ -106,9 +146,17 @@ def greenwood(exits: Any, at_risk: Any) -> Any:
 
 def inverse(curve: Any, max_weight: float) -> Any:
     """Return 1/G, at most `max_weight`."""
-    return curve.double().reciprocal().clamp(max=max_weight)
+    weights = curve.double().reciprocal()
+    return weights if max_weight == float("inf") else weights.clamp_(max=max_weight)
 
 
 def order_statistic(values: Any, place: int) -> float:
     """Return the value that so many are smaller than, or equal to."""
     return float(values.kthvalue(place + 1).values)
+
+
+def rows_by_group(codes: Any, n_groups: int) -> tuple[Any, Any]:
+    """Return the positions of individuals group by group, and where each group starts, and the last one ends."""
+    ordered, order = codes.sort(stable=True)
+    edges = torch.arange(n_groups + 1, dtype=ordered.dtype, device=codes.device)
+    return order.to(torch.int32), torch.searchsorted(ordered, edges, out_int32=True)

@@ -27,8 +27,9 @@ class ProductLimit:
     n : int
         Of how many individuals it was made.
     own : tuple, optional
-        The times of these individuals, and how many of the curve's times come before each, if that was found on the
-        way: as for tensors, whose sort makes it cheaper than a search.
+        The times of these individuals, how many of the curve's times come before each, and the individuals' positions
+        from the latest time to the earliest, if that was found on the way: as for tensors, whose sort makes it cheaper
+        than a search.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class ProductLimit:
     exits: NDArray[np.int32]
     at_risk: NDArray[np.int32]
     n: int
-    own: tuple[Any, Any] | None = None
+    own: tuple[Any, Any, Any] | None = None
 
     @classmethod
     def of(
@@ -62,8 +63,8 @@ class ProductLimit:
         if _arrays.is_tensor(time):
             from survscore import _tensor_loops
 
-            times, exits, at_risk, places = _tensor_loops.exit_table(time, leaves, others_first=others_first)
-            return cls(times, exits, at_risk, len(time), (time, places))
+            times, exits, at_risk, *own = _tensor_loops.exit_table(time, leaves, others_first=others_first)
+            return cls(times, exits, at_risk, len(time), (time, *own))
         return cls(*_sorting.exit_table(time, leaves, others_first=others_first, compiled=compiled), time.size)
 
     @classmethod
@@ -98,6 +99,10 @@ class ProductLimit:
             places: NDArray[np.int32] = self.own[1]
             return places
         return _loops.count_below(self.times, time, inclusive=False)
+
+    def latest_first(self, time: NDArray[np.float64]) -> NDArray[np.int32] | None:
+        """Return the positions of the individuals of whom it was made, by time; None of others, or if not known."""
+        return self.own[2] if self.own is not None and time is self.own[0] else None
 
     @property
     def survival(self) -> NDArray[np.float64]:

@@ -2,8 +2,9 @@
 
 With sorted evaluation times every indicator is a range of columns per individual: event-free [0, first), with the final
 status [first, last). Columns lie side by side on the lanes of a program, which walks down some rows and adds up in
-float64 registers; what each program found is added by torch afterwards, in a fixed order. No cell outside both ranges
-is read. Vectors that are the same number for everybody have stride 0.
+float64 registers; what each program adds up is added by torch afterwards, in a fixed order. No cell outside both ranges
+is read. A row is cut into two tiles, MAIN and TAIL columns wide (powers of two; TAIL may be 0), so that 150 columns
+take 160 lanes and not 256. Vectors that are the same number for everybody have stride 0.
 
 Imported only where Triton is installed. The functions that start these kernels are in `tensor_kernels`.
 """
@@ -15,24 +16,39 @@ import triton.language as tl
 
 BRIER = tl.constexpr(0)
 LOG = tl.constexpr(1)
+NEVER = tl.constexpr(1 << 30)  # a column that no row has
+ROOT_HALF = tl.constexpr(0x3FE6A09E)  # the upper half of the square root of 1/2, in bits
+LN2_HIGH = tl.constexpr(6.93147180369123816490e-01)  # of few digits, so that multiples of it are exact
+LN2_LOW = tl.constexpr(1.90821492927058770002e-10)
+#: Vectors over columns. If these were known to be aligned, lanes would take two columns each, of the matrix as well.
+BY_COLUMN = ["mix", "mix_a", "mix_b", "losses_b", "early", "centre_a", "centre_b", "averages", "slope", "common", "out"]
 
 
 @triton.jit
-def read_cells(start, width, lower, mix, rows, columns, known, wanted, DIRECT: tl.constexpr, KIND: tl.constexpr):
-    """Return the predictions of some rows, counted from `start`, at some evaluation times; see `reading.Reading`.
+def read_cells(row, width, lower, mix, edge, local, n_columns, wanted, DIRECT: tl.constexpr):
+    """Return the predictions of a row at the evaluation times `edge` + `local`; see `reading.Reading`.
 
-    KIND is the type in which is computed.
+    Where these are the row's own columns, all but a constant of their addresses is common to them.
     """
-    cells = start + (rows * width)[:, None]
     if DIRECT:
-        return tl.load(cells + (tl.load(lower) + columns)[None, :], mask=wanted, other=0.0).to(KIND)
+        return tl.load(row + (tl.load(lower) + edge) + local, mask=wanted, other=0.0).to(tl.float64)
     else:
-        offset = tl.load(lower + columns, mask=known, other=0)
-        share = tl.load(mix + columns, mask=known, other=0.0).to(KIND)[None, :]
-        left = tl.load(cells + tl.maximum(offset, 0)[None, :], mask=wanted, other=0.0).to(KIND)
-        right = tl.load(cells + tl.minimum(offset + 1, width - 1)[None, :], mask=wanted, other=0.0).to(KIND)
-        left = tl.where((offset < 0)[None, :], 1.0, left)
+        known = edge + local < n_columns
+        offset = tl.load(lower + edge + local, mask=known, other=0)
+        share = tl.load(mix + edge + local, mask=known, other=0.0)
+        left = tl.load(row + tl.maximum(offset, 0), mask=wanted, other=0.0).to(tl.float64)
+        right = tl.load(row + tl.minimum(offset + 1, width - 1), mask=wanted, other=0.0).to(tl.float64)
+        left = tl.where(offset < 0, 1.0, left)
         return (1.0 - share) * left + share * right
+
+
+@triton.jit
+def of_row(vector, row, inside, REPEATED: tl.constexpr):
+    """Return a vector's value of a row; one value may stand for all."""
+    if REPEATED:
+        return tl.load(vector)
+    else:
+        return tl.load(vector + row, mask=inside, other=0)
 
 
 @triton.jit
@@ -45,98 +61,222 @@ def of_rows(vector, begin, rows, inside, REPEATED: tl.constexpr):
 
 
 @triton.jit
-def cell_losses(survival, event, epsilon, LOSS: tl.constexpr, KIND: tl.constexpr):
+def of_columns(vector, columns, n_columns):
+    """Return a vector's values of some columns."""
+    return tl.load(vector + columns, mask=columns < n_columns, other=0.0)
+
+
+@triton.jit
+def natural_log(x):
+    """Return the logarithm of normal float64 numbers; as `_kernels._log`, with the quotient by Newton's steps.
+
+    x = 2^k m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh(s), s = (m - 1)/(m + 1), |s| < 0.172.
+    """
+    bits = x.to(tl.int64, bitcast=True)
+    k = ((bits >> 32).to(tl.int32) - ROOT_HALF) >> 20
+    m = (bits - (k.to(tl.int64) << 52)).to(tl.float64, bitcast=True)
+    divisor = m + 1.0
+    inverse = (1.0 / divisor.to(tl.float32)).to(tl.float64)
+    inverse = inverse * (2.0 - divisor * inverse)
+    inverse = inverse * (2.0 - divisor * inverse)
+    s = (m - 1.0) * inverse
+    s = s + inverse * ((m - 1.0) - s * divisor)
+    z = s * s
+    tail = z * (1.0 / 21.0) + 1.0 / 19.0
+    tail = tail * z + 1.0 / 17.0
+    tail = tail * z + 1.0 / 15.0
+    tail = tail * z + 1.0 / 13.0
+    tail = tail * z + 1.0 / 11.0
+    tail = tail * z + 1.0 / 9.0
+    tail = tail * z + 1.0 / 7.0
+    tail = tail * z + 1.0 / 5.0
+    tail = tail * z + 1.0 / 3.0
+    twice = s + s
+    exponent = k.to(tl.float64)
+    return exponent * LN2_HIGH + (exponent * LN2_LOW + twice * z * tail + twice)
+
+
+@triton.jit
+def cell_losses(survival, event, clip, LOSS: tl.constexpr):
     """Return what predictions cost, given who has had the event: one formula for both, with nothing computed twice."""
     if LOSS == BRIER:
-        off = tl.where(event, 0.0, 1.0).to(KIND) - survival
-        return (off * off).to(tl.float64)
+        off = tl.where(event, 0.0, 1.0).to(tl.float64) - survival
+        return off * off
     else:
-        clipped = tl.minimum(tl.maximum(survival, epsilon), 1.0 - epsilon)
-        return -tl.log(tl.where(event, 1.0 - clipped, clipped)).to(tl.float64)
+        clipped = tl.minimum(tl.maximum(survival, clip), 1.0 - clip)
+        return -natural_log(tl.where(event, 1.0 - clipped, clipped))
 
 
 @triton.jit
-def store_sum(out, place, cells, columns, n_columns):
-    """Store the sum over the rows of a tile."""
-    tl.store(out + place * n_columns + columns, tl.sum(cells, axis=0), mask=columns < n_columns)
+def ones_where(condition):
+    """Return 1 or 0 as a factor: half a selection of float64, which is two registers."""
+    return tl.where(condition, 1.0, 0.0).to(tl.float64)
 
 
 @triton.jit
+def within(since, length):
+    """Return where 0 <= since < length, by one comparison."""
+    return since.to(tl.uint32, bitcast=True) < length.to(tl.uint32)
+
+
+@triton.jit
+def weight_where(condition, weight, ONE: tl.constexpr):
+    """Return a row's weight where a condition holds, else 0."""
+    if ONE:
+        return ones_where(condition)
+    else:
+        return tl.where(condition, weight, 0.0)
+
+
+@triton.jit
+def add_losses(
+    early_a, late_a, early_b, late_b, row, width, lower, mix, clip, edge, local, n_columns, turn_a, length_a, weight_a,
+    turn_b, length_b, weight_b, event_from, stop,
+    DIRECT: tl.constexpr, LOSS: tl.constexpr, TWO: tl.constexpr, SAME_FIRST: tl.constexpr, ONE_A: tl.constexpr,
+    ONE_B: tl.constexpr,
+):  # fmt: skip
+    """Return four sums by column to which the losses of a row are added."""
+    column = edge + local
+    survival = read_cells(row, width, lower, mix, edge, local, n_columns, column < stop, DIRECT)
+    loss = cell_losses(survival, column >= event_from, clip, LOSS)
+    since = column - turn_a
+    early_a += ones_where(since < 0) * loss
+    late_a += weight_where(within(since, length_a), weight_a, ONE_A) * loss
+    if TWO:
+        if not SAME_FIRST:
+            since = column - turn_b
+            early_b += ones_where(since < 0) * loss
+        late_b += weight_where(within(since, length_b), weight_b, ONE_B) * loss
+    return early_a, late_a, early_b, late_b
+
+
+@triton.jit
+def store_columns(out, place, values, columns, n_columns):
+    """Store values by column."""
+    tl.store(out + place * n_columns + columns, values, mask=columns < n_columns)
+
+
+@triton.jit
+def store_losses(out, place, early_a, late_a, early_b, late_b, columns, n_columns, TWO: tl.constexpr,
+                 SAME_FIRST: tl.constexpr):  # fmt: skip
+    """Store four sums by column."""
+    store_columns(out, place, early_a, columns, n_columns)
+    store_columns(out, place + 1, late_a, columns, n_columns)
+    if TWO:
+        if SAME_FIRST:
+            store_columns(out, place + 2, early_a, columns, n_columns)
+        else:
+            store_columns(out, place + 2, early_b, columns, n_columns)
+        store_columns(out, place + 3, late_b, columns, n_columns)
+
+
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def first_moments(
-    matrix, width, lower, mix, epsilon, n_rows, n_columns, rows_per_program, label,
+    matrix, width, lower, mix, epsilon, n_rows, n_columns, rows_per_program, n_tiles, label,
     first_a, last_a, weight_a, first_b, last_b, weight_b, out,
     DIRECT: tl.constexpr, LOSS: tl.constexpr, TWO: tl.constexpr, SAME_FIRST: tl.constexpr,
     ALL_LAST_A: tl.constexpr, ONE_A: tl.constexpr, ALL_LAST_B: tl.constexpr, ONE_B: tl.constexpr,
-    KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr, MAIN: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
     """Add up losses by stretch, under one weighting or two: for each program four sums, (programs, 4, columns).
 
     Under each weighting, losses in the first stretch without weight, and weight times loss in the second. ONE: all
     weights in the second stretch are 1. ALL_LAST: all have the same last stop.
     """
-    n_tiles = tl.cdiv(n_columns, COLUMNS)
     program = tl.program_id(0) // n_tiles
-    columns = (tl.program_id(0) % n_tiles) * COLUMNS + tl.arange(0, COLUMNS)
-    known = columns < n_columns
-    clip = tl.load(epsilon).to(KIND)
-    early_a = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    late_a = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    early_b = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    late_b = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+    edge = (tl.program_id(0) % n_tiles) * (MAIN + TAIL)
+    main = tl.arange(0, MAIN)
+    clip = tl.load(epsilon)
+    nothing = tl.zeros((MAIN,), dtype=tl.float64)
+    early_a, late_a, early_b, late_b = nothing, nothing, nothing, nothing
+    if TAIL:
+        tail = tl.arange(0, TAIL)
+        no_more = tl.zeros((TAIL,), dtype=tl.float64)
+        more_early_a, more_late_a, more_early_b, more_late_b = no_more, no_more, no_more, no_more
     # one large number for the program, small ones within it
+    begin = program.to(tl.int64) * rows_per_program
+    left = tl.minimum(n_rows - begin, rows_per_program).to(tl.int32)
+    cells = matrix + begin * width
+    for start in range(0, left, ROWS):
+        for r in tl.static_range(ROWS):
+            inside = start + r < left
+            row = begin + start + r
+            turn_a = of_row(first_a, row, inside, False)
+            stop = of_row(last_a, row, inside, ALL_LAST_A) * inside.to(tl.int32)
+            length_a = tl.maximum(stop - turn_a, 0)
+            w_a = of_row(weight_a, row, inside, ONE_A)
+            turn_b, length_b, w_b, turn = turn_a, length_a, w_a, turn_a
+            if TWO:
+                if not SAME_FIRST:
+                    turn_b = of_row(first_b, row, inside, False)
+                    turn = tl.maximum(turn_a, turn_b)  # who is not counted from its event on has an earlier one
+                stop_b = of_row(last_b, row, inside, ALL_LAST_B) * inside.to(tl.int32)
+                length_b = tl.maximum(stop_b - turn_b, 0)
+                stop = tl.maximum(stop, stop_b)
+                w_b = of_row(weight_b, row, inside, ONE_B)
+            stop = tl.maximum(stop, turn)  # which is at most the number of columns
+            event_from = tl.where(of_row(label, row, inside, False) != 0, turn, NEVER)
+            at = cells + (start + r) * width
+            early_a, late_a, early_b, late_b = add_losses(
+                early_a, late_a, early_b, late_b, at, width, lower, mix, clip, edge, main, n_columns, turn_a, length_a,
+                w_a, turn_b, length_b, w_b, event_from, stop, DIRECT, LOSS, TWO, SAME_FIRST, ONE_A, ONE_B,
+            )  # fmt: skip
+            if TAIL:
+                more_early_a, more_late_a, more_early_b, more_late_b = add_losses(
+                    more_early_a, more_late_a, more_early_b, more_late_b, at, width, lower, mix, clip, edge + MAIN,
+                    tail, n_columns, turn_a, length_a, w_a, turn_b, length_b, w_b, event_from, stop, DIRECT, LOSS, TWO,
+                    SAME_FIRST, ONE_A, ONE_B,
+                )  # fmt: skip
+    place = program.to(tl.int64) * 4
+    store_losses(out, place, early_a, late_a, early_b, late_b, edge + main, n_columns, TWO, SAME_FIRST)
+    if TAIL:
+        store_losses(
+            out, place, more_early_a, more_late_a, more_early_b, more_late_b, edge + MAIN + tail, n_columns, TWO,
+            SAME_FIRST,
+        )  # fmt: skip
+
+
+@triton.jit
+def count_stretches(
+    label, first, last, n_rows, rows_per_program, out,
+    ALL_LAST: tl.constexpr, ROWS: tl.constexpr, BINS: tl.constexpr,
+):  # fmt: skip
+    """Count where stretches end: how many have each first stop; of those event-free, and with event, who are counted
+    with that status, how many have each first and each last stop. One table of (5, BINS) for each program.
+    """  # noqa: D205
+    program = tl.program_id(0)
+    of_all = tl.zeros((BINS,), dtype=tl.int32)
+    free_turn, free_stop, event_turn, event_stop = of_all, of_all, of_all, of_all
     begin = program.to(tl.int64) * rows_per_program
     left = tl.minimum(n_rows - begin, rows_per_program).to(tl.int32)
     for start in range(0, left, ROWS):
         rows = start + tl.arange(0, ROWS)
         inside = rows < left
-        turn_a = of_rows(first_a, begin, rows, inside, False)
-        stop_a = of_rows(last_a, begin, rows, inside, ALL_LAST_A)
+        turn = of_rows(first, begin, rows, inside, False)
+        stop = of_rows(last, begin, rows, inside, ALL_LAST)
         has_event = of_rows(label, begin, rows, inside, False) != 0
-        stop = tl.maximum(stop_a, turn_a)
-        event_from = turn_a
-        if TWO:
-            stop_b = of_rows(last_b, begin, rows, inside, ALL_LAST_B)
-            turn_b = turn_a if SAME_FIRST else of_rows(first_b, begin, rows, inside, False)
-            stop = tl.maximum(stop, tl.maximum(stop_b, turn_b))
-            event_from = tl.maximum(turn_a, turn_b)  # who is not counted from its event on has an earlier first stop
-        wanted = columns[None, :] < stop[:, None]  # which is at most the number of columns
-        survival = read_cells(matrix + begin * width, width, lower, mix, rows, columns, known, wanted, DIRECT, KIND)
-        event = has_event[:, None] & (columns[None, :] >= event_from[:, None])
-        loss = cell_losses(survival, event, clip, LOSS, KIND)
-        early_a += tl.where(columns[None, :] < turn_a[:, None], loss, 0.0)
-        in_last = (columns[None, :] >= turn_a[:, None]) & (columns[None, :] < stop_a[:, None])
-        if ONE_A:
-            late_a += tl.where(in_last, loss, 0.0)
-        else:
-            late_a += tl.where(in_last, of_rows(weight_a, begin, rows, inside, False)[:, None], 0.0) * loss
-        if TWO:
-            in_last_b = (columns[None, :] >= turn_b[:, None]) & (columns[None, :] < stop_b[:, None])
-            if ONE_B:
-                late_b += tl.where(in_last_b, loss, 0.0)
-            else:
-                late_b += tl.where(in_last_b, of_rows(weight_b, begin, rows, inside, False)[:, None], 0.0) * loss
-            if not SAME_FIRST:
-                early_b += tl.where(columns[None, :] < turn_b[:, None], loss, 0.0)
-    place = program.to(tl.int64) * 4
-    store_sum(out, place, early_a, columns, n_columns)
-    store_sum(out, place + 1, late_a, columns, n_columns)
-    if TWO:
-        if SAME_FIRST:
-            store_sum(out, place + 2, early_a, columns, n_columns)
-        else:
-            store_sum(out, place + 2, early_b, columns, n_columns)
-        store_sum(out, place + 3, late_b, columns, n_columns)
+        counted = inside & (stop > turn)
+        of_all += tl.histogram(turn, BINS, mask=inside)
+        free_turn += tl.histogram(turn, BINS, mask=counted & ~has_event)
+        event_turn += tl.histogram(turn, BINS, mask=counted & has_event)
+        if not ALL_LAST:
+            free_stop += tl.histogram(stop, BINS, mask=counted & ~has_event)
+            event_stop += tl.histogram(stop, BINS, mask=counted & has_event)
+    bins = out + program * 5 * BINS + tl.arange(0, BINS)
+    tl.store(bins, of_all)
+    tl.store(bins + BINS, free_turn)
+    tl.store(bins + 2 * BINS, free_stop)
+    tl.store(bins + 3 * BINS, event_turn)
+    tl.store(bins + 4 * BINS, event_stop)
 
 
 @triton.jit
-def count_stretches(
-    label, first, last, weight, n_rows, n_columns, n_copies, out,
-    ALL_LAST: tl.constexpr, ONE: tl.constexpr, ROWS: tl.constexpr,
+def add_weights(
+    label, first, last, weight, n_rows, n_columns, n_copies, out, ALL_LAST: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Count individuals by where their stretches end: (copies, 5, (columns + 1) squared), by first and last stop.
+    """Add up weights by where stretches end: (copies, 3, (columns + 1) squared), by first and last stop.
 
-    How many there are, and how many with event; weights of those event-free, and with event; squared weights. If all
-    weights are 1, the first two tell the others. Programs share a few copies, so that they seldom meet.
+    Weights of those event-free, and with event; squared weights. Programs share a few copies, so that they seldom meet.
     """
     rows = tl.arange(0, ROWS)
     begin = tl.program_id(0).to(tl.int64) * ROWS
@@ -145,198 +285,421 @@ def count_stretches(
     stop = of_rows(last, begin, rows, inside, ALL_LAST)
     has_event = of_rows(label, begin, rows, inside, False) != 0
     n_cells = (n_columns + 1) * (n_columns + 1)
-    cell = out + (tl.program_id(0) % n_copies) * 5 * n_cells + turn * (n_columns + 1) + stop
-    one = tl.full((ROWS,), 1.0, dtype=tl.float64)
+    cell = out + (tl.program_id(0) % n_copies) * 3 * n_cells + turn * (n_columns + 1) + stop
     counted = inside & (stop > turn)
-    tl.atomic_add(cell, one, mask=inside)
-    tl.atomic_add(cell + n_cells, one, mask=counted & has_event)
-    if not ONE:
-        w = of_rows(weight, begin, rows, inside, False)
-        tl.atomic_add(cell + 2 * n_cells, w, mask=counted & ~has_event)
-        tl.atomic_add(cell + 3 * n_cells, w, mask=counted & has_event)
-        tl.atomic_add(cell + 4 * n_cells, w * w, mask=counted)
+    w = tl.load(weight + begin + rows, mask=counted, other=0.0)
+    tl.atomic_add(cell + tl.where(has_event, n_cells, 0), w, mask=counted, sem="relaxed")
+    tl.atomic_add(cell + 2 * n_cells, w * w, mask=counted, sem="relaxed")
 
 
 @triton.jit
-def row_factors(columns, turn, stop, weight, early, scale):
-    """Return what turns losses into deviations: weight by the divisor, 0 outside both stretches."""
-    late = tl.where(columns[None, :] < stop[:, None], weight[:, None] * scale[None, :], 0.0)
-    return tl.where(columns[None, :] < turn[:, None], early[None, :], late)
+def count_values(values, n, per_program, out, SIZE: tl.constexpr, BINS: tl.constexpr):
+    """Count how often each number occurs, of those from 0 to BINS - 1: one table for each program."""
+    program = tl.program_id(0)
+    counts = tl.zeros((BINS,), dtype=tl.int32)
+    begin = program.to(tl.int64) * per_program
+    left = tl.minimum(n - begin, per_program).to(tl.int32)
+    for start in range(0, left, SIZE):
+        places = start + tl.arange(0, SIZE)
+        inside = places < left
+        counts += tl.histogram(tl.load(values + begin + places, mask=inside, other=0), BINS, mask=inside)
+    tl.store(out + program * BINS + tl.arange(0, BINS), counts)
 
 
 @triton.jit
-def row_deviations(
-    start, width, lower, mix, losses, rows, columns, n_columns, wanted, turn, has_event, factors, centre, clip,
-    DIRECT: tl.constexpr, CONSTANT: tl.constexpr, LOSS: tl.constexpr, KIND: tl.constexpr,
+def deviate(
+    row, width, lower, mix, losses, clip, edge, local, n_columns, wanted, factors, event_from, centre,
+    DIRECT: tl.constexpr, CONSTANT: tl.constexpr, LOSS: tl.constexpr,
 ):  # fmt: skip
-    """Return the deviations of a model's rows; a constant one has its two losses by column in `losses`."""
-    event = has_event[:, None] & (columns[None, :] >= turn[:, None])
-    known = columns < n_columns
+    """Return a model's deviations in a row, not yet scaled; a constant model has two losses by column in `losses`."""
+    column = edge + local
+    event = column >= event_from
     if CONSTANT:
-        if_free = tl.load(losses + columns, mask=known, other=0.0)
-        if_event = tl.load(losses + n_columns + columns, mask=known, other=0.0)
-        own = tl.where(event, if_event[None, :], if_free[None, :])
-        return tl.where(wanted, factors * (own - centre[None, :]), 0.0)
+        if_free, if_event = of_columns(losses, column, n_columns), of_columns(losses + n_columns, column, n_columns)
+        own = tl.where(event, if_event, if_free)
     else:
-        survival = read_cells(start, width, lower, mix, rows, columns, known, wanted, DIRECT, KIND)
-        own = cell_losses(survival, event, clip, LOSS, KIND)
-        return tl.where(wanted, factors * (own - centre[None, :]), 0.0)
+        survival = read_cells(row, width, lower, mix, edge, local, n_columns, wanted, DIRECT)
+        own = cell_losses(survival, event, clip, LOSS)
+    return factors * (own - centre)
 
 
 @triton.jit
-def store_means(at, n_means, cells, in_last, inside, LATE: tl.constexpr):
-    """Store the sums over the columns of a tile, and of its second stretches."""
-    tl.store(at, tl.sum(cells, axis=1), mask=inside)
-    if LATE:
-        tl.store(at + n_means, tl.sum(tl.where(in_last, cells, 0.0), axis=1), mask=inside)
+def with_null(values, column, n_columns, slope, common, before, own):
+    """Return a row's deviations from a null model with what estimating it adds."""
+    influence = tl.where(column < before, of_columns(common, column, n_columns), own)
+    return values + of_columns(slope, column, n_columns) * influence
 
 
 @triton.jit
+def lanes_of(WIDTH: tl.constexpr, LANES: tl.constexpr):
+    """Return the numbers of columns as a table of LANES columns: sums over its rows stay in each lane's registers."""
+    return tl.arange(0, WIDTH // LANES)[:, None] * LANES + tl.arange(0, LANES)[None, :]
+
+
+@triton.jit
+def mean_of(main, tail, of_main, of_tail, TAIL: tl.constexpr):
+    """Return the weighted sum of a row."""
+    parts = tl.sum(main * of_main, axis=0)
+    if TAIL:
+        parts += tl.sum(tail * of_tail, axis=0)
+    return tl.sum(parts, axis=0)
+
+
+@triton.jit
+def late_mean(main, tail, of_main, of_tail, columns, more_columns, turn, TAIL: tl.constexpr):
+    """Return the weighted sum of a row's second stretch."""
+    main, tail = tl.where(columns >= turn, main, 0.0), tl.where(more_columns >= turn, tail, 0.0)
+    return mean_of(main, tail, of_main, of_tail, TAIL)
+
+
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def second_moments(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
-    label, first, last, weight, early, scale, centre_a, centre_b, averages, n_averages, means, n_means,
-    slope, common, before, own, begin_row, n_rows, n_columns, rows_per_program, out,
+    label, first, last, weight, early, centre_a, centre_b, averages, whole_means, late_means,
+    slope, common, before, own, of_free, of_rest, n_rows, n_columns, rows_per_program, out, of_means,
     ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
-    CONSTANT: tl.constexpr, NULL: tl.constexpr, LATE: tl.constexpr, LOSS: tl.constexpr, KIND: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    CONSTANT: tl.constexpr, NULL: tl.constexpr, AVERAGES: tl.constexpr, STORED: tl.constexpr, SQUARED: tl.constexpr,
+    LOSS: tl.constexpr, ROWS: tl.constexpr, MAIN: tl.constexpr, TAIL: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Add up squared deviations of one model or two, and of their difference; (programs, 3, columns).
 
-    The second may be constant; with NULL, what estimating it adds is part of its squares. Each row's averages over time
-    go to `means`, whole and with LATE of the second stretch: (2 models, averages, 2, n_means), from `begin_row` on.
+    Deviations are not yet multiplied by the scale of their column. The second model may be constant; with NULL, what
+    estimating it adds is part of its squares. Of everybody's means over time, AVERAGES of them, the squares are added
+    up in the same way, (programs, 3, SQUARED), a power of two; those from STORED on are also stored, whole and of the
+    second stretch, without what estimating the null model adds: (models, averages, rows).
     """
     program = tl.program_id(0)
-    columns = tl.arange(0, COLUMNS)
-    known = columns < n_columns
-    clip = tl.load(epsilon).to(KIND)
-    factor_first = tl.load(early + columns, mask=known, other=0.0)
-    factor_last = tl.load(scale + columns, mask=known, other=0.0)
-    mean_a = tl.load(centre_a + columns, mask=known, other=0.0)
-    mean_b = tl.load(centre_b + columns, mask=known, other=0.0)
-    of_a = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    of_b = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    of_both = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-    within = program.to(tl.int64) * rows_per_program  # this part of the rows
-    begin = within + begin_row
-    left = tl.minimum(n_rows - within, rows_per_program).to(tl.int32)
+    main, tail = lanes_of(MAIN, LANES), lanes_of(TAIL if TAIL else LANES, LANES)
+    tail_columns = MAIN + tail
+    clip = tl.load(epsilon)
+    early_main, early_tail = of_columns(early, main, n_columns), of_columns(early, tail_columns, n_columns)
+    centred_a, centred_tail_a = of_columns(centre_a, main, n_columns), of_columns(centre_a, tail_columns, n_columns)
+    centred_b, centred_tail_b = of_columns(centre_b, main, n_columns), of_columns(centre_b, tail_columns, n_columns)
+    average, average_tail = of_columns(averages, main, n_columns), of_columns(averages, tail_columns, n_columns)
+    of_a = tl.zeros((MAIN // LANES, LANES), dtype=tl.float64)
+    of_b, of_both = of_a, of_a
+    more_a = tl.zeros(((TAIL if TAIL else LANES) // LANES, LANES), dtype=tl.float64)
+    more_b, more_both, tail_a, tail_b = more_a, more_a, more_a, more_a
+    places = tl.arange(0, SQUARED)
+    means_a = tl.zeros((SQUARED,), dtype=tl.float64)
+    means_b, means_both = means_a, means_a
+    begin = program.to(tl.int64) * rows_per_program
+    left = tl.minimum(n_rows - begin, rows_per_program).to(tl.int32)
     for start in range(0, left, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        inside = rows < left
-        turn = of_rows(first, begin, rows, inside, False)
-        stop = of_rows(last, begin, rows, inside, ALL_LAST)
-        w = of_rows(weight, begin, rows, inside, ONE)
-        has_event = of_rows(label, begin, rows, inside, False) != 0
-        wanted = (columns[None, :] < tl.maximum(turn, stop)[:, None]) & known[None, :]
-        in_last = wanted & (columns[None, :] >= turn[:, None])
-        factors = row_factors(columns, turn, stop, w, factor_first, factor_last)
-        a = row_deviations(
-            matrix_a + begin * width_a, width_a, lower_a, mix_a, losses_b, rows, columns, n_columns, wanted, turn,
-            has_event, factors, mean_a, clip, DIRECT_A, False, LOSS, KIND,
-        )  # fmt: skip
-        of_a += a * a
-        if TWO:
-            b = row_deviations(
-                matrix_b + begin * width_b, width_b, lower_b, mix_b, losses_b, rows, columns, n_columns, wanted, turn,
-                has_event, factors, mean_b, clip, DIRECT_B, CONSTANT, LOSS, KIND,
+        for r in tl.static_range(ROWS):
+            inside = start + r < left
+            row = begin + start + r
+            turn = of_row(first, row, inside, False)
+            stop = of_row(last, row, inside, ALL_LAST) * inside.to(tl.int32)
+            length = tl.maximum(stop - turn, 0)
+            stop = tl.maximum(stop, turn)
+            w = of_row(weight, row, inside, ONE)
+            event_from = tl.where(of_row(label, row, inside, False) != 0, turn, NEVER)
+            factors = tl.where(main < turn, early_main, weight_where(within(main - turn, length), w, ONE))
+            if TAIL:
+                since = tail_columns - turn
+                more_factors = tl.where(since < 0, early_tail, weight_where(within(since, length), w, ONE))
+            at_a = matrix_a + row * width_a
+            a = deviate(
+                at_a, width_a, lower_a, mix_a, losses_b, clip, 0, main, n_columns, main < stop, factors, event_from,
+                centred_a, DIRECT_A, False, LOSS,
             )  # fmt: skip
-            whole_b = b
-            if NULL:
-                moves = tl.load(slope + columns, mask=known, other=0.0)
-                shared = tl.load(common + columns, mask=known, other=0.0)
-                event_from = of_rows(before, begin, rows, inside, False)
-                after = of_rows(own, begin, rows, inside, False)
-                influence = tl.where(columns[None, :] < event_from[:, None], shared[None, :], after[:, None])
-                whole_b = b + tl.where(inside[:, None], moves[None, :] * influence, 0.0)
-            of_b += whole_b * whole_b
-            of_both += (a - whole_b) * (a - whole_b)
-        for r in range(n_averages):
-            average = tl.load(averages + r * n_columns + columns, mask=known, other=0.0)
-            at = means + r * 2 * n_means + within + rows
-            store_means(at, n_means, a * average[None, :], in_last, inside, LATE)
+            of_a += a * a
+            if TAIL:
+                tail_a = deviate(
+                    at_a, width_a, lower_a, mix_a, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                    more_factors, event_from, centred_tail_a, DIRECT_A, False, LOSS,
+                )  # fmt: skip
+                more_a += tail_a * tail_a
             if TWO:
-                store_means(at + n_averages * 2 * n_means, n_means, b * average[None, :], in_last, inside, LATE)
-    store_sum(out, program.to(tl.int64) * 3, of_a, columns, n_columns)
+                at_b = matrix_b + row * width_b
+                b = deviate(
+                    at_b, width_b, lower_b, mix_b, losses_b, clip, 0, main, n_columns, main < stop, factors,
+                    event_from, centred_b, DIRECT_B, CONSTANT, LOSS,
+                )  # fmt: skip
+                whole = b
+                if NULL:
+                    event_at = of_row(before, row, inside, False)
+                    after = of_row(own, row, inside, False)
+                    whole = tl.where(inside, with_null(b, main, n_columns, slope, common, event_at, after), 0.0)
+                of_b += whole * whole
+                of_both += (a - whole) * (a - whole)
+                if TAIL:
+                    tail_b = deviate(
+                        at_b, width_b, lower_b, mix_b, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                        more_factors, event_from, centred_tail_b, DIRECT_B, CONSTANT, LOSS,
+                    )  # fmt: skip
+                    whole_tail = tail_b
+                    if NULL:
+                        whole_tail = tl.where(
+                            inside, with_null(tail_b, tail_columns, n_columns, slope, common, event_at, after), 0.0
+                        )
+                    more_b += whole_tail * whole_tail
+                    more_both += (tail_a - whole_tail) * (tail_a - whole_tail)
+            for k in tl.static_range(AVERAGES):
+                weights, more_weights = average, average_tail
+                if k > 0:
+                    weights = of_columns(averages + k * n_columns, main, n_columns)
+                    more_weights = of_columns(averages + k * n_columns, tail_columns, n_columns)
+                mean_a = mean_of(a, tail_a, weights, more_weights, TAIL)
+                means_a += tl.where(places == k, mean_a * mean_a, 0.0)
+                at = (k - STORED) * tl.cast(n_rows, tl.int64) + row
+                if k >= STORED:
+                    late = late_mean(a, tail_a, weights, more_weights, main, tail_columns, turn, TAIL)
+                    tl.store(whole_means + at, mean_a, mask=inside)
+                    tl.store(late_means + at, late, mask=inside)
+                if TWO:
+                    mean_b = mean_of(b, tail_b, weights, more_weights, TAIL)
+                    if k >= STORED:
+                        at += (AVERAGES - STORED) * tl.cast(n_rows, tl.int64)
+                        late = late_mean(b, tail_b, weights, more_weights, main, tail_columns, turn, TAIL)
+                        tl.store(whole_means + at, mean_b, mask=inside)
+                        tl.store(late_means + at, late, mask=inside)
+                    if NULL:
+                        cell = k * (n_columns + 1) + event_at
+                        moved = tl.load(of_free + cell) + tl.load(of_rest + cell) * after
+                        mean_b += tl.where(inside, moved, 0.0)
+                    means_b += tl.where(places == k, mean_b * mean_b, 0.0)
+                    means_both += tl.where(places == k, (mean_a - mean_b) * (mean_a - mean_b), 0.0)
+    place = program.to(tl.int64) * 3
+    store_columns(out, place, of_a, main, n_columns)
+    tl.store(of_means + place * SQUARED + places, means_a)
+    if TAIL:
+        store_columns(out, place, more_a, tail_columns, n_columns)
     if TWO:
-        store_sum(out, program.to(tl.int64) * 3 + 1, of_b, columns, n_columns)
-        store_sum(out, program.to(tl.int64) * 3 + 2, of_both, columns, n_columns)
+        store_columns(out, place + 1, of_b, main, n_columns)
+        store_columns(out, place + 2, of_both, main, n_columns)
+        tl.store(of_means + (place + 1) * SQUARED + places, means_b)
+        tl.store(of_means + (place + 2) * SQUARED + places, means_both)
+        if TAIL:
+            store_columns(out, place + 1, more_b, tail_columns, n_columns)
+            store_columns(out, place + 2, more_both, tail_columns, n_columns)
 
 
 @triton.jit
-def so_far_in_tile(values, ROWS: tl.constexpr):
-    """Return the sums over the rows of a tile up to each."""
-    if ROWS == 1:
-        return values
-    else:
-        return tl.cumsum(values, axis=0)
+def add_run(
+    ahead_a, linear_a, square_a, ahead_b, linear_b, square_b, square_both,
+    at_a, width_a, lower_a, mix_a, at_b, width_b, lower_b, mix_b, losses_b, clip, edge, local, n_columns,
+    turn, stop, w, event_from, centre_a, centre_b, behind, step,
+    ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr, CONSTANT: tl.constexpr,
+    LOSS: tl.constexpr,
+):  # fmt: skip
+    """Return the sums of a run to which an individual is added."""
+    wanted = within(edge + local - turn, tl.maximum(stop - turn, 0))
+    factors = weight_where(wanted, w, ONE)
+    a = deviate(
+        at_a, width_a, lower_a, mix_a, losses_b, clip, edge, local, n_columns, wanted, factors, event_from, centre_a,
+        DIRECT_A, False, LOSS,
+    )  # fmt: skip
+    ahead_a += a
+    linear_a += behind * a
+    square_a += step * ahead_a * ahead_a
+    if TWO:
+        b = deviate(
+            at_b, width_b, lower_b, mix_b, losses_b, clip, edge, local, n_columns, wanted, factors, event_from,
+            centre_b, DIRECT_B, CONSTANT, LOSS,
+        )  # fmt: skip
+        ahead_b += b
+        linear_b += behind * b
+        square_b += step * ahead_b * ahead_b
+        square_both += step * (ahead_a - ahead_b) * (ahead_a - ahead_b)
+    return ahead_a, linear_a, square_a, ahead_b, linear_b, square_b, square_both
 
 
 @triton.jit
+def store_run(out, place, columns, n_columns, ahead_a, linear_a, square_a, ahead_b, linear_b, square_b, square_both,
+              TWO: tl.constexpr):  # fmt: skip
+    """Store the sums of a run."""
+    store_columns(out, place, ahead_a, columns, n_columns)
+    store_columns(out, place + 1, linear_a, columns, n_columns)
+    store_columns(out, place + 2, square_a, columns, n_columns)
+    if TWO:
+        store_columns(out, place + 3, ahead_b, columns, n_columns)
+        store_columns(out, place + 4, linear_b, columns, n_columns)
+        store_columns(out, place + 5, square_b, columns, n_columns)
+        store_columns(out, place + 6, square_both, columns, n_columns)
+
+
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
 def add_runs(
     matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
-    label, first, last, weight, scale, centre_a, centre_b, order, steps, n_ordered, rows_per_run, n_columns, out,
+    label, first, last, weight, centre_a, centre_b, order, steps, n_ordered, n_columns, rows_per_program, n_tiles, out,
     ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
-    CONSTANT: tl.constexpr, LOSS: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    CONSTANT: tl.constexpr, LOSS: tl.constexpr, ROWS: tl.constexpr, MAIN: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
     """Add up runs of individuals in their second stretch, from the latest time to the earliest, one run a program.
 
-    With m(s) the sum of the deviations of those of the run with a time after s: the sum of all, the sum over s of
-    step(s) m(s), and of step(s) m(s)^2, for the first model, the second and their difference; (runs, 7, columns).
-    `steps` has the running sum of the steps up to each individual's time, and 0 after the last. ROWS individuals are
-    read at once, so that reading does not wait for adding up.
+    With m(s) the sum of the deviations (not yet scaled) of those of the run with a time after s: the sum of all, the
+    sum over s of step(s) m(s), and of step(s) m(s)^2, for the first model, the second and their difference; (runs, 3 or
+    7, columns). `steps` has the running sum of the steps up to each individual's time, and 0 after the last. ROWS
+    individuals are read at once, so that reading does not wait for adding up.
     """
-    run = tl.program_id(0)
-    columns = tl.arange(0, COLUMNS)
-    known = columns < n_columns
-    clip = tl.load(epsilon).to(KIND)
-    factor_last = tl.load(scale + columns, mask=known, other=0.0)
-    mean_a = tl.load(centre_a + columns, mask=known, other=0.0)
-    mean_b = tl.load(centre_b + columns, mask=known, other=0.0)
-    nothing = tl.zeros((1, COLUMNS), dtype=tl.float64)
-    ahead_a, ahead_b, linear_a, linear_b, square_a, square_b, square_both = (
-        nothing, nothing, nothing, nothing, nothing, nothing, nothing
-    )  # fmt: skip
-    begin = run.to(tl.int64) * rows_per_run
-    end = tl.minimum(begin + rows_per_run, n_ordered)
-    base = tl.load(steps + end)
-    place = tl.arange(0, ROWS)
-    for start in range(0, rows_per_run, ROWS):
-        at = begin + start + place
-        inside = at < end
-        rows = tl.load(order + at, mask=inside, other=0).to(tl.int64)
-        turn = of_rows(first, 0, rows, inside, False)
-        stop = of_rows(last, 0, rows, inside, ALL_LAST)
-        w = of_rows(weight, 0, rows, inside, ONE)
-        has_event = of_rows(label, 0, rows, inside, False) != 0
-        so_far = tl.load(steps + at, mask=inside, other=0.0)
-        behind = tl.where(inside, so_far - base, 0.0)
-        step = tl.where(inside, so_far - tl.load(steps + at + 1, mask=inside, other=0.0), 0.0)
-        wanted = (columns[None, :] >= turn[:, None]) & (columns[None, :] < stop[:, None]) & known[None, :]
-        factors = w[:, None] * factor_last[None, :]
-        a = row_deviations(
-            matrix_a, width_a, lower_a, mix_a, losses_b, rows, columns, n_columns, wanted, turn, has_event, factors,
-            mean_a, clip, DIRECT_A, False, LOSS, KIND,
-        )  # fmt: skip
-        up_to_a = ahead_a + so_far_in_tile(a, ROWS)
-        linear_a += tl.sum(behind[:, None] * a, axis=0)[None, :]
-        square_a += tl.sum(step[:, None] * up_to_a * up_to_a, axis=0)[None, :]
-        ahead_a += tl.sum(a, axis=0)[None, :]
-        if TWO:
-            b = row_deviations(
-                matrix_b, width_b, lower_b, mix_b, losses_b, rows, columns, n_columns, wanted, turn, has_event, factors,
-                mean_b, clip, DIRECT_B, CONSTANT, LOSS, KIND,
+    run = tl.program_id(0) // n_tiles
+    edge = (tl.program_id(0) % n_tiles) * (MAIN + TAIL)
+    main = tl.arange(0, MAIN)
+    clip = tl.load(epsilon)
+    x = tl.zeros((MAIN,), dtype=tl.float64)
+    ahead_a, linear_a, square_a, ahead_b, linear_b, square_b, square_both = x, x, x, x, x, x, x
+    if TAIL:
+        tail = tl.arange(0, TAIL)
+        y = tl.zeros((TAIL,), dtype=tl.float64)
+        more_a, more_linear_a, more_square_a, more_b, more_linear_b, more_square_b, more_both = y, y, y, y, y, y, y
+    begin = run.to(tl.int64) * rows_per_program
+    left = tl.minimum(n_ordered - begin, rows_per_program).to(tl.int32)
+    base = tl.load(steps + begin + left)
+    centred_a = of_columns(centre_a, edge + main, n_columns)
+    centred_b = of_columns(centre_b, edge + main, n_columns)
+    if TAIL:
+        more_centred_a = of_columns(centre_a, edge + MAIN + tail, n_columns)
+        more_centred_b = of_columns(centre_b, edge + MAIN + tail, n_columns)
+    for start in range(0, left, ROWS):
+        for r in tl.static_range(ROWS):
+            inside = start + r < left
+            at = begin + start + r
+            row = tl.load(order + at, mask=inside, other=0).to(tl.int64)
+            turn = of_row(first, row, inside, False)
+            stop = of_row(last, row, inside, ALL_LAST) * inside.to(tl.int32)
+            w = of_row(weight, row, inside, ONE)
+            event_from = tl.where(of_row(label, row, inside, False) != 0, turn, NEVER)
+            so_far = tl.load(steps + at, mask=inside, other=0.0)
+            behind = so_far - base  # times deviations that are 0, after the last
+            step = so_far - tl.load(steps + at + 1, mask=inside, other=0.0)
+            at_a, at_b = matrix_a + row * width_a, matrix_b + row * width_b
+            ahead_a, linear_a, square_a, ahead_b, linear_b, square_b, square_both = add_run(
+                ahead_a, linear_a, square_a, ahead_b, linear_b, square_b, square_both,
+                at_a, width_a, lower_a, mix_a, at_b, width_b, lower_b, mix_b, losses_b, clip, edge, main, n_columns,
+                turn, stop, w, event_from, centred_a, centred_b, behind, step,
+                ONE, DIRECT_A, DIRECT_B, TWO, CONSTANT, LOSS,
             )  # fmt: skip
-            up_to_b = ahead_b + so_far_in_tile(b, ROWS)
-            apart = up_to_a - up_to_b
-            linear_b += tl.sum(behind[:, None] * b, axis=0)[None, :]
-            square_b += tl.sum(step[:, None] * up_to_b * up_to_b, axis=0)[None, :]
-            square_both += tl.sum(step[:, None] * apart * apart, axis=0)[None, :]
-            ahead_b += tl.sum(b, axis=0)[None, :]
-    first_place = run.to(tl.int64) * 7
-    store_sum(out, first_place, ahead_a, columns, n_columns)
-    store_sum(out, first_place + 1, linear_a, columns, n_columns)
-    store_sum(out, first_place + 2, square_a, columns, n_columns)
-    if TWO:
-        store_sum(out, first_place + 3, ahead_b, columns, n_columns)
-        store_sum(out, first_place + 4, linear_b, columns, n_columns)
-        store_sum(out, first_place + 5, square_b, columns, n_columns)
-        store_sum(out, first_place + 6, square_both, columns, n_columns)
+            if TAIL:
+                more_a, more_linear_a, more_square_a, more_b, more_linear_b, more_square_b, more_both = add_run(
+                    more_a, more_linear_a, more_square_a, more_b, more_linear_b, more_square_b, more_both,
+                    at_a, width_a, lower_a, mix_a, at_b, width_b, lower_b, mix_b, losses_b, clip, edge + MAIN, tail,
+                    n_columns, turn, stop, w, event_from, more_centred_a, more_centred_b, behind, step,
+                    ONE, DIRECT_A, DIRECT_B, TWO, CONSTANT, LOSS,
+                )  # fmt: skip
+    place = run.to(tl.int64) * (7 if TWO else 3)
+    store_run(out, place, edge + main, n_columns, ahead_a, linear_a, square_a, ahead_b, linear_b, square_b,
+              square_both, TWO)  # fmt: skip
+    if TAIL:
+        store_run(out, place, edge + MAIN + tail, n_columns, more_a, more_linear_a, more_square_a, more_b,
+                  more_linear_b, more_square_b, more_both, TWO)  # fmt: skip
+
+
+@triton.jit(do_not_specialize_on_alignment=BY_COLUMN)
+def group_moments(
+    matrix_a, width_a, lower_a, mix_a, matrix_b, width_b, lower_b, mix_b, losses_b, epsilon,
+    label, first, last, weight, early, centre_a, centre_b, averages, order, starts, n_groups, n_columns,
+    groups_per_program, out, of_means,
+    ALL_LAST: tl.constexpr, ONE: tl.constexpr, DIRECT_A: tl.constexpr, DIRECT_B: tl.constexpr, TWO: tl.constexpr,
+    CONSTANT: tl.constexpr, AVERAGES: tl.constexpr, SQUARED: tl.constexpr, LOSS: tl.constexpr,
+    MAIN: tl.constexpr, TAIL: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Add up the squares of `second_moments` for groups of individuals, whose deviations are summed before."""
+    program = tl.program_id(0)
+    main, tail = lanes_of(MAIN, LANES), lanes_of(TAIL if TAIL else LANES, LANES)
+    tail_columns = MAIN + tail
+    clip = tl.load(epsilon)
+    early_main, early_tail = of_columns(early, main, n_columns), of_columns(early, tail_columns, n_columns)
+    centred_a, centred_tail_a = of_columns(centre_a, main, n_columns), of_columns(centre_a, tail_columns, n_columns)
+    centred_b, centred_tail_b = of_columns(centre_b, main, n_columns), of_columns(centre_b, tail_columns, n_columns)
+    nothing = tl.zeros((MAIN // LANES, LANES), dtype=tl.float64)
+    no_more = tl.zeros(((TAIL if TAIL else LANES) // LANES, LANES), dtype=tl.float64)
+    of_a, of_b, of_both, more_a, more_b, more_both = nothing, nothing, nothing, no_more, no_more, no_more
+    places = tl.arange(0, SQUARED)
+    means_a = tl.zeros((SQUARED,), dtype=tl.float64)
+    means_b, means_both = means_a, means_a
+    begin = program * groups_per_program
+    for group in range(begin, tl.minimum(begin + groups_per_program, n_groups)):
+        a, b, tail_a, tail_b = nothing, nothing, no_more, no_more
+        for at in range(tl.load(starts + group), tl.load(starts + group + 1)):
+            row = tl.load(order + at).to(tl.int64)
+            turn, stop = tl.load(first + row), of_row(last, row, True, ALL_LAST)
+            length = tl.maximum(stop - turn, 0)
+            stop = tl.maximum(stop, turn)
+            w = of_row(weight, row, True, ONE)
+            event_from = tl.where(tl.load(label + row) != 0, turn, NEVER)
+            factors = tl.where(main < turn, early_main, weight_where(within(main - turn, length), w, ONE))
+            since = tail_columns - turn
+            more_factors = tl.where(since < 0, early_tail, weight_where(within(since, length), w, ONE))
+            at_a, at_b = matrix_a + row * width_a, matrix_b + row * width_b
+            a += deviate(
+                at_a, width_a, lower_a, mix_a, losses_b, clip, 0, main, n_columns, main < stop, factors, event_from,
+                centred_a, DIRECT_A, False, LOSS,
+            )  # fmt: skip
+            if TAIL:
+                tail_a += deviate(
+                    at_a, width_a, lower_a, mix_a, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                    more_factors, event_from, centred_tail_a, DIRECT_A, False, LOSS,
+                )  # fmt: skip
+            if TWO:
+                b += deviate(
+                    at_b, width_b, lower_b, mix_b, losses_b, clip, 0, main, n_columns, main < stop, factors,
+                    event_from, centred_b, DIRECT_B, CONSTANT, LOSS,
+                )  # fmt: skip
+                if TAIL:
+                    tail_b += deviate(
+                        at_b, width_b, lower_b, mix_b, losses_b, clip, MAIN, tail, n_columns, tail_columns < stop,
+                        more_factors, event_from, centred_tail_b, DIRECT_B, CONSTANT, LOSS,
+                    )  # fmt: skip
+        of_a += a * a
+        more_a += tail_a * tail_a
+        if TWO:
+            of_b += b * b
+            more_b += tail_b * tail_b
+            of_both += (a - b) * (a - b)
+            more_both += (tail_a - tail_b) * (tail_a - tail_b)
+        for k in tl.static_range(AVERAGES):
+            weights = of_columns(averages + k * n_columns, main, n_columns)
+            more_weights = of_columns(averages + k * n_columns, tail_columns, n_columns)
+            mean_a = mean_of(a, tail_a, weights, more_weights, TAIL)
+            means_a += tl.where(places == k, mean_a * mean_a, 0.0)
+            if TWO:
+                mean_b = mean_of(b, tail_b, weights, more_weights, TAIL)
+                means_b += tl.where(places == k, mean_b * mean_b, 0.0)
+                means_both += tl.where(places == k, (mean_a - mean_b) * (mean_a - mean_b), 0.0)
+    place = program.to(tl.int64) * 3
+    store_columns(out, place, of_a, main, n_columns)
+    store_columns(out, place + 1, of_b, main, n_columns)
+    store_columns(out, place + 2, of_both, main, n_columns)
+    if TAIL:
+        store_columns(out, place, more_a, tail_columns, n_columns)
+        store_columns(out, place + 1, more_b, tail_columns, n_columns)
+        store_columns(out, place + 2, more_both, tail_columns, n_columns)
+    tl.store(of_means + place * SQUARED + places, means_a)
+    tl.store(of_means + (place + 1) * SQUARED + places, means_b)
+    tl.store(of_means + (place + 2) * SQUARED + places, means_both)
+
+
+@triton.jit
+def group_sizes(stop, order, starts, n_groups, n_columns, groups_per_program, n_tiles, out, COLUMNS: tl.constexpr):
+    """Add up powers of the sizes of groups, from how many are not empty to the fifth, and the largest size.
+
+    Members count at the columns before their `stop`; (programs, 7, columns).
+    """
+    program = tl.program_id(0) // n_tiles
+    columns = (tl.program_id(0) % n_tiles) * COLUMNS + tl.arange(0, COLUMNS)
+    number = tl.zeros((COLUMNS,), dtype=tl.float64)
+    first, second, third, fourth, fifth, largest = number, number, number, number, number, number
+    begin = program * groups_per_program
+    for group in range(begin, tl.minimum(begin + groups_per_program, n_groups)):
+        members = tl.zeros((COLUMNS,), dtype=tl.int32)
+        for at in range(tl.load(starts + group), tl.load(starts + group + 1)):
+            members += (columns < tl.load(stop + tl.load(order + at))).to(tl.int32)
+        size = members.to(tl.float64)
+        square = size * size
+        number += tl.where(members > 0, 1.0, 0.0)
+        first += size
+        second += square
+        third += square * size
+        fourth += square * square
+        fifth += square * square * size
+        largest = tl.maximum(largest, size)
+    place = program.to(tl.int64) * 7
+    store_columns(out, place, number, columns, n_columns)
+    store_columns(out, place + 1, first, columns, n_columns)
+    store_columns(out, place + 2, second, columns, n_columns)
+    store_columns(out, place + 3, third, columns, n_columns)
+    store_columns(out, place + 4, fourth, columns, n_columns)
+    store_columns(out, place + 5, fifth, columns, n_columns)
+    store_columns(out, place + 6, largest, columns, n_columns)

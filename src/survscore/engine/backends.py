@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _arrays
 from survscore._config import config
 from survscore._parallel import each
 from survscore.curves import SurvivalCurves
@@ -189,6 +190,8 @@ class Tensors(Backend):
 
                 if tensor_identity.fits(scored, models, groups):
                     return tensor_identity.by_identity(scored, models, units, averages)
+                if groups is not None and tensor_identity.fits_groups(scored, models):
+                    return tensor_identity.by_groups(scored, models, groups, units, averages)
             return tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range)
 
     def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
@@ -208,13 +211,25 @@ class Tensors(Backend):
             return tensor_bounds.bounds_of(*args)
 
     def counted(self, stop: Any, n_times: int) -> Values:  # noqa: D102
+        from survscore._tensor_loops import runs_triton
         from survscore.engine import tensors
 
+        if not _arrays.is_repeated(stop) and runs_triton(stop):
+            from survscore.engine import tensor_kernels
+
+            return _arrays.to_host(tensor_kernels.still_counted(stop, n_times))
         return tensors.still_counted(stop, n_times)
 
     def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:  # noqa: D102
+        from survscore._tensor_loops import runs_triton
         from survscore.engine import tensor_units
 
+        stop: Any = stretches.population_stop
+        if groups is not None and not _arrays.is_repeated(stop) and runs_triton(stop):
+            from survscore.engine.tensor_kernels import group_sizes
+
+            order, starts = (_arrays.to_device(one, stop.device) for one in (groups.order, groups.starts))
+            return tensor_units.units_of_sizes(*group_sizes(stop, order, starts, counted.size))
         return tensor_units.units_of(stretches, groups, counted)
 
 

@@ -17,12 +17,13 @@ from survscore import _arrays
 from survscore.engine import tensor_kernels
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
-from survscore.engine.tensor_kernels import Deviating, NullPart, Predicted
+from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, Predicted
 from survscore.engine.tensors import Tensor, on
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here
 
-ROWS_PER_PART = 1 << 22  # whose averages over time are in memory at once
+ROWS_PER_PART = 1 << 22  # of a vector that is made for a sum only
+MOST_AVERAGES = 4  # over time, made at once; one if everybody's are stored
 
 
 def fits(scored: ScoredLoss, models: Models, groups: Groups | None) -> bool:
@@ -35,6 +36,20 @@ def fits(scored: ScoredLoss, models: Models, groups: Groups | None) -> bool:
     speaks_for_all = _arrays.is_repeated(stretches.population_stop)
     known = tensor_kernels.know([scored.loss], stretches, models.in_memory, scored.index)
     return known and not here and (speaks_for_all or not scored.by_n)
+
+
+def fits_groups(scored: ScoredLoss, models: Models) -> bool:
+    """Whether the kernels can add up groups: nothing is estimated, and the score is divided by the sum of weights."""
+    estimated = scored.stretches.nuisance is not None or (scored.null is not None and scored.null.of_scored)
+    return not estimated and not scored.by_n and fits(scored, models, None)
+
+
+def by_groups(
+    scored: ScoredLoss, models: Models, groups: Groups, units: Units, averages: NDArray[np.float64]
+) -> Moments:
+    """Return the moments of groups, each a sum of deviations."""
+    made = _Identity(scored, models, units, averages)
+    return made.of_groups(groups)
 
 
 def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]) -> Moments:
@@ -58,7 +73,7 @@ class _Identity:
         self.scaled = np.where(averages != 0, averages * np.sqrt(self.inflation), 0.0)
         self.independent = isinstance(self.nuisance, Elsewhere)
         self.deviating = Deviating(
-            scored.loss, scored.stretches, on(self.device, first_weight * scored.scale),
+            scored.loss, scored.stretches, on(self.device, first_weight),
             on(self.device, scored.scale), on(self.device, scored.centre),
         )  # fmt: skip
         self.predicted = [Predicted.of(one, scored.index) for one in curves]
@@ -78,14 +93,12 @@ class _Identity:
         scored, k, m = self.scored, len(self.scored.scores), self.scored.index.times.size
         pointwise, of_averages = (self._zeros(n_pairs(k), size) for size in (m, len(self.averages)))
         added, added_to_averages = torch.zeros_like(pointwise), torch.zeros_like(of_averages)
-        runs = None if self.nuisance is None else _Runs(self)
+        if self.nuisance is not None:
+            self._add_runs(added)
         for a, b in _passes(k):
             squares, of_means, of_exits = self._pass(a, b)
-            taken_off = None if runs is None else runs.add(a, b)
-            for place, p in enumerate((pair(a, a), pair(b, b), pair(a, b)) if a != b else (pair(a, a),)):
-                pointwise[p], of_averages[p] = squares[place], of_means[place]
-                if taken_off is not None:
-                    added[p], added_to_averages[p] = taken_off[place], of_exits[place]
+            for place, p in enumerate(_places(a, b)):
+                pointwise[p], of_averages[p], added_to_averages[p] = squares[place], of_means[place], of_exits[place]
         variances, of_ranges = _arrays.to_host(pointwise), _arrays.to_host(of_averages)
         if scored.by_n:  # everybody has the same offset, which takes out the mean
             for p, (a, b) in enumerate(pairs(k)):
@@ -100,41 +113,67 @@ class _Identity:
         of_ranges = of_ranges + _arrays.to_host(added_to_averages)
         return Moments(variances, self.averages, of_ranges).with_null(scored.null)
 
+    def of_groups(self, groups: Groups) -> Moments:
+        """Return the variances, where individuals of a group may depend on each other."""
+        k, m = len(self.scored.scores), self.scored.scale.size
+        order, starts = on(self.device, groups.order), on(self.device, groups.starts)
+        variances, of_ranges = (np.zeros((n_pairs(k), size)) for size in (m, len(self.averages)))
+        for a, b in _passes(k):
+            both = (self.predicted[a], self.predicted[b])
+            for start in range(0, max(len(self.scaled), 1), MOST_AVERAGES):
+                some = slice(start, start + MOST_AVERAGES)
+                squares, of_means = tensor_kernels.group_moments(
+                    self.deviating, (a, b), both, on(self.device, self.scaled[some]), order, starts
+                )
+                for place, p in enumerate(_places(a, b)):
+                    variances[p] = _arrays.to_host(squares[place])
+                    of_ranges[p, some] = _arrays.to_host(of_means[place])
+        return Moments(variances * self.inflation, self.averages, of_ranges).with_null(self.scored.null)
+
+    def _add_runs(self, added: Tensor) -> None:
+        """Fill in the sums over the exits of every model and every difference, (pairs, times)."""
+        runs = _Runs(self)  # which takes memory, until all are done
+        for a, b in _passes(len(self.scored.scores)):
+            for p, sums in zip(_places(a, b), runs.add(a, b), strict=True):
+                added[p] = sums
+
     def _pass(self, a: int, b: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return squares, (3, times), and of averages what the rows and the exits add, (3, averages)."""
-        # exits of others need averages without the correction
-        summed = np.concatenate((self.scaled, self.averages)) if self.independent else self.scaled
-        ranges, n_ranges = on(self.device, summed), len(self.averages)
-        last = slice(len(summed) - n_ranges, None)
+        n_ranges, stores = len(self.averages), self.nuisance is not None
         with_null = self.null if b >= len(self.predicted) - len(self.scored.constants) else None
-        squares, of_means = self._zeros(3, self.scored.index.times.size), self._zeros(3, n_ranges)
-        by_exit = None if self.nuisance is None else _ByExit(self, a, b)
-        for start in range(0, self.n, ROWS_PER_PART):
-            rows = slice(start, min(start + ROWS_PER_PART, self.n))
-            part, means = tensor_kernels.second_moments(
-                self.deviating, (a, b), (self.predicted[a], self.predicted[b]), ranges, rows, with_null,
-                late=by_exit is not None,
-            )  # fmt: skip
-            squares += part
-            if by_exit is not None:
-                by_exit.add(rows, means[:, last])
-            whole = means[:, :n_ranges, 0].clone()
-            if with_null is not None and self.scored.null is not None:
-                for r, weights in enumerate(self.scaled):
-                    whole[-1, r] += self._null_means(weights, rows)
-            of_means += torch.stack([one.square().sum(dim=1) for one in _three(whole)])
-        return squares, of_means, self._zeros(3, n_ranges) if by_exit is None else by_exit.finish()
+        of_means, of_exits = self._zeros(3, n_ranges), self._zeros(3, n_ranges)
+        by_exit = _ByExit(self, a, b) if stores else None
+        size = 1 if stores else MOST_AVERAGES
+        squares = self._zeros(3, self.scored.index.times.size)
+        for start in range(0, max(n_ranges, 1), size):
+            some = slice(start, min(start + size, n_ranges))
+            over_time = self._over_time(some, stores=stores)
+            squares, added, whole, late = tensor_kernels.second_moments(
+                self.deviating, (a, b), (self.predicted[a], self.predicted[b]), over_time, with_null
+            )
+            of_means[:, some] = added[:, : some.stop - start]
+            if by_exit is not None and start < n_ranges:
+                means = [whole[:, 0], late[:, 0]]
+                del whole, late
+                of_exits[:, start] = by_exit.added_to(start, means)
+        return squares, of_means, of_exits
 
-    def _null_means(self, weights: NDArray[np.float64], rows: slice) -> Tensor:
-        """Return some individuals' parts in a mean over time of the null model's score; as `NullInfluence.mean`."""
-        null, part = self.scored.null, self.null
-        if null is None or part is None:
-            raise TypeError("there is no null model")
-        weighted = weights * null.slope
-        while_event_free = on(self.device, np.concatenate(([0.0], np.cumsum(weighted * null.common))))
-        rest = on(self.device, np.concatenate((np.cumsum(weighted[::-1])[::-1], [0.0])))
-        before = part.before[rows]
-        return while_event_free[before] + rest[before] * part.own[rows]
+    def _over_time(self, some: slice, *, stores: bool) -> MeansOverTime:
+        """Return how some means over time are made; exits of others need them without the correction."""
+        scaled = self.scaled[some]
+        weights = np.concatenate((scaled, self.averages[some])) if self.independent else scaled
+        stored = len(weights) - (len(scaled) if stores else 0)
+        null = None
+        if self.null is not None and self.scored.null is not None:
+            weighted = weights * self.scored.null.slope
+            nothing = np.zeros((len(weights), 1))
+            free = np.cumsum(weighted * self.scored.null.common, axis=1)
+            rest = np.cumsum(weighted[:, ::-1], axis=1)[:, ::-1]
+            null = (
+                on(self.device, np.concatenate((nothing, free), axis=1)),
+                on(self.device, np.concatenate((rest, nothing), axis=1)),
+            )
+        return MeansOverTime(on(self.device, weights), stored, null)
 
     def _zeros(self, *shape: int) -> Tensor:
         return torch.zeros(shape, dtype=torch.float64, device=self.device)
@@ -148,20 +187,25 @@ class _Runs:
         in_second: Any = stretches.last_stop > stretches.first_stop
         if stretches.capped:  # a capped weight does not move with G
             in_second &= stretches.last_weight < stretches.max_weight
-        rows = in_second.nonzero()[:, 0]
-        bins, order = nuisance.exits_before[rows].sort(descending=True, stable=True)
-        self.order = rows[order].to(torch.int32)
+        latest_first = nuisance.curve.latest_first(nuisance.time)
+        if latest_first is None:
+            rows = in_second.nonzero()[:, 0]
+            bins, order = nuisance.exits_before[rows].sort(descending=True, stable=True)
+            self.order = rows[order].to(torch.int32)
+        else:
+            self.order = latest_first[in_second.index_select(0, latest_first)]
+            bins = nuisance.exits_before.index_select(0, self.order)
         self.greenwood = _arrays.running_sum(on(of.device, nuisance.steps))
-        self.steps = torch.cat((self.greenwood[bins], self.greenwood.new_zeros(1)))
-        self.reached = on(of.device, nuisance.reached(of.scored.index.times))
+        self.steps = torch.cat((self.greenwood.index_select(0, bins), self.greenwood.new_zeros(1)))
+        self.reached = on(of.device, nuisance.reached(of.scored.index.times))[:, None]
         # after how many exits each run starts, and the next one
         self.size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
         ends = torch.cat((bins[:: self.size], bins.new_zeros(1)))
         self.high, self.low = ends[:-1], ends[1:]
 
     def _steps_between(self, later: Tensor, earlier: Tensor) -> Tensor:
-        """Return the sum of the steps of the exits between two numbers of them, up to each evaluation time."""
-        of_later, of_earlier = (torch.minimum(n[:, None], self.reached) for n in (later, earlier))
+        """Return the sum of the steps of the exits between two numbers of them, up to each time: (times, runs)."""
+        of_later, of_earlier = (torch.minimum(n, self.reached) for n in (later, earlier))
         steps: Tensor = self.greenwood[of_later] - self.greenwood[of_earlier]
         return steps
 
@@ -170,19 +214,18 @@ class _Runs:
         of = self.of
         found = tensor_kernels.add_runs(
             of.deviating, (a, b), (of.predicted[a], of.predicted[b]), self.order, self.steps, self.size
-        )
+        )  # (sums, times, runs): running sums over the last axis are much faster
         n_exits = len(of.nuisance.curve.times)
         latest = self.high[:1] if len(self.high) else self.high.new_zeros(1)
-        after_all = self._steps_between(latest.new_full((1,), n_exits), latest)[0]
+        after_all = self._steps_between(latest.new_full((1,), n_exits), latest)[:, 0]
         between = self._steps_between(self.high, self.low)
-        two = torch.stack((found[:, 0], found[:, 3]))  # (2 models, runs, times)
-        start = of.first_moving[[a, b]]
-        ahead = _three(start[:, None] + two.cumsum(dim=1) - two)
-        linear = _three(torch.stack((found[:, 1], found[:, 4])))
-        square = (found[:, 2], found[:, 5], found[:, 6])
+        sums, linear = found[[0, 3] if a != b else [0]], found[[1, 4] if a != b else [1]]
+        start = of.first_moving[[a, b] if a != b else [a]]
+        ahead = start[:, :, None] + sums.cumsum(dim=2) - sums
+        square = (found[2], found[5], found[6]) if a != b else (found[2],)
         return torch.stack([
-            after_all * first.square() + (between * one.square() + 2.0 * one * line + quadratic).sum(dim=0)
-            for first, one, line, quadratic in zip(_three(start), ahead, linear, square, strict=True)
+            after_all * first.square() + (between * one.square() + 2.0 * one * line + quadratic).sum(dim=1)
+            for first, one, line, quadratic in zip(*map(_three, (start, ahead, linear)), square, strict=True)
         ])  # fmt: skip
 
 
@@ -190,51 +233,81 @@ class _ByExit:
     """What estimating G adds to the variances of averages over time, from sums of the individuals' averages by exit."""
 
     def __init__(self, of: _Identity, a: int, b: int) -> None:
-        self.of, self.models = of, (a, b) if a != b else (a,)
-        n_exits, n_ranges = len(of.nuisance.curve.times), len(of.averages)
-        #: Sums over the second stretch; where each moves the others' weights, also whole, and of those who left.
-        n_sums = 3 if isinstance(of.nuisance, Here) else 1
-        self.sums = of._zeros(len(self.models), n_ranges, n_sums, n_exits + 1)
-        self.capped = of.scored.stretches.capped
+        self.of, self.models = of, [a, b] if a != b else [a]
+        self.n_exits = len(of.nuisance.curve.times)
+        self.reached = on(of.device, of.nuisance.reached(of.scored.index.times))
 
-    def add(self, rows: slice, means: Tensor) -> None:
-        """Add some individuals' averages, (models, averages, 2, individuals): whole, and in the second stretch."""
-        nuisance, stretches = self.of.nuisance, self.of.scored.stretches
-        places = nuisance.exits_before[rows]
-        whole, late = means[:, :, 0], means[:, :, 1]
-        if self.capped:
-            moves: Any = stretches.last_weight[rows] < stretches.max_weight
-            late = torch.where(moves, late, 0.0)
-        self.sums[:, :, 0].index_add_(2, places, late)
-        if self.sums.shape[2] == 3:
-            self.sums[:, :, 1].index_add_(2, places, whole)
-            self.sums[:, :, 2].index_add_(2, places, torch.where(nuisance.left[rows], whole, 0.0))
+    def added_to(self, place: int, means: list[Tensor]) -> Tensor:
+        """Return what is added to an average over time, for two models and their difference, or for one model.
 
-    def finish(self) -> Tensor:
-        """Return what is added for two models and their difference, (3, averages)."""
-        of, sums = self.of, self.sums
-        weights = on(of.device, of.averages if of.independent else of.scaled)
-        early = of.first_moving[list(self.models)][:, None] * weights
-        sums[:, :, 0].index_add_(2, on(of.device, of.nuisance.reached(of.scored.index.times)), early)
+        Takes everybody's, whole and in the second stretch, (models, individuals) each; the list is used up.
+        """
+        of = self.of
+        weights = on(of.device, (of.averages if of.independent else of.scaled)[place])
+        early = of.first_moving[self.models] * weights
+        if self.n_exits == 0:
+            return of._zeros(1)
+        late = self._late(means.pop())
+        moved = [self._after(one).add_(self._reached(part)) for one, part in zip(late, early, strict=True)]
+        del late
         steps = on(of.device, of.nuisance.steps)
-
-        def after(values: Tensor) -> Tensor:
-            """Sum over all who come after each exit."""
-            return values.flip(2).cumsum(2).flip(2)[:, :, 1:]
-
-        moved = after(sums[:, :, 0])
-        result = torch.stack([(steps * one.square()).sum(dim=1) for one in _three(moved)])
+        result = torch.stack([torch.dot(steps * one, one) for one in _three(moved)])
         if isinstance(of.nuisance, Here):
-            own = sums[:, :, 2, :-1] / on(of.device, of.nuisance.own_risk) - steps * after(sums[:, :, 1])
-            result += torch.stack(
-                [2.0 * (one * other).sum(dim=1) for one, other in zip(_three(own), _three(moved), strict=True)]
-            )
+            whole = means.pop()
+            result += 2.0 * self._own(whole, moved)
+            after = [self._after(one) for one in whole]
+            for p, (one, other) in enumerate(zip(_three(after), _three(moved), strict=True)):
+                result[p] -= 2.0 * torch.dot(steps * one, other)
         return result
 
+    def _late(self, late: Tensor) -> Tensor:
+        """Return averages of second stretches, without those whose weight is capped."""
+        stretches: Any = self.of.scored.stretches
+        return torch.where(stretches.last_weight < stretches.max_weight, late, 0.0) if stretches.capped else late
 
-def _three(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the values of two models, and their differences; one model may be named twice, or come alone."""
-    return values[0], values[-1], values[0] - values[-1]
+    def _after(self, values: Tensor) -> Tensor:
+        """Sum over all who come after each exit."""
+        nuisance = self.of.nuisance
+        latest_first = nuisance.curve.latest_first(nuisance.time)
+        if latest_first is None:
+            table = self.of._zeros(self.n_exits + 1).index_add_(0, nuisance.exits_before, values)
+            return _later(table)
+        later = nuisance.curve.at_risk - nuisance.curve.exits  # others leave first, so these come after
+        sums = values.index_select(0, latest_first).cumsum_(0)
+        return torch.where(later > 0, sums.index_select(0, (later - 1).clamp_(min=0)), 0.0)
+
+    def _reached(self, values: Tensor) -> Tensor:
+        """Sum over the evaluation times that come after each exit."""
+        return _later(self.of._zeros(self.n_exits + 1).index_add_(0, self.reached, values))
+
+    def _own(self, whole: Tensor, moved: list[Tensor]) -> Tensor:
+        """Return the sums over those who left of their averages times M at their exit, by who was at risk."""
+        nuisance = self.of.nuisance
+        risk = on(self.of.device, nuisance.own_risk)
+        sums = []
+        for average, one in zip(_three(whole), _three(moved), strict=True):
+            share, total = one / risk, self.of._zeros(1)[0]
+            for start in range(0, len(average), ROWS_PER_PART):
+                rows = slice(start, start + ROWS_PER_PART)
+                exits = nuisance.exits_before[rows].clamp(max=len(share) - 1)  # for those who left, within the range
+                total += torch.where(nuisance.left[rows], average[rows] * share.index_select(0, exits), 0.0).sum()
+            sums.append(total)
+        return torch.stack(sums)
+
+
+def _later(table: Tensor) -> Tensor:
+    """Return the sums over all places after each."""
+    return table.flip(0).cumsum(0).flip(0)[1:]
+
+
+def _places(a: int, b: int) -> tuple[int, ...]:
+    """Return where two models and their difference have their place, or one model."""
+    return (pair(a, a), pair(b, b), pair(a, b)) if a != b else (pair(a, a),)
+
+
+def _three(values: Any) -> tuple[Tensor, ...]:
+    """Return the values of two models, and their differences; or of one model."""
+    return (values[0], values[1], values[0] - values[1]) if len(values) > 1 else (values[0],)
 
 
 def _passes(n_models: int) -> list[tuple[int, int]]:

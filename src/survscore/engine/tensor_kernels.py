@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 import triton
-import triton.language as tl
 from numpy.typing import NDArray
 
 from survscore import _arrays
@@ -23,8 +22,13 @@ from survscore.stretches import Stretches, TimeIndex
 #: The kernels' form of a loss, bound to its exact class: a subclass may have changed the formula.
 KERNELS: dict[type[Loss], int] = {Brier: _triton.BRIER.value, Log: _triton.LOG.value}
 MOST_COLUMNS = 2048  # that a program of those which need whole rows holds at once
+COLUMNS_PER_TILE = 256  # at most, where it need not
+LANES_PER_WARP = 32
 ROWS_PER_COUNT = 1024
-COPIES = 16  # of the table in which individuals are counted by where their stretches end
+ROWS_PER_TABLE = 1 << 15  # that a program counts
+GROUPS_PER_PROGRAM = 256
+COLUMNS_PER_COUNT = 256
+COPIES = 16  # of the table in which weights are added up by where stretches end
 
 
 @dataclass(frozen=True)
@@ -33,41 +37,65 @@ class Shape:
 
     Attributes
     ----------
-    rows, columns : int
-        Of the tile that a program holds at once, powers of two; `columns` matters where a program has not whole rows.
+    rows : int
+        That a program reads at once.
     rows_per_program : int
         How far it walks down.
     warps : int
-        Of 32 threads each, that share a tile.
-    double : bool
-        Whether losses are computed in float64; sums always are.
+        Of 32 threads each, that share a row of up to 256 columns.
     """
 
     rows: int
-    columns: int
+    rows_per_program: int
+    warps: int = 1
+
+    def of(self, n_rows: int, n_columns: int, *, whole: bool = False) -> Cut:
+        """Return how a matrix of this size is cut, with each row `whole` or in several tiles."""
+        n_tiles = 1 if whole else triton.cdiv(n_columns, COLUMNS_PER_TILE)
+        width = triton.cdiv(n_columns, n_tiles)
+        wide = width > COLUMNS_PER_TILE
+        warps = self.warps * triton.next_power_of_2(triton.cdiv(width, COLUMNS_PER_TILE))
+        per_program = min(self.rows_per_program, max(self.rows, triton.next_power_of_2(n_rows)))
+        main, tail = _tiles(width, LANES_PER_WARP * warps)
+        return Cut(1 if wide else self.rows, per_program, warps, main, tail, triton.cdiv(n_columns, main + tail))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A `Shape` for a matrix: `n_tiles` of `main` + `tail` columns, which are powers of two (`tail` may be 0)."""
+
+    rows: int
     rows_per_program: int
     warps: int
-    double: bool = True
+    main: int
+    tail: int
+    n_tiles: int
 
-    @property
-    def kind(self) -> Any:
-        """The type in which losses are computed."""
-        return tl.float64 if self.double else tl.float32
+    def programs(self, n_rows: int) -> int:
+        """Return how many programs walk down so many rows."""
+        n: int = triton.cdiv(n_rows, self.rows_per_program)
+        return n
 
-    def of(self, n_rows: int, n_columns: int) -> Shape:
-        """Return the same for a matrix of this size: programs no longer than that, and whole rows if no others."""
-        least = max(16, triton.next_power_of_2(n_columns))
-        rows = min(self.rows_per_program, max(self.rows, triton.next_power_of_2(n_rows)))
-        return replace(self, columns=min(self.columns or least, least), rows_per_program=rows)
+
+def _tiles(n_columns: int, lanes: int) -> tuple[int, int]:
+    """Return two powers of two, the second perhaps 0, that hold the columns with few to spare."""
+    units = triton.cdiv(n_columns, lanes)
+    main = triton.next_power_of_2(units)
+    if main > units:
+        half = main // 2
+        tail = triton.next_power_of_2(units - half)
+        if tail < half:
+            return half * lanes, tail * lanes
+    return main * lanes, 0
 
 
 @dataclass
 class Shapes:
     """The shapes in use; `benchmarks/gpu_scores.py --tune` tries others."""
 
-    sums: Shape = Shape(4, 64, 2048, 1)
-    squares: Shape = Shape(1, 0, 1024, 1)
-    runs: Shape = Shape(1, 0, 1024, 2)
+    sums: Shape = Shape(2, 1024)
+    squares: Shape = Shape(2, 1024)
+    runs: Shape = Shape(4, 1024)
 
 
 shapes = Shapes()
@@ -147,19 +175,19 @@ def first_moments(
 ) -> Tensor:
     """Return the sums of `_triton.first_moments` under one weighting or two, (weightings, 2 stretches, columns)."""
     n, device = rows.stop - rows.start, predicted.matrix.device
-    shape = shapes.sums.of(n, n_columns)
+    cut = shapes.sums.of(n, n_columns)
     one, other = stretches[0], stretches[-1]
     label: Any = one.label
-    n_programs = triton.cdiv(n, shape.rows_per_program)
+    n_programs = cut.programs(n)
     out = torch.zeros((n_programs, 4, n_columns), dtype=torch.float64, device=device)
     a, b = Vectors.of(one, rows), Vectors.of(other, rows)
     with _on(device):
-        _triton.first_moments[(n_programs * triton.cdiv(n_columns, shape.columns),)](
-            *predicted.arguments, _epsilon(loss, device), n, n_columns, shape.rows_per_program, label[rows],
+        _triton.first_moments[(n_programs * cut.n_tiles,)](
+            *predicted.arguments, _epsilon(loss, device), n, n_columns, cut.rows_per_program, cut.n_tiles, label[rows],
             *a.arguments, *b.arguments, out,
             DIRECT=predicted.direct, LOSS=KERNELS[type(loss)], TWO=len(stretches) == 2,
             SAME_FIRST=one.first_stop is other.first_stop, ALL_LAST_A=a.all_last, ONE_A=a.one, ALL_LAST_B=b.all_last,
-            ONE_B=b.one, KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns, num_warps=shape.warps,
+            ONE_B=b.one, ROWS=cut.rows, MAIN=cut.main, TAIL=cut.tail, num_warps=cut.warps,
         )  # fmt: skip
     return out.sum(dim=0).reshape(2, 2, n_columns)[: len(stretches)]
 
@@ -180,39 +208,60 @@ class StretchSums:
 
 
 def count_stretches(stretches: Stretches, rows: slice, n_columns: int) -> StretchSums:
-    """Return the sums of weights: every individual is visited once, not at every time.
+    """Return the sums of weights: every individual is visited once, not at every time."""
+    vectors, label = Vectors.of(stretches, rows), on_rows(stretches.label, rows)
+    n, device = rows.stop - rows.start, label.device
+    bins = triton.next_power_of_2(n_columns + 1)
+    tables = torch.empty((triton.cdiv(n, ROWS_PER_TABLE), 5, bins), dtype=torch.int32, device=device)
+    with _on(device):
+        _triton.count_stretches[(len(tables),)](
+            label, vectors.first, vectors.last, n, ROWS_PER_TABLE, tables,
+            ALL_LAST=vectors.all_last, ROWS=ROWS_PER_COUNT, BINS=bins, num_warps=4,
+        )  # fmt: skip
+    by_then = tables.sum(dim=0)[:, :n_columns].cumsum(dim=1).double()  # whole numbers, of which nothing is lost
+    n_first = n - by_then[0]
+    n_free, n_events = by_then[1] - by_then[2], by_then[3] - by_then[4]
+    if vectors.one:
+        return StretchSums(n_first, n_free, n_events, n_free + n_events, n_events)
+    return StretchSums(n_first, *_add_weights(vectors, label, n, n_columns), n_events)
+
+
+def _add_weights(vectors: Vectors, label: Tensor, n: int, n_columns: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the weights in the second stretch of those event-free and with event, and squared weights.
 
     Added up by where both stretches end, so that nothing is taken off again and no digits are lost.
     """
-    vectors, label = Vectors.of(stretches, rows), on_rows(stretches.label, rows)
-    n, side, device = rows.stop - rows.start, n_columns + 1, label.device
+    side, device = n_columns + 1, label.device
     copies = COPIES if n > ROWS_PER_COUNT * COPIES else 1
-    out = torch.zeros((copies, 5, side * side), dtype=torch.float64, device=device)
+    out = torch.zeros((copies, 3, side * side), dtype=torch.float64, device=device)
     with _on(device):
-        _triton.count_stretches[(triton.cdiv(n, ROWS_PER_COUNT),)](
+        _triton.add_weights[(triton.cdiv(n, ROWS_PER_COUNT),)](
             label, *vectors.arguments, n, n_columns, copies, out,
-            ALL_LAST=vectors.all_last, ONE=vectors.one, ROWS=ROWS_PER_COUNT, num_warps=4,
+            ALL_LAST=vectors.all_last, ROWS=ROWS_PER_COUNT, num_warps=4,
         )  # fmt: skip
-    everybody, events, *weights = out.sum(dim=0).reshape(5, side, side)  # by first and last stop
     stop = torch.arange(side, device=device)
+    turned = out.sum(dim=0).reshape(3, side, side).cumsum(dim=1)[:, :n_columns]  # by then
+    free, event, squares = torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=2)
+    return free, event, squares
 
-    def in_second(table: Tensor) -> Tensor:
-        """Sum at every time over those who turned by then, and have not stopped."""
-        turned = table.cumsum(dim=0)[:n_columns]
-        return torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=1)
 
-    n_second, n_events = in_second(everybody), in_second(events)
-    of_first = everybody.sum(dim=1)
-    n_first = of_first.flip(0).cumsum(dim=0).flip(0)[1:]
-    if vectors.one:
-        return StretchSums(n_first, n_second - n_events, n_events, n_second, n_events)
-    free, event, squares = map(in_second, weights)
-    return StretchSums(n_first, free, event, squares, n_events)
+def still_counted(stop: Tensor, n_times: int) -> Tensor:
+    """Return how many individuals have a `stop` after each time."""
+    n, bins = len(stop), triton.next_power_of_2(n_times + 1)
+    tables = torch.empty((triton.cdiv(n, ROWS_PER_TABLE), bins), dtype=torch.int32, device=stop.device)
+    with _on(stop.device):
+        _triton.count_values[(len(tables),)](
+            stop, n, ROWS_PER_TABLE, tables, SIZE=ROWS_PER_COUNT, BINS=bins, num_warps=4
+        )
+    return n - tables.sum(dim=0)[:n_times].cumsum(dim=0).double()
 
 
 @dataclass(frozen=True, eq=False)
 class Deviating:
-    """What turns losses into deviations, as kernels take it: by column, on the device."""
+    """What turns losses into deviations, as kernels take it: by column, on the device.
+
+    The weight of the first stretch, what sums are multiplied by, and what is taken off.
+    """
 
     loss: Loss
     stretches: Stretches
@@ -231,41 +280,65 @@ class NullPart:
     own: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class MeansOverTime:
+    """What is asked of everybody's means over time.
+
+    Attributes
+    ----------
+    weights : Tensor of shape (averages, columns)
+        What deviations are multiplied by.
+    stored : int
+        From which of them on everybody's means are returned.
+    null : tuple of Tensor
+        What estimating the null model adds to each, by when an individual has the event: as long as it has not, and
+        afterwards as a multiple of its own; (averages, columns + 1).
+    """
+
+    weights: Tensor
+    stored: int
+    null: tuple[Tensor, Tensor] | None
+
+
 def second_moments(
     deviating: Deviating,
     models: tuple[int, int],
     predicted: tuple[Predicted, Predicted],
-    averages: Tensor,
-    rows: slice,
+    over_time: MeansOverTime,
     null: NullPart | None,
-    *,
-    late: bool,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the squares of two models' deviations (or of one, named twice) and of their difference, (3, columns).
 
-    Also everybody's averages over time, whole and, if asked for, of the second stretch: (2 models, averages, 2, rows).
+    Also those of means over time, (3, averages), and everybody's, whole and of the second stretch: (models, averages,
+    rows) each.
     """
-    n, n_columns, device = rows.stop - rows.start, deviating.scale.shape[0], deviating.scale.device
-    shape = shapes.squares.of(n, n_columns)
+    device, n_columns = deviating.scale.device, deviating.scale.shape[0]
     vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
+    n, scale, n_averages = len(label), deviating.scale, len(over_time.weights)
+    cut = shapes.squares.of(n, n_columns, whole=True)
     a, b = predicted
     two = models[0] != models[1]
-    n_programs = triton.cdiv(n, shape.rows_per_program)
+    n_programs, squared = cut.programs(n), triton.next_power_of_2(max(n_averages, 1))
     out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
-    means = torch.empty((1 + two, len(averages), 2, n), dtype=torch.float64, device=device)
-    unused = deviating.scale
-    extra = (unused, unused, label, unused) if null is None else (null.slope, null.common, null.before, null.own)
+    of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
+    stored = (1 + two, n_averages - over_time.stored, n)
+    whole, late = (torch.empty(stored, dtype=torch.float64, device=device) for _ in range(2))
+    weights = over_time.weights * scale if n_averages else scale
+    extra: tuple[Tensor, ...] = (scale, scale, label, scale, scale, scale)
+    if null is not None and over_time.null is not None:
+        slope = torch.where(scale > 0, null.slope / scale, 0.0)
+        extra = (slope, null.common, null.before, null.own, *over_time.null)
     with _on(device):
         _triton.second_moments[(n_programs,)](
-            *a.arguments, *b.arguments, unused if b.losses is None else b.losses, _epsilon(deviating.loss, device),
-            label, *vectors.arguments, deviating.early, deviating.scale, deviating.centres[models[0]],
-            deviating.centres[models[1]], averages, len(averages), means, n, *extra, rows.start, n, n_columns,
-            shape.rows_per_program, out, ALL_LAST=vectors.all_last, ONE=vectors.one,
-            DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two, CONSTANT=b.losses is not None, NULL=null is not None,
-            LATE=late, LOSS=KERNELS[type(deviating.loss)], KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns,
-            num_warps=shape.warps,
+            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
+            label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
+            weights, whole, late, *extra, n, n_columns, cut.rows_per_program, out, of_means,
+            ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two,
+            CONSTANT=b.losses is not None, NULL=null is not None, AVERAGES=n_averages, STORED=over_time.stored,
+            SQUARED=squared, LOSS=KERNELS[type(deviating.loss)], ROWS=cut.rows, MAIN=cut.main, TAIL=cut.tail,
+            LANES=LANES_PER_WARP * cut.warps, num_warps=cut.warps,
         )  # fmt: skip
-    return out.sum(dim=0), means
+    return out.sum(dim=0) * scale.square(), of_means.sum(dim=0)[:, :n_averages], whole, late
 
 
 def add_runs(
@@ -276,26 +349,70 @@ def add_runs(
     steps: Tensor,
     size: int,
 ) -> Tensor:
-    """Return the sums over runs of so many individuals of `_triton.add_runs`, (runs, 7, columns)."""
+    """Return the sums over runs of so many individuals of `_triton.add_runs`, scaled: (3 or 7, columns, runs)."""
     n_columns, device = deviating.scale.shape[0], deviating.scale.device
-    shape = shapes.runs.of(len(order), n_columns)
+    cut = shapes.runs.of(size, n_columns)
     vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
     a, b = predicted
+    two = models[0] != models[1]
     n_runs = triton.cdiv(len(order), size)
-    out = torch.zeros((n_runs, 7, n_columns), dtype=torch.float64, device=device)
-    if n_runs == 0:
-        return out
+    out = torch.zeros((n_runs, 7 if two else 3, n_columns), dtype=torch.float64, device=device)
+    if n_runs:
+        with _on(device):
+            _triton.add_runs[(n_runs * cut.n_tiles,)](
+                *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
+                _epsilon(deviating.loss, device), label, *vectors.arguments, deviating.centres[models[0]],
+                deviating.centres[models[1]], order, steps, len(order), n_columns, size, cut.n_tiles, out,
+                ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two,
+                CONSTANT=b.losses is not None, LOSS=KERNELS[type(deviating.loss)], ROWS=cut.rows, MAIN=cut.main,
+                TAIL=cut.tail, num_warps=cut.warps,
+            )  # fmt: skip
+    scale = deviating.scale
+    powers = torch.stack([scale, scale, scale.square()] + [scale, scale, scale.square(), scale.square()] * two)
+    return out.permute(1, 2, 0).contiguous() * powers[:, :, None]
+
+
+def group_moments(
+    deviating: Deviating,
+    models: tuple[int, int],
+    predicted: tuple[Predicted, Predicted],
+    averages: Tensor,
+    order: Tensor,
+    starts: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Return the squares of groups' sums of deviations, (3, columns), and of their means over time, (3, averages)."""
+    scale, n_averages, n_groups = deviating.scale, len(averages), len(starts) - 1
+    n_columns, device = len(scale), scale.device
+    vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
+    cut = shapes.squares.of(n_groups, n_columns, whole=True)
+    a, b = predicted
+    n_programs, squared = triton.cdiv(n_groups, GROUPS_PER_PROGRAM), triton.next_power_of_2(max(n_averages, 1))
+    out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
+    of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
     with _on(device):
-        _triton.add_runs[(n_runs,)](
-            *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
-            _epsilon(deviating.loss, device), label, *vectors.arguments, deviating.scale,
-            deviating.centres[models[0]], deviating.centres[models[1]], order, steps, len(order),
-            size, n_columns, out, ALL_LAST=vectors.all_last, ONE=vectors.one,
-            DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=models[0] != models[1], CONSTANT=b.losses is not None,
-            LOSS=KERNELS[type(deviating.loss)], KIND=shape.kind, ROWS=shape.rows, COLUMNS=shape.columns,
-            num_warps=shape.warps,
+        _triton.group_moments[(n_programs,)](
+            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
+            label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
+            averages * scale if n_averages else scale, order, starts, n_groups, n_columns, GROUPS_PER_PROGRAM, out,
+            of_means, ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct,
+            TWO=models[0] != models[1], CONSTANT=b.losses is not None, AVERAGES=n_averages, SQUARED=squared,
+            LOSS=KERNELS[type(deviating.loss)], MAIN=cut.main, TAIL=cut.tail, LANES=LANES_PER_WARP * cut.warps,
+            num_warps=cut.warps,
         )  # fmt: skip
-    return out
+    return out.sum(dim=0) * scale.square(), of_means.sum(dim=0)[:, :n_averages]
+
+
+def group_sizes(stop: Tensor, order: Tensor, starts: Tensor, n_times: int) -> tuple[Tensor, Tensor]:
+    """Return sums of powers of the sizes of groups, 0 to 5, (6, times), and the largest; see `units.PowerSums`."""
+    n_groups, n_tiles = len(starts) - 1, triton.cdiv(n_times, COLUMNS_PER_COUNT)
+    n_programs = triton.cdiv(n_groups, GROUPS_PER_PROGRAM)
+    out = torch.zeros((n_programs, 7, n_times), dtype=torch.float64, device=stop.device)
+    with _on(stop.device):
+        _triton.group_sizes[(n_programs * n_tiles,)](
+            stop, order, starts, n_groups, n_times, GROUPS_PER_PROGRAM, n_tiles, out, COLUMNS=COLUMNS_PER_COUNT,
+            num_warps=1,
+        )  # fmt: skip
+    return out[:, :6].sum(dim=0), out[:, 6].amax(dim=0)
 
 
 def _epsilon(loss: Loss, device: Any) -> Tensor:

@@ -113,23 +113,31 @@ def small_sample(metric: PooledMetric, influence: Tensor, event: Tensor, counted
 
 
 def _auc(survival: Tensor, event: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Do what `AUC.evaluate` does, by a sort: nothing waits for the processor."""
+    """Do what `AUC.evaluate` does, by a sort."""
     ordered, order = survival.sort()
     fresh = torch.ones_like(ordered, dtype=torch.bool)
     torch.ne(ordered[1:], ordered[:-1], out=fresh[1:])
-    position = torch.arange(len(ordered), device=ordered.device)
     # of equal predictions, where the first stands, and the one after the last
-    start = torch.where(fresh, position, 0).cummax(0).values
-    ends_here = torch.cat((fresh[1:], fresh[:1]))
-    stop = torch.where(ends_here, position + 1, len(ordered)).flip(0).cummin(0).values.flip(0)
+    edges = torch.cat((fresh.nonzero()[:, 0], order.new_full((1,), len(ordered)))).to(torch.int32)
+    place = fresh.cumsum(0, dtype=torch.int32).sub_(1)
+    del ordered, fresh
+
+    def halfway(part: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the weight below each prediction, ties counted half, and that of all."""
+        sums = torch.cat((part.new_zeros(1), part[order].cumsum(0)))
+        at_edges = sums.index_select(0, edges)
+        below = torch.empty_like(part)
+        below[order] = (0.5 * (at_edges[1:] + at_edges[:-1])).index_select(0, place)
+        return below, at_edges[-1]
+
     case, control = (torch.where(event == with_event, weight, 0.0) for with_event in (True, False))
-    cases, controls = (torch.cat((part.new_zeros(1), part[order].cumsum(0))) for part in (case, control))
-    n_cases, n_controls = cases[-1], controls[-1]
-    # for each prediction, the share of controls above it, and of cases below it; ties count half
-    above, below = torch.empty_like(case), torch.empty_like(case)
-    above[order] = (n_controls - 0.5 * (controls[start] + controls[stop])) / n_controls
-    below[order] = 0.5 * (cases[start] + cases[stop]) / n_cases
+    below, n_cases = halfway(case)
+    controls_below, n_controls = halfway(control)
+    # for each prediction, the share of controls above it, and of cases below it
+    above = controls_below.neg_().add_(n_controls).div_(n_controls)
+    below.div_(n_cases)
     defined = (n_cases > 0) & (n_controls > 0)
-    value = torch.where(defined, (case * above).sum() / n_cases, torch.nan)
-    influence = case * (above - value) / n_cases + control * (below - value) / n_controls
+    value = torch.where(defined, torch.dot(case, above) / n_cases, torch.nan)
+    influence = above.sub_(value).mul_(case).div_(n_cases)
+    influence += below.sub_(value).mul_(control).div_(n_controls)
     return value, torch.where(defined, influence, 0.0)

@@ -49,6 +49,11 @@ def units_of(stretches: Stretches, groups: Groups | None, counted: NDArray[np.fl
     return Units(*_of_groups(stop, codes, groups.n_groups, n_times).units())
 
 
+def units_of_sizes(powers: Any, largest: Any) -> Units:
+    """Take sums of powers of the groups' sizes, and the largest."""
+    return Units(*_on_host(powers, largest).units())
+
+
 def _of_groups(stop: Any, codes: Any, n_groups: int, n_times: int) -> PowerSums:
     """Count the members of every group at every time; some groups at a time, since there may be millions."""
     ordered, order = codes.sort()

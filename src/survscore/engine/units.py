@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _loops, _sorting
+from survscore import _arrays, _loops, _sorting
 from survscore._parallel import each
 from survscore._validation import InputError, as_array, check_length
 from survscore.stretches import Stretches
@@ -49,6 +49,13 @@ class Groups:
 
     @cached_property
     def _by_group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        if _arrays.is_tensor(self.codes):
+            from survscore import _tensor_loops
+
+            of_tensor: tuple[NDArray[np.int32], NDArray[np.int64]] = _tensor_loops.rows_by_group(
+                self.codes, self.n_groups
+            )
+            return of_tensor
         return _sorting.rows_by_group(self.codes, self.n_groups)
 
     @property
