@@ -94,8 +94,8 @@ class Shapes:
     """The shapes in use; `benchmarks/gpu_scores.py --tune` tries others."""
 
     sums: Shape = Shape(2, 1024)
-    squares: Shape = Shape(2, 1024)
-    runs: Shape = Shape(4, 1024)
+    squares: Shape = Shape(1, 512)
+    runs: Shape = Shape(2, 512)
 
 
 shapes = Shapes()
