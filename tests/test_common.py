@@ -322,7 +322,7 @@ def test_the_number_of_threads_can_be_limited(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"backend": "cuda"}, "config.backend must be one of 'auto', 'numpy', 'compiled', not 'cuda'"),
+        ({"backend": "cuda"}, "config.backend must be one of 'auto', 'numpy', 'compiled', 'torch', not 'cuda'"),
         ({"threads": 0}, "config.threads must be a whole number of at least 1, not 0"),
     ],
 )

@@ -270,3 +270,20 @@ def test_what_batches_can_not_do_is_told():
 def test_losses_compare_by_value():
     assert Log() == Log(1e-7)
     assert Log() != Log(1e-6)
+
+
+@pytest.mark.parametrize("curve", [1e-30, 0.0], ids=["huge", "infinite"])
+def test_those_who_are_no_longer_counted_leave_nothing_behind(curve):
+    """One with an enormous weight is counted at the first time only; at the second it must not matter, in any loop."""
+    dropout = ss.SurvivalCurves([[1.0, curve], [1.0, 1.0], [1.0, 1.0]], [0.3, 0.4], "step", beyond="hold")
+    lost = ss.Outcomes([0.5, 0.25, 2.0], [True, True, False], [0.5, 1.0, 3.5])  # so that weights are asked for
+    curves = ss.SurvivalCurves(np.full((3, 2), 0.7), [0.6, 1.0], "step", beyond="hold")
+    found = {}
+    for backend in ("numpy", "compiled"):
+        with ss.config.using(backend=backend), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            weighting = ss.Administrative(dropout=dropout)
+            found[backend] = ss.brier_score(lost, curves, weighting=weighting, times=[0.5, 1.0])
+    np.testing.assert_allclose(found["compiled"].scores, found["numpy"].scores, rtol=1e-12)
+    np.testing.assert_allclose(found["compiled"].n_effective, found["numpy"].n_effective, rtol=1e-12)
+    assert np.isfinite(found["compiled"].scores[1])

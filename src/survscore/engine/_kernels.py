@@ -14,6 +14,9 @@ from survscore._kernels import _log, compiled, inlined, read_row
 
 BRIER, LOG = 0, 1
 
+#: Larger weights, infinite ones among them, are added time by time: a running sum would not forget them.
+HEAVY = 64.0
+
 #: A matrix of curves on their grid, and how it is read at the evaluation times (`curves.Reading`).
 Curves = namedtuple("Curves", "rows direct geometric lower weight")
 
@@ -63,6 +66,13 @@ def add(values, start, stop, total):
     """Add a range of values to a total."""
     for j in range(np.uint64(start), np.uint64(stop)):
         total[j] += values[j]
+
+
+@inlined
+def add_constant(value, start, stop, total):
+    """Add the same number to a range of a total."""
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total[j] += value
 
 
 @inlined
@@ -154,7 +164,7 @@ def add_common_weights(
                 late[status] += jumps[status, q, j]
                 if numbers[status, q, j] == 0:
                     late[status] = 0.0
-                weight_sums[1 + status, q, j] = late[status]
+                weight_sums[1 + status, q, j] += late[status]
             if own[q]:
                 continue
             still_early -= ends[q, j]
@@ -215,10 +225,14 @@ def first_moments(curves, kinds, epsilons, weights):
             if last > first:
                 number_jumps[status, q, first] += 1.0
                 number_jumps[status, q, last] -= 1.0
-                jumps[status, q, first] += w
-                jumps[status, q, last] -= w
-                square_jumps[q, first] += w * w
-                square_jumps[q, last] -= w * w
+                if w <= HEAVY:
+                    jumps[status, q, first] += w
+                    jumps[status, q, last] -= w
+                    square_jumps[q, first] += w * w
+                    square_jumps[q, last] -= w * w
+                elif not of_population[q]:  # taking it off again would leave nothing of the others
+                    add_constant(w, first, last, weight_sums[1 + status, q])
+                    add_constant(w * w, first, last, squares[q])
             if not own[q]:
                 common = min(common, first)
                 ends[q, first] += 1.0
