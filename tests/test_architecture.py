@@ -60,7 +60,7 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["_kernels", "_triton"],
-    ["_moment_kernels"],
+    ["_moment_kernels", "_triton_moments"],
     ["_group_kernels"],
     ["blocks", "units", "averaging"],
     ["support", "null"],

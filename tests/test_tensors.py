@@ -397,3 +397,10 @@ def test_the_matrix_is_not_copied():
     before = torch.cuda.memory_allocated()
     ss.score_all(y, curves, metric="brier", weighting=["administrative", "ipcw"], times=grid)
     assert torch.cuda.max_memory_allocated() - before < 0.5 * n * m * 4
+
+
+def test_devices_that_cannot_score_say_so():
+    y = ss.Outcomes([1.0, 2.0], [True, False], [3.0, 2.0])
+    elsewhere = ss.SurvivalCurves([[0.5], [0.6]], [1.0]).to("meta")
+    with pytest.raises(ss.InputError, match="on CUDA devices or the processor, not on meta"):
+        ss.brier_score(y, elsewhere, weighting="administrative", times=[1.0])

@@ -47,7 +47,10 @@ def device_of(models: Mapping[str, Predictions]) -> Any:
     if len(set(devices.values())) > 1:
         told = ", ".join(f"{name!r} {place_name(device)}" for name, device in devices.items())
         raise InputError(f"curves must all be in one place: {told}; move them with .to(device) or .numpy()")
-    return next(iter(devices.values()))
+    device = next(iter(devices.values()))
+    if device is not None and device.type not in ("cpu", "cuda"):
+        raise InputError(f"scores are computed on CUDA devices or the processor, not on {device}: give .numpy()")
+    return device
 
 
 def place_name(device: Any) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from survscore import _arrays
 from survscore._tensor_loops import runs_triton
 from survscore.curves import SurvivalCurves
-from survscore.engine import _triton
+from survscore.engine import _triton, _triton_moments
 from survscore.engine.tensors import Tensor, on
 from survscore.metrics import Brier, Log, Loss
 from survscore.stretches import Stretches, TimeIndex
@@ -329,7 +329,7 @@ def second_moments(
         slope = torch.where(scale > 0, null.slope / scale, 0.0)
         extra = (slope, null.common, null.before, null.own, *over_time.null)
     with _on(device):
-        _triton.second_moments[(n_programs,)](
+        _triton_moments.second_moments[(n_programs,)](
             *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
             weights, whole, late, *extra, n, n_columns, cut.rows_per_program, out, of_means,
@@ -349,7 +349,7 @@ def add_runs(
     steps: Tensor,
     size: int,
 ) -> Tensor:
-    """Return the sums over runs of so many individuals of `_triton.add_runs`, scaled: (3 or 7, columns, runs)."""
+    """Return the sums over runs of so many individuals of `_triton_moments.add_runs`, (3 or 7, columns, runs)."""
     n_columns, device = deviating.scale.shape[0], deviating.scale.device
     cut = shapes.runs.of(size, n_columns)
     vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
@@ -359,7 +359,7 @@ def add_runs(
     out = torch.zeros((n_runs, 7 if two else 3, n_columns), dtype=torch.float64, device=device)
     if n_runs:
         with _on(device):
-            _triton.add_runs[(n_runs * cut.n_tiles,)](
+            _triton_moments.add_runs[(n_runs * cut.n_tiles,)](
                 *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
                 _epsilon(deviating.loss, device), label, *vectors.arguments, deviating.centres[models[0]],
                 deviating.centres[models[1]], order, steps, len(order), n_columns, size, cut.n_tiles, out,
@@ -390,7 +390,7 @@ def group_moments(
     out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
     of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
     with _on(device):
-        _triton.group_moments[(n_programs,)](
+        _triton_moments.group_moments[(n_programs,)](
             *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
             averages * scale if n_averages else scale, order, starts, n_groups, n_columns, GROUPS_PER_PROGRAM, out,
