@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
 COMPILED_CELLS_PER_BLOCK = 1 << 20
 COMPILED_BLOCKS = 16  # at least, so that all cores have work
-MANY_BLOCKS = 64  # are not exceeded before blocks are so large that an interrupt would wait: Python runs between them
-MOST_CELLS_PER_BLOCK = 1 << 25
+MANY_BLOCKS = 64  # at most, since cores queue for the interpreter between blocks; of large data there are more,
+MOST_CELLS_PER_BLOCK = 1 << 25  # so that an interrupt need not wait
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
