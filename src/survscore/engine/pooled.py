@@ -13,7 +13,7 @@ from survscore.engine.moments import Moments, contrast
 from survscore.engine.units import Groups, Units
 from survscore.metrics import PooledMetric
 from survscore.nuisance import Elsewhere, HereMartingale
-from survscore.stretches import Stretches, TimeIndex
+from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
 
 
 def evaluate_pooled(
@@ -43,12 +43,12 @@ def evaluate_pooled(
         place = column if any_range else slice(0, 1)
         early, late = stretches.columns(column).cells(index.times[column])
         weight = (early + late)[:, 0]
-        event = stretches.event_from(index.before_time, m) <= j
-        found = [metric.evaluate(_at(one, index.times[column], n), event, weight) for one in curves]
-        values[:, j] = [value for value, _ in found]
+        label = np.where(index.before_time <= j, stretches.label, EVENT_FREE)
+        found = [metric.evaluate(_at(one, index.times[column], n), label, weight) for one in curves]
+        values[:, j] = [one.value for one in found]
         if not errors:
             continue
-        deviations = np.array([deviation for _, deviation in found])[:, :, None]
+        deviations = np.array([one.influence for one in found])[:, :, None]
         influence, moved[:, :, place] = influence_with_nuisance(deviations, stretches, index.times[column], column)
         if groups is None:
             influences[:, :, place] = influence
@@ -60,7 +60,7 @@ def evaluate_pooled(
                 totals.inflation[p, j] = units.inflation[j]
                 continue
             squares = float(np.sum(np.square(contrast(influence, a, b))))
-            added = metric.small_sample(contrast(deviations, a, b)[:, 0], event, weight > 0)
+            added = metric.small_sample(contrast(deviations, a, b)[:, 0], label, weight > 0)
             totals.inflation[p, j] = 1.0 + added / squares if squares > 0 else 1.0 + 0.0 * added
         if not any_range:
             totals.add(influences, column, slice(None))

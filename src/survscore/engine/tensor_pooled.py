@@ -94,15 +94,15 @@ def evaluate(metric: PooledMetric, survival: Tensor, event: Tensor, weight: Tens
     """Return the value of a metric, and each individual's influence; a user's own metric gets NumPy arrays."""
     if type(metric) is AUC:
         return _auc(survival, event, weight)
-    value, influence = metric.evaluate(*(_arrays.to_host(vector) for vector in (survival, event, weight)))
-    return weight.new_tensor(value), on(weight.device, influence)
+    found = metric.evaluate(*(_arrays.to_host(vector) for vector in (survival, event.to(torch.int8), weight)))
+    return weight.new_tensor(found.value), on(weight.device, found.influence)
 
 
 def small_sample(metric: PooledMetric, influence: Tensor, event: Tensor, counted: Tensor) -> Tensor:
     """Return what to add to the sum of squared influences; see `PooledMetric.small_sample`."""
     if type(metric) is not AUC:
         return influence.new_tensor(
-            metric.small_sample(*(_arrays.to_host(vector) for vector in (influence, event, counted)))
+            metric.small_sample(*(_arrays.to_host(vector) for vector in (influence, event.to(torch.int8), counted)))
         )
     total = torch.zeros_like(influence[0])
     for group in (event & counted, ~event & counted):

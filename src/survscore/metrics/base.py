@@ -1,0 +1,141 @@
+"""What a metric is: something computed of predictions and statuses by a time, with everybody's influence on it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import FloatArray
+from survscore.curves import SurvivalCurves
+from survscore.product_limit import ProductLimit
+
+Direction = Literal["lower", "higher"]
+Scale = Literal["plain", "log", "logit"]
+
+
+class Metric(ABC):
+    """Something that can be computed of predictions and statuses at one time."""
+
+    name: ClassVar[str]
+    #: What it is called in a sentence; by default its name.
+    label: ClassVar[str] = ""
+    #: Which values are better.
+    direction: ClassVar[Direction] = "lower"
+    #: Where its distribution is closest to symmetric, so that confidence intervals are made there.
+    scale: ClassVar[Scale] = "plain"
+
+
+class Loss(Metric):
+    r"""The cost of predicting survival :math:`\pi`, for one who is event-free and one who is not; lower is better.
+
+    To add a loss, subclass, give `name` and the two methods, and put the class into `METRICS`. It then runs in NumPy
+    for input of any size; a compiled form is bound to its exact class (see `engine.compiled.KERNELS`), so that a
+    subclass that changes the formula never runs as its parent.
+    """
+
+    #: Where probabilities are clipped, for losses that need it.
+    epsilon: float = 0.0
+
+    @abstractmethod
+    def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:
+        """Return the loss of those who are event-free."""
+
+    @abstractmethod
+    def of_event(self, survival: FloatArray) -> NDArray[np.float64]:
+        """Return the loss of those who have had the event."""
+
+    def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return each cell's loss."""
+        return np.where(event_free, self.of_event_free(survival), self.of_event(survival))
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    r"""What a metric of everybody taken together came to.
+
+    Attributes
+    ----------
+    value : float
+        NaN where it is not defined.
+    influence : ndarray of shape (n,)
+        Each individual's influence on it while what is estimated inside the weights is held fixed: weight times the
+        derivative by that individual's mass.
+    reason : str
+        Why it is not defined.
+    moved : ndarray of shape (exits,), optional
+        Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
+        by the logarithm of the curve's factor at s.
+    """
+
+    value: float
+    influence: NDArray[np.float64]
+    reason: str = ""
+    moved: NDArray[np.float64] | None = None
+
+
+class JointMetric(Metric):
+    """A metric of several individuals taken together: what `PooledMetric` and `HistoryMetric` share."""
+
+    def small_sample(
+        self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
+    ) -> float:
+        """Return what to add to the sum of squared influences, so that few individuals are not taken for many."""
+        number = np.count_nonzero(counted)
+        return float(np.square(influence[counted]).sum() / (number - 1)) if number > 1 else np.nan
+
+
+class PooledMetric(JointMetric):
+    """A metric of all who are counted at a time, taken together.
+
+    To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
+    """
+
+    @abstractmethod
+    def evaluate(self, survival: FloatArray, label: NDArray[np.int8], weight: NDArray[np.float64]) -> Found:
+        """Return the value, and each individual's influence on it.
+
+        Parameters
+        ----------
+        survival, label, weight : ndarray of shape (n,)
+            Of everybody at one time: the prediction; the status, 0 for those who are event-free, else the cause; those
+            who are not counted have weight 0.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    r"""What happened to everybody up to a time.
+
+    Attributes
+    ----------
+    horizon : float
+        The time.
+    time, label : ndarray of shape (n,)
+        When each individual left, and with which status: 0 for those who are event-free, else the cause.
+    until : ndarray of shape (n,)
+        :math:`C^*`, up to when each would have been seen; infinite where nobody's is known.
+    lost : ProductLimit, optional
+        The curve of being still under observation, by which weights make up for those who were lost before `until`;
+        None where nobody is.
+    """
+
+    horizon: float
+    time: NDArray[np.float64]
+    label: NDArray[np.int8]
+    until: NDArray[np.float64]
+    lost: ProductLimit | None = None
+
+
+class HistoryMetric(JointMetric):
+    """A metric of everything that happened up to a time, and of whole curves.
+
+    To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
+    """
+
+    @abstractmethod
+    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:
+        """Return the value, each individual's influence on it, and how it moves with the curve of being lost."""
