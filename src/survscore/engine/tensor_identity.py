@@ -17,12 +17,12 @@ from survscore import _arrays
 from survscore.engine import tensor_kernels
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
+from survscore.engine.tensor_exits import ByExit
 from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, Predicted
 from survscore.engine.tensors import Tensor, on
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here
 
-ROWS_PER_PART = 1 << 22  # of a vector that is made for a sum only
 MOST_AVERAGES = 4  # over time, made at once; one if everybody's are stored
 
 
@@ -72,14 +72,18 @@ class _Identity:
         # NaN where a time rests on one individual
         self.scaled = np.where(averages != 0, averages * np.sqrt(self.inflation), 0.0)
         self.independent = isinstance(self.nuisance, Elsewhere)
-        self.deviating = Deviating(
-            scored.loss, scored.stretches, on(self.device, first_weight),
-            on(self.device, scored.scale), on(self.device, scored.centre),
-        )  # fmt: skip
+        moving = np.where(first_weight < scored.stretches.max_weight, scored.first_deviation, 0.0)
+        # one way to the device, since each takes as long as a thousand numbers
+        packed = np.concatenate((first_weight[None], scored.scale[None], scored.centre, moving))
+        early, scale, *by_model = on(self.device, packed)
+        k = len(scored.centre)
+        self.deviating = Deviating(scored.loss, scored.stretches, early, scale, by_model[:k])
+        self.first_moving = by_model[k:]
+        self.by_exit = None
+        if self.nuisance is not None:
+            self.by_exit = ByExit(self.nuisance, scored.index.times, self.device)
         self.predicted = [Predicted.of(one, scored.index) for one in curves]
         self.predicted += [self.predicted[0].constant(*scored.constant_losses(one)) for one in scored.constants]
-        moving = np.where(first_weight < scored.stretches.max_weight, scored.first_deviation, 0.0)
-        self.first_moving = on(self.device, moving)
         self.null = None
         if scored.null is not None and scored.null.of_scored:
             null = scored.null
@@ -142,7 +146,6 @@ class _Identity:
         n_ranges, stores = len(self.averages), self.nuisance is not None
         with_null = self.null if b >= len(self.predicted) - len(self.scored.constants) else None
         of_means, of_exits = self._zeros(3, n_ranges), self._zeros(3, n_ranges)
-        by_exit = _ByExit(self, a, b) if stores else None
         size = 1 if stores else MOST_AVERAGES
         squares = self._zeros(3, self.scored.index.times.size)
         for start in range(0, max(n_ranges, 1), size):
@@ -152,11 +155,20 @@ class _Identity:
                 self.deviating, (a, b), (self.predicted[a], self.predicted[b]), over_time, with_null
             )
             of_means[:, some] = added[:, : some.stop - start]
-            if by_exit is not None and start < n_ranges:
-                means = [whole[:, 0], late[:, 0]]
+            if self.by_exit is not None and start < n_ranges:
+                weights = on(self.device, (self.averages if self.independent else self.scaled)[start])
+                means = [whole[:, 0], self._moving(late[:, 0])]
                 del whole, late
-                of_exits[:, start] = by_exit.added_to(start, means)
+                added = self.by_exit.added(
+                    [self.first_moving[one] * weights for one in ([a, b] if a != b else [a])], means
+                )
+                of_exits[: len(added), start] = added
         return squares, of_means, of_exits
+
+    def _moving(self, late: Tensor) -> Tensor:
+        """Return averages of second stretches, without those whose weight is capped: it does not move with G."""
+        stretches: Any = self.scored.stretches
+        return torch.where(stretches.last_weight < stretches.max_weight, late, 0.0) if stretches.capped else late
 
     def _over_time(self, some: slice, *, stores: bool) -> MeansOverTime:
         """Return how some means over time are made; exits of others need them without the correction."""
@@ -220,7 +232,7 @@ class _Runs:
         after_all = self._steps_between(latest.new_full((1,), n_exits), latest)[:, 0]
         between = self._steps_between(self.high, self.low)
         sums, linear = found[[0, 3] if a != b else [0]], found[[1, 4] if a != b else [1]]
-        start = of.first_moving[[a, b] if a != b else [a]]
+        start = torch.stack([of.first_moving[one] for one in _models(a, b)])
         ahead = start[:, :, None] + sums.cumsum(dim=2) - sums
         square = (found[2], found[5], found[6]) if a != b else (found[2],)
         return torch.stack([
@@ -229,75 +241,9 @@ class _Runs:
         ])  # fmt: skip
 
 
-class _ByExit:
-    """What estimating G adds to the variances of averages over time, from sums of the individuals' averages by exit."""
-
-    def __init__(self, of: _Identity, a: int, b: int) -> None:
-        self.of, self.models = of, [a, b] if a != b else [a]
-        self.n_exits = len(of.nuisance.curve.times)
-        self.reached = on(of.device, of.nuisance.reached(of.scored.index.times))
-
-    def added_to(self, place: int, means: list[Tensor]) -> Tensor:
-        """Return what is added to an average over time, for two models and their difference, or for one model.
-
-        Takes everybody's, whole and in the second stretch, (models, individuals) each; the list is used up.
-        """
-        of = self.of
-        weights = on(of.device, (of.averages if of.independent else of.scaled)[place])
-        early = of.first_moving[self.models] * weights
-        if self.n_exits == 0:
-            return of._zeros(1)
-        late = self._late(means.pop())
-        moved = [self._after(one).add_(self._reached(part)) for one, part in zip(late, early, strict=True)]
-        del late
-        steps = on(of.device, of.nuisance.steps)
-        result = torch.stack([torch.dot(steps * one, one) for one in _three(moved)])
-        if isinstance(of.nuisance, Here):
-            whole = means.pop()
-            result += 2.0 * self._own(whole, moved)
-            after = [self._after(one) for one in whole]
-            for p, (one, other) in enumerate(zip(_three(after), _three(moved), strict=True)):
-                result[p] -= 2.0 * torch.dot(steps * one, other)
-        return result
-
-    def _late(self, late: Tensor) -> Tensor:
-        """Return averages of second stretches, without those whose weight is capped."""
-        stretches: Any = self.of.scored.stretches
-        return torch.where(stretches.last_weight < stretches.max_weight, late, 0.0) if stretches.capped else late
-
-    def _after(self, values: Tensor) -> Tensor:
-        """Sum over all who come after each exit."""
-        nuisance = self.of.nuisance
-        latest_first = nuisance.curve.latest_first(nuisance.time)
-        if latest_first is None:
-            table = self.of._zeros(self.n_exits + 1).index_add_(0, nuisance.exits_before, values)
-            return _later(table)
-        later = nuisance.curve.at_risk - nuisance.curve.exits  # others leave first, so these come after
-        sums = values.index_select(0, latest_first).cumsum_(0)
-        return torch.where(later > 0, sums.index_select(0, (later - 1).clamp_(min=0)), 0.0)
-
-    def _reached(self, values: Tensor) -> Tensor:
-        """Sum over the evaluation times that come after each exit."""
-        return _later(self.of._zeros(self.n_exits + 1).index_add_(0, self.reached, values))
-
-    def _own(self, whole: Tensor, moved: list[Tensor]) -> Tensor:
-        """Return the sums over those who left of their averages times M at their exit, by who was at risk."""
-        nuisance = self.of.nuisance
-        risk = on(self.of.device, nuisance.own_risk)
-        sums = []
-        for average, one in zip(_three(whole), _three(moved), strict=True):
-            share, total = one / risk, self.of._zeros(1)[0]
-            for start in range(0, len(average), ROWS_PER_PART):
-                rows = slice(start, start + ROWS_PER_PART)
-                exits = nuisance.exits_before[rows].clamp(max=len(share) - 1)  # for those who left, within the range
-                total += torch.where(nuisance.left[rows], average[rows] * share.index_select(0, exits), 0.0).sum()
-            sums.append(total)
-        return torch.stack(sums)
-
-
-def _later(table: Tensor) -> Tensor:
-    """Return the sums over all places after each."""
-    return table.flip(0).cumsum(0).flip(0)[1:]
+def _models(a: int, b: int) -> tuple[int, ...]:
+    """Return two models, or one that is named twice."""
+    return (a, b) if a != b else (a,)
 
 
 def _places(a: int, b: int) -> tuple[int, ...]:

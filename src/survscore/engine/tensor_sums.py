@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from survscore import _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
@@ -17,8 +20,13 @@ from survscore.stretches import Stretches, TimeIndex
 MOST_TIMES = 2048  # for which individuals are counted by where their two stretches end
 
 
-def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
-    """Return the sums over all individuals; they come to the processor once, at the end."""
+def sums_of(
+    models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+) -> tuple[Sums, NDArray[np.float64]]:
+    """Return the sums over all individuals, and how many are in either stretch; they come to the processor at the end.
+
+    The latter are NaN where they were not found on the way.
+    """
     device, m = index.outcomes.device, index.times.size
     curves = models.in_memory
     some = curves if curves is not None else next(iter(blocks(models, m, device))).curves
@@ -31,7 +39,9 @@ def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches:
         if by_formula:
             for block in blocks(models, m, device):
                 update(block, index, losses, stretches, by_formula, total)
-        return total.finish()
+        sums, in_either = total.finish()
+        in_either[by_formula] = np.nan
+        return sums, in_either
 
 
 def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
@@ -44,7 +54,7 @@ def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretc
             _add_by_kernel(block, index, losses, stretches, by_kernel, total)
         if by_formula:
             update(block, index, losses, stretches, by_formula, total)
-        return total.finish()
+        return total.finish()[0]
 
 
 def _ways(
@@ -79,15 +89,20 @@ def _add_by_kernel(
     """Add the sums over a block; two weightings share a pass."""
     from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
 
-    m = index.times.size
-    weights = {q: on(index.outcomes.device, stretches[q].first_weight) for q in places}
-    for q, weight in weights.items():
-        counted = count_stretches(stretches[q], block.rows, m)
-        total.weights[0, q] += _where_any(counted.n_first, weight * counted.n_first)
-        total.weights[1, q] += counted.free
-        total.weights[2, q] += counted.event
-        total.squares[q] += _where_any(counted.n_first, weight.square() * counted.n_first) + counted.squares
+    m, device = index.times.size, index.outcomes.device
+    weights = dict(zip(places, on(device, np.array([stretches[q].first_weight for q in places])), strict=True))
+    n_first: dict[int, torch.Tensor] = {}
+    # those of weight one are counted in any case, and then known to the others
+    for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
+        first, weight = id(stretches[q].first_stop), weights[q]
+        counted = count_stretches(stretches[q], block.rows, m, n_first.get(first))
+        n_first[first] = counted.n_first
+        early = torch.stack((weight, weight.square())) * counted.n_first
+        early = _where_any(counted.n_first, early)
+        total.weights[:, q] += torch.stack((early[0], counted.free, counted.event))
+        total.squares[q] += early[1] + counted.squares
         total.events[q] += counted.n_events
+        total.in_either[q] += counted.n_first + counted.n_free + counted.n_events
     for a, curves in enumerate(block.curves if losses else []):
         predicted = Predicted.of(curves, index)
         for start in range(0, len(places), 2):

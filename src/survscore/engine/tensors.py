@@ -7,6 +7,8 @@ the processor, and the matrix is never copied. Kernels take over where there are
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -105,16 +107,27 @@ def losses_of(loss: Loss, survival: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class DeviceSums:
-    """`Sums` as they are added up on a device."""
+    """`Sums` as they are added up on a device, side by side so that they come back in one go.
+
+    Beside them, how many are in either stretch under each weighting, (weightings, times), which kernels find on the
+    way.
+    """
 
     def __init__(self, n_models: int, n_metrics: int, n_weightings: int, n_times: int, device: Any) -> None:
         zero = Sums.zero(n_models, n_metrics, n_weightings, n_times)
-        self.losses, self.weights, self.squares, self.events = (on(device, part) for part in vars(zero).values())
+        self._shapes = [part.shape for part in (*vars(zero).values(), zero.events)]
+        self._all = torch.zeros(sum(map(math.prod, self._shapes)), dtype=torch.float64, device=device)
+        self.losses, self.weights, self.squares, self.events, self.in_either = self._parts(self._all)
 
-    def finish(self) -> Sums:
+    def _parts(self, values: Any) -> Iterator[Any]:
+        sizes = [math.prod(shape) for shape in self._shapes]
+        for start, size, shape in zip(itertools.accumulate(sizes, initial=0), sizes, self._shapes, strict=False):
+            yield values[start : start + size].reshape(shape)
+
+    def finish(self) -> tuple[Sums, NDArray[np.float64]]:
         """Return them in the processor's memory."""
-        parts = (self.losses, self.weights, self.squares, self.events)
-        return Sums(*(_arrays.to_host(part) for part in parts))
+        *sums, in_either = self._parts(_arrays.to_host(self._all))
+        return Sums(*sums), in_either
 
 
 def update(
