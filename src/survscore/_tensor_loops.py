@@ -77,8 +77,11 @@ def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any,
     ordered, order = _sorted(time)
     left = leaves[order]
     fresh = ordered[1:] != ordered[:-1]
-    table = _of_distinct if bool(fresh.all()) else _of_ties
-    times, exits, at_risk, before = table(ordered, left, fresh, others_first=others_first)
+    n_fresh, n_left = torch.stack((fresh.sum(), left.sum())).tolist()  # which waits for the device, once
+    if n_fresh == len(fresh):
+        times, exits, at_risk, before = _of_distinct(ordered, left, n_left)
+    else:
+        times, exits, at_risk, before = _of_ties(ordered, left, fresh, others_first=others_first)
     del ordered, left, fresh
     return times, exits, at_risk, *_back_in_place(before, order)
 
@@ -103,9 +106,9 @@ def _sorted(time: Any) -> tuple[Any, Any]:
     return tuple(time.sort())
 
 
-def _of_distinct(ordered: Any, left: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+def _of_distinct(ordered: Any, left: Any, n_left: int) -> tuple[Any, Any, Any, Any]:
     """Return the table of exits, and how many come before each time, where no two individuals have the same."""
-    rank = left.nonzero()[:, 0]
+    rank = torch.nonzero_static(left, size=n_left)[:, 0]
     exits = torch.ones(1, dtype=torch.int32, device=ordered.device).expand(len(rank))
     times, at_risk = ordered[rank].double(), (len(ordered) - rank).to(torch.int32)
     del rank

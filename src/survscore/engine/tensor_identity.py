@@ -7,6 +7,7 @@ before it, :math:`\sum_s step(s) (A + m(s))^2 = A^2 \sum_s step(s) + 2 A \sum_s 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,12 @@ def by_groups(
     return made.of_groups(groups)
 
 
-def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]) -> Moments:
-    """Return the moments; see the description of the module."""
+def by_identity(
+    scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]
+) -> Callable[[], Moments]:
+    """Start making the moments, and return what waits for them; see the description of the module."""
     made = _Identity(scored, models, units, averages)
-    return made.moments()
+    return made.start()
 
 
 class _Identity:
@@ -92,30 +95,35 @@ class _Identity:
                 on(self.device, null.null.at_own_time),
             )  # fmt: skip
 
-    def moments(self) -> Moments:
-        """Return the variances of every model and every difference."""
-        scored, k, m = self.scored, len(self.scored.scores), self.scored.index.times.size
-        pointwise, of_averages = (self._zeros(n_pairs(k), size) for size in (m, len(self.averages)))
-        added, added_to_averages = torch.zeros_like(pointwise), torch.zeros_like(of_averages)
+    def start(self) -> Callable[[], Moments]:
+        """Start making the variances of every model and every difference, and return what waits for them."""
+        k, m = len(self.scored.scores), self.scored.index.times.size
+        # pointwise and of averages: squares, and what estimating G adds; side by side, to come back in one go
+        found = self._zeros(2, n_pairs(k), m + len(self.averages))
+        (pointwise, of_averages), (added, added_to_averages) = ((one[:, :m], one[:, m:]) for one in found)
         if self.nuisance is not None:
             self._add_runs(added)
         for a, b in _passes(k):
             squares, of_means, of_exits = self._pass(a, b)
-            for place, p in enumerate(_places(a, b)):
-                pointwise[p], of_averages[p], added_to_averages[p] = squares[place], of_means[place], of_exits[place]
-        variances, of_ranges = _arrays.to_host(pointwise), _arrays.to_host(of_averages)
+            places = _places(a, b)
+            for values, part in ((pointwise, squares), (of_averages, of_means), (added_to_averages, of_exits)):
+                for place, p in enumerate(places):
+                    values[p] = part[place]
+        return lambda: self._finish(found)
+
+    def _finish(self, found: Tensor) -> Moments:
+        scored, m = self.scored, self.scored.index.times.size
+        (variances, of_ranges), (corrected, of_exits) = ((one[:, :m], one[:, m:]) for one in _arrays.to_host(found))
         if scored.by_n:  # everybody has the same offset, which takes out the mean
-            for p, (a, b) in enumerate(pairs(k)):
+            for p, (a, b) in enumerate(pairs(len(scored.scores))):
                 totals = np.nan_to_num(contrast(scored.scores, a, b))
                 variances[p] -= np.square(totals) / self.n
                 of_ranges[p] -= np.square(self.scaled @ totals) / self.n
-        corrected = _arrays.to_host(added)
         if self.independent:  # G of others varies by itself, to which no small-sample correction belongs
             variances = variances * self.inflation + corrected
         else:
             variances = (variances - corrected) * self.inflation
-        of_ranges = of_ranges + _arrays.to_host(added_to_averages)
-        return Moments(variances, self.averages, of_ranges).with_null(scored.null)
+        return Moments(variances, self.averages, of_ranges + of_exits).with_null(scored.null)
 
     def of_groups(self, groups: Groups) -> Moments:
         """Return the variances, where individuals of a group may depend on each other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -202,32 +202,24 @@ def first_moments(
     return out.sum(dim=0).reshape(2, 2, n_columns)[: len(stretches)]
 
 
-@dataclass(frozen=True, eq=False)
-class StretchSums:
-    """Sums over individuals that need no predictions, (columns,) each.
-
-    How many are in their first stretch; in the second, the weights of those event-free and with event, how many these
-    are, and squared weights.
-    """
-
-    n_first: Tensor
-    free: Tensor
-    event: Tensor
-    n_free: Tensor
-    n_events: Tensor
-    squares: Tensor
+@cache
+def _of_tables(device: Any) -> Tensor:
+    """Return how what was counted by the ends of stretches gives the counts of `count_stretches`, (6, 5)."""
+    signs = [[-1, 0, 0, 0, 0], *[[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]] * 2, [0, 1, -1, 1, -1]]
+    return torch.tensor(signs, dtype=torch.float64, device=device)
 
 
-def count_stretches(stretches: Stretches, rows: slice, n_columns: int, n_first: Tensor | None = None) -> StretchSums:
-    """Return the sums of weights: every individual is visited once, not at every time.
+def count_stretches(stretches: Stretches, rows: slice, n_columns: int, n_first: Tensor | None = None) -> Tensor:
+    """Return sums over individuals that need no predictions, (6, columns); each is visited once, not at every time.
 
-    `n_first` is given where it is known from another weighting.
+    How many are in their first stretch (given where it is known from another weighting); in the second, the weights of
+    those event-free and with event, how many these are, and squared weights.
     """
     vectors, label = Vectors.of(stretches, rows), on_rows(stretches.label, rows)
     n, device = rows.stop - rows.start, label.device
     if not vectors.one:
         n_first = still_counted(vectors.first, n_columns) if n_first is None else n_first
-        return StretchSums(n_first, *_add_weights(vectors, label, n, n_columns))
+        return torch.cat((n_first[None], _add_weights(vectors, label, n, n_columns)))
     bins = triton.next_power_of_2(n_columns + 1)
     tables = torch.empty((triton.cdiv(n, ROWS_PER_TABLE), 5, bins), dtype=torch.int32, device=device)
     with on_device(device):
@@ -236,11 +228,12 @@ def count_stretches(stretches: Stretches, rows: slice, n_columns: int, n_first: 
             ALL_LAST=vectors.all_last, ROWS=ROWS_PER_COUNT, BINS=bins, num_warps=4,
         )  # fmt: skip
     by_then = tables.sum(dim=0)[:, :n_columns].cumsum(dim=1).double()  # whole numbers, of which nothing is lost
-    n_free, n_events = by_then[1::2] - by_then[2::2]
-    return StretchSums(n - by_then[0], n_free, n_events, n_free, n_events, n_free + n_events)
+    counts = _of_tables(device) @ by_then
+    counts[0] += n
+    return counts
 
 
-def _add_weights(vectors: Vectors, label: Tensor, n: int, n_columns: int) -> tuple[Tensor, ...]:
+def _add_weights(vectors: Vectors, label: Tensor, n: int, n_columns: int) -> Tensor:
     """Return sums over the second stretch: weights by status, how many these are, and squared weights.
 
     Added up by where both stretches end, so that nothing is taken off again and no digits are lost.
@@ -255,7 +248,7 @@ def _add_weights(vectors: Vectors, label: Tensor, n: int, n_columns: int) -> tup
         )  # fmt: skip
     stop = torch.arange(side, device=device)
     turned = out.sum(dim=0).reshape(5, side, side).cumsum(dim=1)[:, :n_columns]  # by then
-    return tuple(torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=2))
+    return torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=2)
 
 
 def still_counted(stop: Tensor, n_times: int) -> Tensor:

@@ -13,7 +13,7 @@ from survscore import _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
-from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, on, update
+from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, update
 from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
 
@@ -22,10 +22,10 @@ MOST_TIMES = 2048  # for which individuals are counted by where their two stretc
 
 def sums_of(
     models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
-) -> tuple[Sums, NDArray[np.float64]]:
-    """Return the sums over all individuals, and how many are in either stretch; they come to the processor at the end.
+) -> tuple[Sums, dict[int, NDArray[np.float64]]]:
+    """Return the sums over all individuals, and how many are in either stretch under some weightings.
 
-    The latter are NaN where they were not found on the way.
+    They come to the processor once, at the end.
     """
     device, m = index.outcomes.device, index.times.size
     curves = models.in_memory
@@ -39,9 +39,7 @@ def sums_of(
         if by_formula:
             for block in blocks(models, m, device):
                 update(block, index, losses, stretches, by_formula, total)
-        sums, in_either = total.finish()
-        in_either[by_formula] = np.nan
-        return sums, in_either
+        return total.finish(_first_weights(stretches, by_kernel))
 
 
 def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
@@ -54,7 +52,12 @@ def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretc
             _add_by_kernel(block, index, losses, stretches, by_kernel, total)
         if by_formula:
             update(block, index, losses, stretches, by_formula, total)
-        return total.finish()[0]
+        return total.finish(_first_weights(stretches, by_kernel))[0]
+
+
+def _first_weights(stretches: Sequence[Stretches], places: Sequence[int]) -> dict[int, NDArray[np.float64]]:
+    weights = {q: stretches[q].first_weight for q in places}
+    return {q: weight for q, weight in weights.items() if weight is not None}
 
 
 def _ways(
@@ -89,31 +92,19 @@ def _add_by_kernel(
     """Add the sums over a block; two weightings share a pass."""
     from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
 
-    m, device = index.times.size, index.outcomes.device
-    weights = dict(zip(places, on(device, np.array([stretches[q].first_weight for q in places])), strict=True))
+    m = index.times.size
     n_first: dict[int, torch.Tensor] = {}
     # those of weight one are counted in any case, and then known to the others
     for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
-        first, weight = id(stretches[q].first_stop), weights[q]
-        counted = count_stretches(stretches[q], block.rows, m, n_first.get(first))
-        n_first[first] = counted.n_first
-        early = torch.stack((weight, weight.square())) * counted.n_first
-        early = _where_any(counted.n_first, early)
-        total.weights[:, q] += torch.stack((early[0], counted.free, counted.event))
-        total.squares[q] += early[1] + counted.squares
-        total.events[q] += counted.n_events
-        total.in_either[q] += counted.n_first + counted.n_free + counted.n_events
+        first = id(stretches[q].first_stop)
+        counts = count_stretches(stretches[q], block.rows, m, n_first.get(first))
+        n_first[first] = counts[0]
+        total.counts[q] += counts
     for a, curves in enumerate(block.curves if losses else []):
         predicted = Predicted.of(curves, index)
         for start in range(0, len(places), 2):
             two = places[start : start + 2]
             for k, loss in enumerate(losses):
                 found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m)
-                for q, (early, late) in zip(two, found, strict=True):
-                    total.losses[0, a, k, q] += _where_any(early, weights[q] * early)
-                    total.losses[1, a, k, q] += late
-
-
-def _where_any(counted: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Return values; 0 where nothing is counted, whatever the weight."""
-    return torch.where(counted != 0, values, 0.0)
+                for q, sums in zip(two, found, strict=True):
+                    total.losses[:, a, k, q] += sums
