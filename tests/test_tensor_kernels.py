@@ -190,10 +190,10 @@ COMPILED = {
 }  # fmt: skip
 POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label", "left"),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
-                     "order", "values", "starts", "stop", "exits", "at_risk", "exits_before")}  # fmt: skip
+                     "order", "values", "starts", "stop", "exits", "at_risk", "exits_before", "reached")}  # fmt: skip
 NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",
            "rows_per_program", "n_groups", "groups_per_program",
-           "n_exits")  # fmt: skip
+           "n_exits", "n_times")  # fmt: skip
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")

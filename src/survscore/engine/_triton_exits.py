@@ -29,6 +29,15 @@ def after(sums, at, later, inside, OWN: tl.constexpr):
 
 
 @triton.jit
+def times_before(at, reached, n_times):
+    """Return how many evaluation times come before exits, from how many exits come until each of them."""
+    passed = tl.zeros_like(at)
+    for time in range(n_times):
+        passed += (at >= tl.load(reached + time)).to(tl.int32)
+    return passed
+
+
+@triton.jit
 def add_three(out, place, of_a, of_b, of_both, TWO: tl.constexpr):
     """Store what a program added up for two models and their difference, or for one model; (programs, 3)."""
     tl.store(out + place, tl.sum(of_a, axis=0))
@@ -39,19 +48,23 @@ def add_three(out, place, of_a, of_b, of_both, TWO: tl.constexpr):
 
 @triton.jit
 def move_exits(
-    exits, at_risk, late_a, late_b, early_a, early_b, n_exits, moved_a, moved_b, out,
+    exits, at_risk, late_a, late_b, early_a, early_b, reached, n_times, n_exits, moved_a, moved_b, out,
     OWN: tl.constexpr, ONE: tl.constexpr, TWO: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
-    """Store M(s) of the exits, and add up step(s) M(s)^2: of second stretches and, by exit, of first ones."""
+    """Store M(s) of the exits, and add up step(s) M(s)^2: of second stretches by individual, of first ones by time.
+
+    `early` has sums over the evaluation times from each on, and 0 after the last.
+    """
     program = tl.program_id(0)
     at = program * SIZE + tl.arange(0, SIZE)
     inside = at < n_exits
     step, later = greenwood_step(exits, at_risk, at, inside, ONE)
-    a = after(late_a, at, later, inside, OWN) + tl.load(early_a + at, mask=inside, other=0.0)
+    time = times_before(at, reached, n_times)
+    a = after(late_a, at, later, inside, OWN) + tl.load(early_a + time)
     tl.store(moved_a + at, a, mask=inside)
     b = a
     if TWO:
-        b = after(late_b, at, later, inside, OWN) + tl.load(early_b + at, mask=inside, other=0.0)
+        b = after(late_b, at, later, inside, OWN) + tl.load(early_b + time)
         tl.store(moved_b + at, b, mask=inside)
     add_three(out, program * 3, step * a * a, step * b * b, step * (a - b) * (a - b), TWO)
 

@@ -239,9 +239,12 @@ class Evaluation:
         m = self.index.times.size
         counted = [backend.counted(one.population_stop, m) for one in stretches]
         units = [backend.units(one, self.groups, number) for one, number in zip(stretches, counted, strict=True)]
-        results: list[Callable[[], Scored]] = []  # a device makes moments while the processor prepares the next
+        results: dict[tuple[str, int], Callable[[], Scored]] = {}
+        # a device makes moments while the processor prepares the next: first those that wait for it on their way
+        order = sorted(range(len(stretches)), key=lambda q: stretches[q].nuisance is None)
         for metric in self.metrics:
-            for q, weights in enumerate(stretches):
+            for q in order:
+                weights = stretches[q]
                 where, reasons = undefined[metric.name][q]
                 anywhere = np.logical_or.reduce([one for one, _ in undefined[metric.name]])
                 averages = self._averages([where, anywhere])
@@ -257,8 +260,8 @@ class Evaluation:
                 of_known_status = counted[q] if to_the_last else backend.counted(weights.last_stop, m)
                 event_free = of_known_status - total.events[q]
                 support = self._support(total, q, event_free, counted[q], units[q], where)
-                results.append(partial(self._scored, metric, q, total, *found, support, where, reasons))
-        return [finish() for finish in results]
+                results[metric.name, q] = partial(self._scored, metric, q, total, *found, support, where, reasons)
+        return [results[metric.name, q]() for metric in self.metrics for q in range(len(stretches))]
 
     def mean_influences(self) -> tuple[list[MeanInfluences], tuple[float, float]]:
         """Return everybody's influence on the mean score over time, by the first loss, under each weighting.

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 import triton
 
 from survscore import _arrays
+from survscore._tensor_loops import take
 from survscore.engine import _triton_exits
 from survscore.engine.tensor_kernels import on_device
 from survscore.engine.tensors import Tensor, on
@@ -31,9 +33,7 @@ class ByExit:
     def __init__(self, nuisance: Nuisance, times: Any, device: Any) -> None:
         self.nuisance, self.device = nuisance, device
         self.n_exits = len(nuisance.curve.times)
-        reached = nuisance.reached(times)
-        edges = [0, *(min(int(one), self.n_exits) for one in reached), self.n_exits]
-        self.widths = on(device, torch.tensor(edges).diff())
+        self.reached = on(device, nuisance.reached(times).astype(np.int32))
         self.own: Any = nuisance.curve.latest_first(nuisance.time)
         self.one_exit = _arrays.is_repeated(nuisance.curve.exits)  # one at each time
 
@@ -56,12 +56,12 @@ class ByExit:
         del late
         moved = [torch.empty(self.n_exits, dtype=torch.float64, device=self.device) for _ in early]
         two, exits = n_models == 2, (self.nuisance.curve.exits, self.nuisance.curve.at_risk)
-        by_exit = [self._after_exits(one) for one in early]
+        rest = [torch.cat((one.flip(0).cumsum(0).flip(0), one.new_zeros(1))) for one in early]
         total = self._start(
-            _triton_exits.move_exits, self.n_exits, *exits, sums[0], sums[-1], by_exit[0], by_exit[-1], self.n_exits,
-            moved[0], moved[-1], OWN=self.own is not None, ONE=self.one_exit, TWO=two,
+            _triton_exits.move_exits, self.n_exits, *exits, sums[0], sums[-1], rest[0], rest[-1], self.reached,
+            len(self.reached), self.n_exits, moved[0], moved[-1], OWN=self.own is not None, ONE=self.one_exit, TWO=two,
         )  # fmt: skip
-        del sums, by_exit
+        del sums
         if isinstance(self.nuisance, Here):
             whole = means.pop()
             n = whole.shape[1]
@@ -89,12 +89,8 @@ class ByExit:
     def _after(self, values: Tensor) -> Tensor:
         """Return running sums from the latest time on, or of others sums over all who come after each exit."""
         if self.own is not None:
-            return values.index_select(0, self.own).cumsum_(0)
+            in_order: Tensor = take(values, self.own)
+            return in_order.cumsum_(0)
         before: Any = self.nuisance.exits_before
         table = values.new_zeros(self.n_exits + 1).index_add_(0, before, values)
         return table.flip(0).cumsum(0).flip(0)[1:].contiguous()
-
-    def _after_exits(self, values: Tensor) -> Tensor:
-        """Return, for each exit, the sum over the evaluation times that come after it."""
-        rest = torch.cat((values.flip(0).cumsum(0).flip(0), values.new_zeros(1)))
-        return rest.repeat_interleave(self.widths, output_size=self.n_exits)

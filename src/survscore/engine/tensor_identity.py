@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from survscore import _arrays
+from survscore._tensor_loops import take
 from survscore.engine import tensor_kernels
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
@@ -213,10 +214,10 @@ class _Runs:
             bins, order = nuisance.exits_before[rows].sort(descending=True, stable=True)
             self.order = rows[order].to(torch.int32)
         else:
-            self.order = latest_first[in_second.index_select(0, latest_first)]
-            bins = nuisance.exits_before.index_select(0, self.order)
+            self.order = latest_first[take(in_second, latest_first)]
+            bins = take(nuisance.exits_before, self.order)
         self.greenwood = _arrays.running_sum(on(of.device, nuisance.steps))
-        self.steps = torch.cat((self.greenwood.index_select(0, bins), self.greenwood.new_zeros(1)))
+        self.steps = torch.cat((take(self.greenwood, bins), self.greenwood.new_zeros(1)))
         self.reached = on(of.device, nuisance.reached(of.scored.index.times))[:, None]
         # after how many exits each run starts, and the next one
         self.size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
@@ -239,7 +240,7 @@ class _Runs:
         latest = self.high[:1] if len(self.high) else self.high.new_zeros(1)
         after_all = self._steps_between(latest.new_full((1,), n_exits), latest)[:, 0]
         between = self._steps_between(self.high, self.low)
-        sums, linear = found[[0, 3] if a != b else [0]], found[[1, 4] if a != b else [1]]
+        sums, linear = (found[place : place + 3 * len(_models(a, b)) - 2 : 3] for place in (0, 1))
         start = torch.stack([of.first_moving[one] for one in _models(a, b)])
         ahead = start[:, :, None] + sums.cumsum(dim=2) - sums
         square = (found[2], found[5], found[6]) if a != b else (found[2],)
