@@ -188,7 +188,7 @@ COMPILED = {
     "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
                  "ONE": False, **TILES},
 }  # fmt: skip
-POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label", "left"),
+POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label", "stayed"),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
                      "order", "values", "starts", "stop", "exits", "at_risk", "exits_before", "reached")}  # fmt: skip
 NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",

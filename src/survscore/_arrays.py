@@ -64,7 +64,10 @@ def to_device(values: Any, device: Any) -> Any:
         return to_host(values)
     import torch
 
-    if not is_tensor(values):
+    there = resident(values)
+    if there is not None:
+        values = there
+    elif not is_tensor(values):
         array = np.asarray(values)
         if any(stride < 0 for stride in array.strides):
             array = array.copy()

@@ -74,14 +74,18 @@ class Here(Nuisance):
 
     Attributes
     ----------
-    left : ndarray of bool
-        Who left in the way that the curve counts.
+    stayed : ndarray of bool
+        Who did not leave in the way that the curve counts.
     """
 
-    left: NDArray[np.bool_]
+    stayed: NDArray[np.bool_]
 
     #: Whether the terms of different s are orthogonal, as they are for the derivative of the curve itself.
     orthogonal: ClassVar[bool] = True
+
+    def left(self, rows: slice) -> NDArray[np.bool_]:
+        """Return which of some individuals left in the way that the curve counts."""
+        return ~self.stayed[rows]
 
     @property
     def passed(self) -> NDArray[np.int32]:
@@ -119,6 +123,6 @@ class HereMartingale(Here):
         return _loops.count_below(self.curve.times, self.time, inclusive=True)
 
 
-def here(curve: ProductLimit, outcomes: Outcomes, left: NDArray[np.bool_], variance: str) -> Here:
+def here(curve: ProductLimit, outcomes: Outcomes, stayed: NDArray[np.bool_], variance: str) -> Here:
     """Return the nuisance of a curve of the scored outcomes, with the variance asked for."""
-    return (HereMartingale if variance == "martingale" else Here)(curve, outcomes.time, left)
+    return (HereMartingale if variance == "martingale" else Here)(curve, outcomes.time, stayed)

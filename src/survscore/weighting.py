@@ -278,7 +278,7 @@ class Administrative(Weighting):
         nuisance = (
             Elsewhere(curve, outcomes.time)
             if isinstance(self.dropout, Outcomes)
-            else here(curve, outcomes, outcomes.dropped_out, self.variance)
+            else here(curve, outcomes, ~outcomes.dropped_out, self.variance)
         )
         return _Weights.of_curve(curve, index, cap, nuisance)
 
@@ -426,7 +426,7 @@ class IPCW(Weighting):
         outcomes, cap = index.outcomes, _cap(self.max_weight)
         if self.estimated:
             curve = ProductLimit.of_censoring(outcomes)
-            return _Weights.of_curve(curve, index, cap, here(curve, outcomes, ~outcomes.event, self.variance))
+            return _Weights.of_curve(curve, index, cap, here(curve, outcomes, outcomes.event, self.variance))
         censoring = self.censoring
         if isinstance(censoring, KaplanMeierCensoring):
             curve = censoring.curve.beside(outcomes.time)

@@ -88,13 +88,13 @@ def cross_exits(
 
 @triton.jit
 def own_exits(
-    left, exits_before, at_risk, whole_a, whole_b, moved_a, moved_b, n, out, TWO: tl.constexpr, SIZE: tl.constexpr,
+    stayed, exits_before, at_risk, whole_a, whole_b, moved_a, moved_b, n, out, TWO: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
     """Add up over those who left their own value times M at their exit, by who was at risk."""
     program = tl.program_id(0)
     at = program.to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
-    inside &= tl.load(left + at, mask=inside, other=0) != 0
+    inside &= tl.load(stayed + at, mask=inside, other=1) == 0
     place = tl.load(exits_before + at, mask=inside, other=0)
     share = 1.0 / tl.load(at_risk + place, mask=inside, other=1).to(tl.float64)
     a = tl.load(whole_a + at, mask=inside, other=0.0) * share

@@ -131,7 +131,7 @@ class _Visit:
         passed = exit_of = nobody
         left = np.zeros(0, dtype=np.bool_)
         if order is not None and isinstance(order.nuisance, Here):
-            passed, exit_of, left = order.nuisance.passed, order.nuisance.exits_before, order.nuisance.left
+            passed, exit_of, left = order.nuisance.passed, order.nuisance.exits_before, order.nuisance.left(slice(None))
         null = scored.null if self.one.constant >= 0 and scored.null is not None and scored.null.of_scored else None
         return kernels.Beside(
             has_offset=scored.by_n,

@@ -280,7 +280,7 @@ class _MeansByExit:
     def add(self, rows: slice, means: NDArray[np.float64]) -> None:
         """Add some individuals' means, (individuals, 3 models x averages, 2): whole, and in the second stretch."""
         nuisance, moves = self.order.nuisance, self.order.moves[rows]
-        bins, left = nuisance.exits_before[rows], nuisance.left[rows] if isinstance(nuisance, Here) else moves
+        bins, left = nuisance.exits_before[rows], nuisance.left(rows) if isinstance(nuisance, Here) else moves
         n_all, n = means.shape[1] // 3, len(self.averages)
         chosen = np.array([place * n_all + n_all - n + r for place in self.present for r in range(n)])
 

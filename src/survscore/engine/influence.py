@@ -49,7 +49,7 @@ class Exits:
             raise TypeError("G of other individuals adds nothing to these individuals' influences")
         nuisance = self.nuisance
         added = -self._drift[:, nuisance.passed[rows]]
-        left = np.flatnonzero(nuisance.left[rows])
+        left = np.flatnonzero(nuisance.left(rows))
         exit_of = nuisance.exits_before[rows][left]
         added[:, left] += self.moved[:, exit_of] / nuisance.own_risk[exit_of][:, None]
         return added

@@ -65,9 +65,9 @@ class ByExit:
         if isinstance(self.nuisance, Here):
             whole = means.pop()
             n = whole.shape[1]
-            left: Any = self.nuisance.left
+            stayed: Any = self.nuisance.stayed
             total = total + 2.0 * self._start(
-                _triton_exits.own_exits, n, left.view(torch.int8), self.nuisance.exits_before, exits[1], whole[0],
+                _triton_exits.own_exits, n, stayed.view(torch.int8), self.nuisance.exits_before, exits[1], whole[0],
                 whole[-1], moved[0], moved[-1], n, TWO=two,
             )  # fmt: skip
             sums = [self._after(one) for one in whole]

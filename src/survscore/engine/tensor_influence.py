@@ -51,7 +51,7 @@ class Exits:
         drift = torch.cat((torch.zeros_like(steps[:, :1]), steps.cumsum(1)), dim=1)
         own_exit = self.nuisance.exits_before[rows].clamp(max=n_exits - 1)  # for those who left, within the range
         own = self.moved[:, own_exit] / self.nuisance.own_risk[own_exit][:, None]
-        return torch.where(self.nuisance.left[rows][:, None], own, 0.0) - drift[:, self.nuisance.passed[rows]]
+        return torch.where(self.nuisance.left(rows)[:, None], own, 0.0) - drift[:, self.nuisance.passed[rows]]
 
 
 def by_influence(
