@@ -24,6 +24,7 @@ from survscore.censoring import (
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
+from survscore.distribution import DistributionCalibration, distribution_calibration
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
 from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
@@ -52,6 +53,7 @@ __all__ = [
     "CurveBatches",
     "DeviceMemoryError",
     "Diagnosis",
+    "DistributionCalibration",
     "FewGroupsWarning",
     "InputError",
     "IntegratedComparison",
@@ -81,6 +83,7 @@ __all__ = [
     "config",
     "counted_population",
     "diagnose",
+    "distribution_calibration",
     "evaluate",
     "log_loss",
     "make_scorer",

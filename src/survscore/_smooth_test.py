@@ -1,9 +1,9 @@
 r"""The mathematics of Neyman's smooth test for predicted distributions of which a part is seen.
 
-Scores are the powers 1, v, v^2, v^3 of v = u / scale - 1/2, where u is the predicted probability of the event and `scale`
-the largest that anybody was followed to. They span the same functions as Legendre's polynomials of degrees 0 to 3 on
-[0, 1], one degree after the other, so test and components are the same numbers; but where all risks are small, Legendre's
-polynomials on [0, 1] are all but collinear, and these are not.
+Scores are the powers 1, v, v^2, v^3 of v = u / scale - 1/2, where u is the predicted probability of the event and
+`scale` the largest that anybody was followed to. They span the same functions as Legendre's polynomials of degrees 0 to
+3 on [0, 1], one degree after the other, so test and components are the same numbers; but where all risks are small,
+Legendre's polynomials on [0, 1] are all but collinear, and these are not.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.student import chi_square_p, fisher_p, student_p
+from survscore.student import chi_square_p
 
 FloatMatrix = NDArray[np.float64]
 
 N_SCORES = 4  # degrees 0 to 3: level, slope, curvature, skewness
 NO_VARIANCE = 1e-10  # what is left of a variance, as a share of it: less is rounding
+NO_DEVIATION = 1e-6  # of what can't vary, in events
 SMALL_RISK = 0.5  # up to here the pole of 1 / (1 - u) is far enough away for a quadrature that is exact to rounding
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
@@ -77,40 +78,31 @@ class Tested:
     Attributes
     ----------
     statistic, df, p_value
-        The quadratic form, the rank of the covariance, and the p-value. With groups, by Hotelling's T-square.
-    df_denominator : float
-        Of Fisher's F; infinite for a chi-square.
+        The quadratic form, the rank of the covariance, and the p-value of a chi-square.
     z : ndarray
         Each entry less what those before it explain, by its standard error: their squares add up to the statistic.
         NaN where nothing is left.
-    p_values : ndarray
-        Of each.
-    contradicted : bool
-        Whether the total has a part that can't vary, and is not zero: something happened that has probability zero.
     """
 
     statistic: float
     df: int
     p_value: float
-    df_denominator: float
     z: NDArray[np.float64]
-    p_values: NDArray[np.float64]
-    contradicted: bool = False
 
 
-def tested(total: NDArray[np.float64], covariance: FloatMatrix, degrees: float = math.inf) -> Tested:
+def quadratic_test(total: NDArray[np.float64], covariance: FloatMatrix, n_expected: float) -> Tested:
     r"""Return :math:`W' \Sigma^+ W` with its p-value, entry by entry as Cholesky's factorisation goes.
 
-    With a covariance that was estimated with finitely many degrees of freedom :math:`\nu` this is Hotelling's T-square:
-    :math:`(\nu - r + 1) / (\nu r)` times it is Fisher's F with r and :math:`\nu - r + 1` degrees.
+    A variance is nothing if it is rounding beside what the entries before explain, or beside the number of events that
+    are expected, of whose terms it is made. If a deviation that can't vary is not zero, something happened that has
+    probability zero, and the statistic is infinite.
     """
     left, rest = total.astype(np.float64), covariance.astype(np.float64)
     z = np.full(total.size, np.nan)
     contradicted = False
     for j in range(total.size):
-        whole = covariance[j, j]
-        if not rest[j, j] > NO_VARIANCE * whole or not whole > 0:
-            contradicted |= bool(abs(left[j]) > 1e-6 * max(1.0, math.sqrt(max(whole, 0.0))))
+        if not rest[j, j] > NO_VARIANCE * max(covariance[j, j], n_expected):
+            contradicted |= bool(abs(left[j]) > NO_DEVIATION * max(1.0, math.sqrt(n_expected)))
             continue
         z[j] = left[j] / math.sqrt(rest[j, j])
         slope = rest[:, j] / rest[j, j]
@@ -118,21 +110,7 @@ def tested(total: NDArray[np.float64], covariance: FloatMatrix, degrees: float =
         rest = rest - np.outer(slope, rest[j])
     df = int(np.count_nonzero(~np.isnan(z)))
     statistic = math.inf if contradicted else float(np.nansum(z * z))
-    p_values = student_p(z, degrees)
-    if df == 0:
-        return Tested(statistic, df, math.nan, math.nan, z, p_values, contradicted)
-    if math.isinf(degrees):
-        return Tested(statistic, df, chi_square_p(statistic, df), math.inf, z, p_values, contradicted)
-    denominator = degrees - df + 1.0
-    p_value = fisher_p(statistic * denominator / (degrees * df), df, denominator)
-    return Tested(statistic, df, p_value, denominator, z, p_values, contradicted)
-
-
-def covariance_by_group(deviations: FloatMatrix) -> FloatMatrix:
-    """Return the covariance of a total of independent groups from each one's own, (groups, entries), about their mean."""
-    n_groups = len(deviations)
-    centred = deviations - deviations.mean(axis=0)
-    return np.asarray(centred.T @ centred) * (n_groups / (n_groups - 1.0))
+    return Tested(statistic, df, chi_square_p(statistic, max(df, int(contradicted))), z)
 
 
 def ratio_limits(
@@ -151,3 +129,15 @@ def ratio_limits(
         known = (expected > 0) & (variance > 0)
         lower, upper = np.maximum(middle - half, 0.0), middle + half
     return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
+
+
+def pooling(expected: NDArray[np.float64], least: float) -> FloatMatrix:
+    """Return which neighbouring bins to add up, (pooled, bins), for at least so many expected events in each."""
+    labels = np.zeros(expected.size, dtype=np.intp)
+    label, so_far = 0, 0.0
+    for j, number in enumerate(expected):
+        if so_far >= least and expected[j:].sum() >= least:
+            label, so_far = label + 1, 0.0
+        labels[j] = label
+        so_far += float(number)
+    return np.asarray(np.arange(label + 1)[:, None] == labels, dtype=np.float64)

@@ -1,10 +1,10 @@
 r"""Observed less expected scores of predicted distributions, summed over individuals, block of rows by block of rows.
 
-An individual whose event comes at the predicted risk u has the score h(u), and everybody an expectation of it. There are
-two: the *known exposure*, up to the risk at one's own :math:`C^*`, whether or not the event came first; and the
-*observed* one, up to where one was last seen, by the predicted hazard (a martingale, which needs no :math:`C^*`). And curves
-are read in two forms: by the *intervals* of their grid, of which only the probabilities are taken, with a score's mean over
-each; or as *continuous*, with what they say between grid points taken at its word.
+An individual whose event comes at the predicted risk u has the score h(u), and everybody an expectation of it. There
+are two: the *known exposure*, up to the risk at one's own :math:`C^*`, whether or not the event came first; and the
+*observed* one, up to where one was last seen, by the predicted hazard (a martingale, which needs no :math:`C^*`). And
+curves are read in two forms: by the *intervals* of their grid, of which only the probabilities are taken, with a
+score's mean over each; or as *continuous*, with what they say between grid points taken at its word.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Followed:
         exit_time = np.minimum(y.time, end)
         return cls(curves, exit_time, end, event, exposure, form)
 
-    def sums(self, n_bins: int, *, keep: bool) -> tuple[Sums, float]:
-        """Return all sums, with everybody's own deviations if they are to be kept, and the scale of the scores."""
+    def sums(self, n_bins: int, *, keep: bool) -> Sums:
+        """Return all sums, with everybody's own deviations if they are to be kept."""
         scale = float(self._reach().max())
         if not scale > 0:
             scale = 1.0
@@ -115,7 +115,7 @@ class Followed:
         else:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
         parts = each(lambda block: work(block, n_bins, scale, keep), rows, threads=True)
-        return Sums.merge(parts), scale
+        return Sums.merge(parts)
 
     @property
     def _stop(self) -> Vector:
@@ -159,13 +159,13 @@ class Followed:
         deviation = -expected
         deviation[seen] += scores[:, *cell].T
         flat = scores.reshape(N_SCORES, -1)
-        covariance = (flat * variance.ravel()) @ flat.T
+        covariance: Vector = (flat * variance.ravel()) @ flat.T
 
         in_bin = np.minimum(((start + stop) * (0.5 * n_bins)).astype(np.intp), n_bins - 1)
         by_bin = _by_bin(in_bin, weight, n_bins)
         bins = np.zeros_like(by_bin)
         bins[seen, in_bin[cell]] = 1.0
-        bin_covariance = np.diag(np.bincount(in_bin.ravel(), variance.ravel(), n_bins))
+        bin_covariance: Vector = np.diag(np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64))
         if self.exposure == "known":
             covariance -= expected.T @ expected
             bin_covariance -= by_bin.T @ by_bin
@@ -200,10 +200,11 @@ class Followed:
     def _left_within(self, hazard: Vector, exit_time: Vector, place: NDArray[np.intp]) -> tuple[Vector, Vector]:
         r"""Return what is expected of those who left within an interval, event-free, and the variance of that.
 
-        One who would leave with probability :math:`f` of an event behind it, out of q in the whole interval, has the event
-        before with probability f, and then q was expected of it, as of all with event or there to the end. So that
-        observed and expected agree on average, :math:`f (1 - q) = (1 - f) c`; likewise for the variance. Only f depends on
-        what one assumes between grid points, a constant hazard, and only for those who left there.
+        One who would leave when a probability f of the event is over, of q in the whole interval, has the event before
+        with probability f; then q was expected of it, as of all with event and all who stay to the end. So that
+        observed and expected agree on average, those who leave count :math:`f (1 - q) / (1 - f)`; likewise for the
+        variance. Only f depends on what one assumes between grid points, a constant hazard, and only for those who left
+        there.
         """
         times = self.curves.times
         opened = np.where(place > 0, times[place - 1], 0.0)
@@ -274,7 +275,7 @@ def _by_bin(in_bin: NDArray[np.intp], weight: Vector, n_bins: int) -> Vector:
     """Return everybody's sums by bin, (individuals, bins)."""
     n = len(in_bin)
     cells = in_bin + n_bins * np.arange(n)[:, None]
-    return np.bincount(cells.ravel(), weight.ravel(), n * n_bins).reshape(n, n_bins)
+    return np.bincount(cells.ravel(), weight.ravel(), n * n_bins).astype(np.float64).reshape(n, n_bins)
 
 
 def _refuse_rising(rising: NDArray[np.bool_], first_row: int, times: Vector) -> None:
