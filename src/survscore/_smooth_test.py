@@ -72,7 +72,7 @@ def hankel(sums: NDArray[np.float64]) -> FloatMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class ChiSquare:
     """A total of deviations against its covariance.
 
     Attributes
@@ -90,7 +90,7 @@ class Tested:
     z: NDArray[np.float64]
 
 
-def quadratic_test(total: NDArray[np.float64], covariance: FloatMatrix, n_expected: float) -> Tested:
+def quadratic_test(total: NDArray[np.float64], covariance: FloatMatrix, n_expected: float) -> ChiSquare:
     r"""Return :math:`W' \Sigma^+ W` with its p-value, entry by entry as Cholesky's factorisation goes.
 
     A variance is nothing if it is rounding beside what the entries before explain, or beside the number of events that
@@ -110,7 +110,7 @@ def quadratic_test(total: NDArray[np.float64], covariance: FloatMatrix, n_expect
         rest = rest - np.outer(slope, rest[j])
     df = int(np.count_nonzero(~np.isnan(z)))
     statistic = math.inf if contradicted else float(np.nansum(z * z))
-    return Tested(statistic, df, chi_square_p(statistic, max(df, int(contradicted))), z)
+    return ChiSquare(statistic, df, chi_square_p(statistic, max(df, int(contradicted))), z)
 
 
 def ratio_limits(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._smooth_test import N_SCORES, Tested, pooling, quadratic_test, ratio_limits
+from survscore._smooth_test import N_SCORES, ChiSquare, pooling, quadratic_test, ratio_limits
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
 from survscore.curves import SurvivalCurves
 from survscore.distribution_sums import Exposure, Followed, Form, Sums
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from survscore.plots import DistributionCalibrationDisplay
 
-Test = Literal["smooth", "martingale", "bins"]
+TestName = Literal["smooth", "martingale", "bins"]
 TESTS = ("auto", "smooth", "martingale", "bins")
 FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
@@ -119,7 +119,7 @@ class DistributionCalibration:
         What was decided, and what a reader should know.
     """
 
-    test: Test
+    test: TestName
     statistic: float
     df: int
     p_value: float
@@ -149,7 +149,7 @@ class DistributionCalibration:
             return "the curves are wrong: what happened has probability zero"
         clear = [one for one in self.components if one.p_value < 1.0 - self.level]
         told = [one.words for one in sorted(clear, key=lambda one: -abs(one.z))]
-        return f"the curves are wrong: {', and '.join(told) or 'no single component stands out'}"
+        return f"the curves are wrong: {'; '.join(told) or 'no single component stands out'}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the bins in a table: risk_from, risk_to, observed, expected, ratio, lower, upper."""
@@ -292,10 +292,19 @@ def distribution_calibration(
     >>> times = np.linspace(0.5, 10, 20)
     >>> right = ss.SurvivalCurves(np.exp(-rate[:, None] * times), times)
     >>> ss.distribution_calibration(y, right)
+    DistributionCalibration(smooth test by intervals of the grid, n=1000, 396 events where 379.9 are expected,
+    chi-square 1.6 (4 df), p=0.809: no sign that the curves are wrong)
     >>> wrong = ss.SurvivalCurves(np.exp(-rate[:, None] * times**1.4 / 2), times)
     >>> found = ss.distribution_calibration(y, wrong, n_bins=5)
-    >>> found.conclusion
+    >>> found.components[1]
+    Component(name='slope', z=-5.4..., p_value=..., words='too many events early and too few late')
     >>> found.to_frame().round(2)
+       risk_from  risk_to  observed  expected  ratio  lower  upper
+    0        0.0      0.2     229.0    177.34   1.29   1.15   1.45
+    1        0.2      0.4      92.0    111.50   0.83   0.69   0.99
+    2        0.4      0.6      51.0     60.00   0.85   0.66   1.09
+    3        0.6      0.8      19.0     27.94   0.68   0.45   1.02
+    4        0.8      1.0       5.0      5.00   1.00   0.45   2.24
     """
     check_choice("test", test, TESTS)
     check_choice("form", form, FORMS)
@@ -344,7 +353,7 @@ class _Judgement:
             covariance, bin_covariance = products[:N_SCORES, :N_SCORES], products[N_SCORES:, N_SCORES:]
         reason = self._why_none()
         smooth = quadratic_test(self.sums.total, covariance, self.expected)
-        test: Test = "smooth" if followed.exposure == "known" else "martingale"
+        test: TestName = "smooth" if followed.exposure == "known" else "martingale"
         decisive = smooth
         if asked == "bins":
             test, decisive = "bins", self._test_of_bins(bin_covariance)
@@ -352,7 +361,7 @@ class _Judgement:
             reason = "nothing about these curves can vary"
         if reason is not None:
             nothing = np.full(N_SCORES, np.nan)
-            decisive = smooth = Tested(math.nan, 0, math.nan, nothing)
+            decisive = smooth = ChiSquare(math.nan, 0, math.nan, nothing)
         reliable = reason is None and self.expected >= FEW_FOR_DIFFERENCE and self.degrees >= FEW_GROUPS / 2
         return DistributionCalibration(
             test=test,
@@ -415,10 +424,11 @@ class _Judgement:
         if self.expected < LEAST_EXPECTED:
             return f"the curves expect only {self.expected:.3g} events ({seen}), and a test needs {LEAST_EXPECTED:g}"
         if self.groups is not None and len(self.by_group) < LEAST_GROUPS:
-            return f"{plural(len(self.by_group), 'group')} are too few: a test needs {LEAST_GROUPS}"
+            n = len(self.by_group)
+            return f"{plural(n, 'group')} {'is' if n == 1 else 'are'} too few: a test needs {LEAST_GROUPS}"
         return None
 
-    def _test_of_bins(self, covariance: NDArray[np.float64]) -> Tested:
+    def _test_of_bins(self, covariance: NDArray[np.float64]) -> ChiSquare:
         least = LEAST_EXPECTED
         if self.groups is not None:
             least = max(least, self.expected * GROUPS_PER_BIN / len(self.by_group))
@@ -438,7 +448,7 @@ class _Judgement:
         ratio = np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 0)
         return RiskBins(edges[:-1], edges[1:], observed, expected, ratio, lower, upper)
 
-    def _components(self, smooth: Tested) -> tuple[Component, ...]:
+    def _components(self, smooth: ChiSquare) -> tuple[Component, ...]:
         p_values = student_p(smooth.z, math.inf)
         return tuple(
             Component(name, float(z), float(p), "not to be told" if math.isnan(z) else words[0 if z > 0 else 1])

@@ -108,7 +108,7 @@ def chi_square_p(statistic: float, df: int) -> float:
     --------
     >>> from survscore.student import chi_square_p
     >>> [round(chi_square_p(9.49, df), 4) for df in (1, 4, 9)]
-    [0.0021, 0.0499, 0.3934]
+    [0.0021, 0.05, 0.3933]
     """
     if not (statistic >= 0 and df > 0):
         return math.nan
