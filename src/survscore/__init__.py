@@ -24,7 +24,8 @@ from survscore.censoring import (
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
-from survscore.distribution import DistributionCalibration, distribution_calibration
+from survscore.distribution import distribution_calibration
+from survscore.distribution_results import DistributionCalibration
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
 from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric

@@ -40,8 +40,8 @@ class Sums:
         Observed less expected scores, and the covariance of that if the curves are right.
     observed, expected, bin_covariance : ndarray
         The same of the numbers of events in each bin of predicted risk.
-    n_exposed, n_impossible : float
-        How many were followed for any of the predicted risk; to how many something happened that has probability zero.
+    n_impossible : float
+        To how many something happened that has probability zero.
     deviations : ndarray of shape (individuals, scores + bins)
         Everybody's observed less expected, where groups need them; otherwise of no individuals.
     """
@@ -51,7 +51,6 @@ class Sums:
     observed: Vector
     expected: Vector
     bin_covariance: Vector
-    n_exposed: float
     n_impossible: float
     deviations: Vector
 
@@ -265,7 +264,6 @@ def _summed(
         observed=bins.sum(axis=0),
         expected=expected.sum(axis=0),
         bin_covariance=bin_covariance,
-        n_exposed=float(np.count_nonzero(expected.any(axis=1))),
         n_impossible=float(np.count_nonzero(impossible)),
         deviations=own if keep else own[:0],
     )

@@ -12,7 +12,7 @@ from survscore._validation import check_whole
 from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
 from survscore.diagnostics import Diagnosis
-from survscore.distribution import DistributionCalibration
+from survscore.distribution_results import DistributionCalibration
 from survscore.estimate import Estimate
 from survscore.metrics import AUC, Direction, metric_label
 from survscore.results import ScoreCurve
