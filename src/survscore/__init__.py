@@ -24,6 +24,8 @@ from survscore.censoring import (
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
+from survscore.distribution import distribution_calibration
+from survscore.distribution_results import DistributionCalibration
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
 from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
@@ -52,6 +54,7 @@ __all__ = [
     "CurveBatches",
     "DeviceMemoryError",
     "Diagnosis",
+    "DistributionCalibration",
     "FewGroupsWarning",
     "InputError",
     "IntegratedComparison",
@@ -81,6 +84,7 @@ __all__ = [
     "config",
     "counted_population",
     "diagnose",
+    "distribution_calibration",
     "evaluate",
     "log_loss",
     "make_scorer",

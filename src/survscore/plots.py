@@ -12,6 +12,7 @@ from survscore._validation import check_whole
 from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
 from survscore.diagnostics import Diagnosis
+from survscore.distribution_results import DistributionCalibration
 from survscore.estimate import Estimate
 from survscore.metrics import AUC, Direction, metric_label
 from survscore.results import ScoreCurve
@@ -285,6 +286,58 @@ class CalibrationDisplay:
         self.histogram_ax_.set(ylim=(0, 8 * max(counts.max(), 1)), yticks=[])
         if "label" in line:
             ax.legend(loc="lower right")
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class DistributionCalibrationDisplay:
+    """Drawn calibration of whole distributions: observed by expected events along the predicted risk.
+
+    Attributes
+    ----------
+    calibration : DistributionCalibration
+        The numbers.
+    ax_, figure_, line_
+        The matplotlib objects, once drawn.
+    """
+
+    calibration: DistributionCalibration
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+    line_: Any = None
+
+    def plot(self, ax: Axes | None = None, **line: Any) -> Self:
+        """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`.
+
+        One mark per bin with its interval, below it how many events were seen and expected, and the line at one. The
+        scale ends at four times too many.
+        """
+        ax = axes_or_new(ax)
+        shown, bins = self.calibration, self.calibration.bins
+        ax.axhline(1.0, color="0.5", linewidth=1, linestyle="--")
+        middle = (bins.risk_from + bins.risk_to) / 2
+        style: dict[str, Any] = {"marker": "o", "markersize": 5, "linestyle": "none"}
+        (self.line_,) = ax.plot(middle, bins.ratio, **(style | line))
+        ax.vlines(middle, bins.lower, bins.upper, color=self.line_.get_color(), linewidth=1.5)
+        reach = [value for value in (*bins.ratio, *bins.upper) if math.isfinite(value)]
+        top = min(max([2.0, *(1.08 * value for value in reach)]), 4.0)
+        ax.set(xlim=(0, 1), ylim=(-0.22 * top, top), xlabel="predicted risk at the event", ylabel="observed / expected")
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])
+        ax.axhline(0.0, color="0.8", linewidth=0.8)
+        for x, observed, expected in zip(middle, bins.observed, bins.expected, strict=True):
+            if expected > 0:
+                told = f"{observed:.0f}\n{expected:.{0 if expected >= 10 else 1}f}"
+                ax.text(x, -0.11 * top, told, ha="center", va="center", fontsize="x-small", color="0.35")
+        ax.annotate(
+            "seen\nexpected", (1.0, -0.11 * top), xycoords=ax.get_yaxis_transform(), xytext=(4, 0),
+            textcoords="offset points", va="center", fontsize="x-small", color="0.35", annotation_clip=False,
+        )  # fmt: skip
+        p_value = "" if math.isnan(shown.p_value) else f", p = {shown.p_value:.2g}"
+        ax.set_title(textwrap.fill(f"{shown.test} test{p_value}: {shown.conclusion}", 70), fontsize="medium")
+        if "label" in line:
+            ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self

@@ -1,0 +1,556 @@
+"""Calibration of whole distributions: against literal versions by quadrature, and by simulation."""
+
+import math
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.interpolate import interp1d
+
+import survscore as ss
+from survscore._smooth_test import moments, pooling, quadratic_test, ratio_limits
+from survscore.distribution_sums import Followed
+from survscore.student import chi_square_p
+
+mpl.use("agg")
+
+LEGENDRE = [
+    np.ones_like,
+    lambda u: math.sqrt(3) * (2 * u - 1),
+    lambda u: math.sqrt(5) * (6 * u**2 - 6 * u + 1),
+    lambda u: math.sqrt(7) * (20 * u**3 - 30 * u**2 + 12 * u - 1),
+]
+LONG, SHORT = 9.0, 3.0  # of follow-up: 27 and 60 % are censored
+
+
+def case(seed, n=500, *, follow_up=LONG, shape=1.0, n_times=20, between="linear", dropping=0.0, width=None, **wrong):
+    """Individuals whose C* tells of the risk, and curves that are right at grid points unless told otherwise."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    rate = 0.25 * np.exp(0.7 * x)
+    star = (rng.exponential(size=n) / rate) ** (1 / shape)
+    end = follow_up * rng.uniform(0.3, 1, n) * np.exp(-0.2 * x)
+    leaving = rng.exponential(1 / dropping, n) if dropping else np.full(n, np.inf)
+    times = np.linspace(0, 2 * follow_up, n_times + 1)[1:]
+    if width is not None:  # time is counted in units of the grid
+        star, end, leaving = (np.ceil(time / width) * width for time in (star, end, leaving))
+        times = np.arange(1, math.ceil(end.max() / width) + 1) * width
+    y = ss.Outcomes(np.minimum(np.minimum(star, end), leaving), (star <= end) & (star <= leaving), end)
+    hazard = rate[:, None] * times**shape
+    survival = np.exp(-((wrong.get("factor", 1.0) * hazard) ** wrong.get("power", 1.0)))
+    return y, ss.SurvivalCurves(survival, times, between)
+
+
+# Literal versions: loops over individuals and intervals, Legendre's polynomials, quadrature, a pseudo-inverse
+
+
+def mean_score(h, start, stop):
+    if stop - start < 1e-15:
+        return h(np.asarray(start))
+    return integrate.fixed_quad(h, start, stop, n=8)[0] / (stop - start)
+
+
+def literal_intervals(y, curves, observed, n_bins):
+    """W, its covariance, and observed, expected events with their covariance by bin: by intervals of the grid."""
+    total, covariance = np.zeros(4), np.zeros((4, 4))
+    seen, expected, bin_covariance = np.zeros(n_bins), np.zeros(n_bins), np.zeros((n_bins, n_bins))
+    for i in range(len(y)):
+        end = np.inf if y.censoring_time is None else y.censoring_time[i]
+        own, own_bins = np.zeros(4), np.zeros(n_bins)
+        before, opened = 1.0, 0.0
+        for time, after in zip(curves.times.tolist(), curves.probabilities[i].tolist(), strict=True):
+            if time > end or (observed and y.time[i] <= opened and opened > 0):
+                break
+            score = np.array([mean_score(h, 1 - before, 1 - after) for h in LEGENDRE])
+            in_bin = min(int((1 - (before + after) / 2) * n_bins), n_bins - 1)
+            if y.event[i] and (opened < y.time[i] <= time or y.time[i] == time == 0):
+                total += score
+                seen[in_bin] += 1
+            weight = variance = before - after
+            if observed:
+                q = weight / before
+                weight, variance = q, q * (1 - q)
+                if not y.event[i] and y.time[i] < time:  # left within the interval
+                    f = 1 - (1 - q) ** ((y.time[i] - opened) / (time - opened))
+                    weight = f * (1 - q) / (1 - f)
+                    # so that f q (1 - q) + (1 - f) v is the variance of 1 - q with probability f, and -weight otherwise
+                    variance = (f * (1 - q) ** 2 + (1 - f) * weight**2 - f * q * (1 - q)) / (1 - f)
+            own += weight * score
+            own_bins[in_bin] += weight
+            covariance += variance * np.outer(score, score)
+            bin_covariance[in_bin, in_bin] += variance
+            before, opened = after, time
+        total -= own
+        expected += own_bins
+        if not observed:
+            covariance -= np.outer(own, own)
+            bin_covariance -= np.outer(own_bins, own_bins)
+    return total, covariance, seen, expected, bin_covariance
+
+
+def literal_continuous(y, curves, observed, n_bins):
+    """The same for curves that are taken at their word between grid points."""
+    total, covariance = np.zeros(4), np.zeros((4, 4))
+    seen, expected, bin_covariance = np.zeros(n_bins), np.zeros(n_bins), np.zeros((n_bins, n_bins))
+
+    def area(function, start, stop):
+        return integrate.quad(function, start, stop, epsabs=1e-13, epsrel=1e-13)[0] if stop > start else 0.0
+
+    def density(u):
+        return 1 / (1 - u) if observed else 1.0
+
+    for i in range(len(y)):
+        survival = interp1d(np.append(0, curves.times), np.append(1, curves.probabilities[i]))
+        last = curves.times[-1]
+        stop = 1 - float(survival(min(y.time[i] if observed else y.censoring_time[i], last)))
+        own = np.array([area(lambda u, h=h: h(np.asarray(u)) * density(u), 0, stop) for h in LEGENDRE])
+        covariance += [
+            [area(lambda u, g=g, h=h: g(np.asarray(u)) * h(np.asarray(u)) * density(u), 0, stop) for g in LEGENDRE]
+            for h in LEGENDRE
+        ]
+        own_bins = np.array([area(density, k / n_bins, min((k + 1) / n_bins, stop)) for k in range(n_bins)])
+        if y.event[i] and y.time[i] <= last:
+            risk = 1 - float(survival(y.time[i]))
+            total += [h(np.asarray(risk)) for h in LEGENDRE]
+            seen[min(int(risk * n_bins), n_bins - 1)] += 1
+        total -= own
+        expected += own_bins
+        bin_covariance += np.diag(own_bins)
+        if not observed:
+            covariance -= np.outer(own, own)
+            bin_covariance -= np.outer(own_bins, own_bins)
+    return total, covariance, seen, expected, bin_covariance
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("test", ["smooth", "martingale", "lost", "unknown"])
+def test_intervals_are_the_literal_ones(test, between, ties):
+    y, curves = case(
+        3, 120, shape=0.8, n_times=9, between=between, dropping=0.1 * (test == "lost"), width=1.5 if ties else None
+    )
+    if test == "unknown":
+        y = ss.Outcomes(y.time, y.event)
+    found = ss.distribution_calibration(y, curves, test="martingale" if test == "martingale" else "auto", n_bins=5)
+    assert found.test == ("smooth" if test == "smooth" else "martingale")
+    check_against(literal_intervals(y, curves, test != "smooth", 5), found)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_continuous_curves_are_the_literal_ones(lost):
+    y, curves = case(4, 60, n_times=30, dropping=0.1 * lost)
+    found = ss.distribution_calibration(y, curves, form="continuous", n_bins=5)
+    check_against(literal_continuous(y, curves, lost, 5), found)
+
+
+def check_against(literal, found):
+    total, covariance, seen, expected, bin_covariance = literal
+    assert found.statistic == pytest.approx(total @ np.linalg.solve(covariance, total), rel=1e-9)
+    assert found.df == 4
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic, 4), rel=1e-10)
+    z = np.linalg.solve(np.linalg.cholesky(covariance), total)
+    np.testing.assert_allclose([one.z for one in found.components], z, atol=1e-9)
+    assert found.statistic == pytest.approx(np.sum(z**2), rel=1e-9)
+    np.testing.assert_array_equal(found.bins.observed, seen)
+    np.testing.assert_allclose(found.bins.expected, expected, atol=1e-10)
+    inside = (found.bins.lower <= 1) & (found.bins.upper >= 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = np.abs(seen - expected) / np.sqrt(np.diag(bin_covariance)) <= stats.norm.ppf(0.975)
+    np.testing.assert_array_equal(inside[expected > 0], near[expected > 0])
+
+
+def test_the_test_of_bins_is_the_literal_one():
+    y, curves = case(5, 300, follow_up=SHORT)
+    _, _, seen, expected, covariance = literal_intervals(y, curves, False, 10)
+    pool = pooling(expected, 5)
+    assert (pool @ expected >= 5).all()
+    assert (pool.sum(axis=0) == 1).all()
+    found = ss.distribution_calibration(y, curves, test="bins")
+    deviation = pool @ (seen - expected)
+    assert found.statistic == pytest.approx(
+        deviation @ np.linalg.pinv(pool @ covariance @ pool.T) @ deviation, rel=1e-9
+    )
+    assert (found.test, found.df) == ("bins", len(pool))
+    smooth = ss.distribution_calibration(y, curves)
+    assert found.components == smooth.components
+
+
+def test_groups_are_the_literal_ones():
+    y, curves = case(6, 200)
+    groups = np.arange(200) % 25
+    by_group = np.array([literal_intervals(y[groups == g], curves[groups == g], False, 10)[0] for g in range(25)])
+    total, covariance = by_group.sum(axis=0), by_group.T @ by_group
+    found = ss.distribution_calibration(y, curves, groups=groups)
+    assert found.statistic == pytest.approx(total @ np.linalg.solve(covariance, total), rel=1e-9)
+    assert found.n_groups == 25
+    alone = ss.distribution_calibration(y, curves)
+    np.testing.assert_array_equal(alone.bins.observed, found.bins.observed)
+    assert (alone.bins.upper != found.bins.upper).any()
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.3, 0.5, 0.51, 0.99])
+def test_moments_are_those_of_quadrature(scale):
+    for stop in (0.2 * scale, 0.999 * scale):
+        for j in range(7):
+            for hazard in (False, True):
+                direct = integrate.quad(
+                    lambda u, j=j, hazard=hazard: (u / scale - 0.5) ** j / (1 - u * hazard), 0, stop, epsrel=1e-13
+                )[0]
+                found = moments(np.array([stop]), scale, 6, hazard=hazard)[j, 0]
+                assert found == pytest.approx(direct, abs=1e-13 * scale)
+
+
+def test_small_risks_lose_no_digits():
+    # Legendre's polynomials on [0, 1] are collinear to six digits where risks stay below two per cent
+    y, curves = case(7, 4000)
+    rare = ss.SurvivalCurves(1 - (1 - curves.probabilities) / 50, curves.times)
+    y = ss.Outcomes(y.time, y.event & (np.arange(4000) % 50 == 0), y.time)
+    found = ss.distribution_calibration(y, rare)
+    total, covariance, *_ = literal_intervals(y, rare, False, 10)
+    assert found.df == 4
+    assert found.statistic == pytest.approx(total @ np.linalg.solve(covariance, total), rel=1e-4)
+
+
+def test_p_values_are_scipys():
+    for df in range(1, 15):
+        for statistic in (0.0, 1e-12, 0.3, 4.0, 60.0, 700.0):
+            assert chi_square_p(statistic, df) == pytest.approx(stats.chi2.sf(statistic, df), rel=1e-11)
+    assert chi_square_p(math.inf, 3) == 0
+    assert math.isnan(chi_square_p(math.nan, 3))
+    assert math.isnan(chi_square_p(1.0, 0))
+
+
+def test_the_rank_is_the_degrees_of_freedom():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(4, 2))
+    covariance, total = root @ root.T, root @ rng.normal(size=2)
+    found = quadratic_test(total, covariance, 10.0)
+    assert found.df == 2
+    assert found.statistic == pytest.approx(total @ np.linalg.pinv(covariance) @ total, rel=1e-9)
+    outside = quadratic_test(total + np.eye(4)[3], covariance, 10.0)
+    assert (outside.statistic, outside.p_value) == (math.inf, 0.0)
+
+
+def test_limits_of_ratios_are_roots():
+    observed, expected, variance = np.array([0.0, 4.0, 30.0]), np.array([3.0, 9.0, 25.0]), np.array([2.5, 7.0, 30.0])
+    lower, upper = ratio_limits(observed, expected, variance, 1.96)
+    for ratio in (lower, upper):
+        np.testing.assert_allclose(
+            (observed - ratio * expected) ** 2, 1.96**2 * ratio * variance, rtol=1e-9, atol=1e-12
+        )
+    assert lower[0] == 0
+
+
+# How often right predictions are rejected, and wrong ones
+
+
+def rejected(n_draws, *, form="intervals", test="auto", **settings):
+    """The share of simulated data sets for which the curves are called wrong at 5 %."""
+    p_values = [
+        ss.distribution_calibration(*case(1000 + seed, **settings), form=form, test=test, n_bins=10).p_value
+        for seed in range(n_draws)
+    ]
+    return np.mean(np.array(p_values) < 0.05)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"form": "continuous", "n_times": 150},
+        {"form": "continuous", "n_times": 150, "follow_up": SHORT},
+        {"n_times": 12, "between": "step"},
+        {"n_times": 12, "between": "linear", "follow_up": SHORT, "shape": 1.5},
+        {"n_times": 30, "dropping": 0.15},
+        {"n_times": 30, "dropping": 0.15, "follow_up": SHORT, "shape": 1.5},
+        {"form": "continuous", "n_times": 150, "dropping": 0.15},
+        {"width": 1.0, "dropping": 0.15},
+        {"width": 1.0},
+        {"n_times": 30, "follow_up": SHORT, "test": "bins"},
+    ],
+    ids=str,
+)
+def test_right_curves_are_rejected_as_often_as_they_should(settings):
+    # 1200 draws: 5 % is seen as 3.7 to 6.3 % in 19 of 20 cases
+    assert 0.035 <= rejected(1200, **settings) <= 0.065
+
+
+@pytest.mark.statistical
+def test_lines_are_no_curves():
+    # why intervals are the default: right at grid points, linear between
+    assert rejected(200, n_times=12, form="continuous") > 0.15
+    assert rejected(200, n_times=6, form="continuous") > 0.9
+    assert rejected(200, n_times=6, form="intervals") < 0.09
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("follow_up", "test", "power"), [
+    (LONG, "smooth", 0.77), (SHORT, "smooth", 0.50), (LONG, "martingale", 0.80), (SHORT, "martingale", 0.48),
+    (LONG, "bins", 0.60), (SHORT, "bins", 0.40),
+])  # fmt: skip
+def test_hazards_a_fifth_too_low_are_found(follow_up, test, power):
+    assert rejected(300, follow_up=follow_up, n_times=60, test=test, factor=1 / 1.2) == pytest.approx(power, abs=0.1)
+
+
+@pytest.mark.statistical
+def test_a_wrong_shape_is_found():
+    assert rejected(100, n_times=60, power=1.25) > 0.9
+    assert rejected(100, n_times=60, follow_up=SHORT, power=1.25) > 0.8
+    assert rejected(100, n_times=60, dropping=0.1, power=1.25) > 0.8
+
+
+@pytest.mark.statistical
+def test_without_the_switch_drop_outs_would_make_right_curves_wrong():
+    wrong = 0
+    for seed in range(100):
+        followed = Followed.of(*case(seed, dropping=0.1), "known", "intervals")  # which the front door refuses
+        sums = followed.sums(10, keep=False)
+        wrong += quadratic_test(sums.total, sums.covariance, sums.expected.sum()).p_value < 0.05
+    assert wrong > 90
+
+
+@pytest.mark.statistical
+def test_groups_that_depend_on_each_other():
+    def p_values(seed):
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(40), 10)
+        alike, own = rng.normal(size=40)[groups], rng.normal(size=400)
+        rate = 0.25 * np.exp(0.7 * rng.normal(size=400))
+        star = -np.log(stats.norm.cdf(0.6 * alike + 0.8 * own)) / rate
+        end, times = rng.uniform(2, 6, 400), np.linspace(0.4, 6, 15)
+        y = ss.Outcomes(np.minimum(star, end), star <= end, end)
+        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * times), times)
+        return [ss.distribution_calibration(y, curves, groups=given).p_value for given in (None, groups)]
+
+    found = np.array([p_values(seed) for seed in range(600)]) < 0.05
+    assert found[:, 0].mean() > 0.15
+    assert 0.03 <= found[:, 1].mean() <= 0.075
+
+
+# What holds
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("form", ["intervals", "continuous"])
+def test_what_is_predicted_after_the_censoring_time_does_not_matter(form, lost):
+    y, curves = case(8, 200, dropping=0.1 * lost)
+    after = np.searchsorted(curves.times, y.censoring_time, side="right" if form == "intervals" else "left")
+    if form == "continuous":
+        after = after + 1  # the interval that holds C* is read
+    cliff = np.where(np.arange(curves.times.size) >= after[:, None], 0.0, curves.probabilities)
+    found = [
+        ss.distribution_calibration(y, ss.SurvivalCurves(survival, curves.times), form=form)
+        for survival in (curves.probabilities, cliff)
+    ]
+    assert found[0].statistic == pytest.approx(found[1].statistic, rel=1e-12)
+    np.testing.assert_allclose(found[0].bins.expected, found[1].bins.expected, rtol=1e-12)
+
+
+def test_the_order_of_individuals_and_the_number_type_do_not_matter():
+    y, curves = case(9, 3000, n_times=100)  # several blocks
+    found = ss.distribution_calibration(y, curves)
+    order = np.random.default_rng(1).permutation(3000)
+    assert ss.distribution_calibration(y[order], curves[order]).statistic == pytest.approx(found.statistic, rel=1e-9)
+    single = ss.SurvivalCurves(curves.probabilities.astype(np.float32), curves.times)
+    assert ss.distribution_calibration(y, single).statistic == pytest.approx(found.statistic, rel=1e-3)
+    groups = ss.distribution_calibration(y, curves, groups=np.arange(3000))
+    assert groups.statistic == pytest.approx(found.statistic, rel=0.2)  # everybody is a group: about the same
+
+
+def test_curves_that_end_early_are_followed_to_their_end():
+    y, curves = case(10, 300)
+    short = ss.SurvivalCurves(curves.probabilities[:, :4], curves.times[:4])
+    held = ss.SurvivalCurves(curves.probabilities[:, :4], curves.times[:4], beyond="hold")
+    cut = ss.distribution_calibration(y.until(curves.times[3]), curves)
+    for one in (short, held):
+        found = ss.distribution_calibration(y, one)
+        assert found.statistic == pytest.approx(cut.statistic, rel=1e-12)
+        assert any("not counted" in note for note in found.notes)
+    endless = ss.Outcomes(y.time, np.ones(300), np.full(300, np.inf))
+    assert ss.distribution_calibration(endless, short).test == "smooth"
+
+
+def test_torch_tensors_are_taken():
+    torch = pytest.importorskip("torch")
+    y, curves = case(11, 100)
+    moved = curves.to("cpu")
+    assert isinstance(moved.probabilities, torch.Tensor)
+    assert ss.distribution_calibration(y, moved).statistic == ss.distribution_calibration(y, curves).statistic
+
+
+def test_the_form_and_the_test_that_were_used_are_told():
+    y, curves = case(12, 300)
+    found = ss.distribution_calibration(y, curves)
+    assert (found.test, found.exposure, found.form, found.reliable) == ("smooth", "known", "intervals", True)
+    assert repr(found).startswith("DistributionCalibration(smooth test by intervals of the grid, n=300, ")
+    assert "no sign that the curves are wrong" in repr(found)
+    y, curves = case(12, 300, dropping=0.05)
+    found = ss.distribution_calibration(y, curves)
+    assert (found.test, found.exposure) == ("martingale", "observed")
+    assert f"{y.n_dropped_out} of 300 dropped out" in repr(found)
+    assert "dropped out: events are expected as long as each was seen" in found.notes[0]
+    assert ss.distribution_calibration(y, curves, test="bins").exposure == "observed"
+    unknown = ss.distribution_calibration(ss.Outcomes(y.time, y.event), curves)
+    assert "censoring_time is unknown" in unknown.notes[0]
+    asked = ss.distribution_calibration(y, curves, test="martingale")
+    assert not any("martingale" in note for note in asked.notes)
+    assert asked.statistic == found.statistic
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({"factor": 0.5}, "more events than expected"),
+    ({"factor": 2.0}, "fewer events than expected"),
+    ({"power": 1.6}, "too many events early and too few late"),
+    ({"power": 0.6}, "too few events early and too many late"),
+])  # fmt: skip
+def test_what_is_wrong_is_told_in_words(wrong, words):
+    found = ss.distribution_calibration(*case(13, 3000, **wrong))
+    assert words in found.conclusion
+    assert found.conclusion.startswith("the curves are wrong: ")
+    largest = max(found.components, key=lambda one: abs(one.z))
+    assert found.conclusion.startswith(f"the curves are wrong: {largest.words}")
+
+
+# Where there is too little, or nothing
+
+
+def test_too_little_for_a_test_is_told():
+    y, curves = case(14, 500)
+    few = ss.distribution_calibration(y[:2], curves[:2])
+    assert math.isnan(few.statistic)
+    assert math.isnan(few.p_value)
+    assert "expect only" in few.reason
+    assert "no test: " in repr(few)
+    flat = ss.distribution_calibration(y, ss.SurvivalCurves(np.ones((500, 2)), [1, 5]))
+    assert "expect no event while anybody was followed" in flat.reason
+    assert np.isnan(flat.bins.ratio).all()
+    grouped = ss.distribution_calibration(y, curves, groups=np.arange(500) % 9)
+    assert grouped.reason == "9 groups are too few: a test needs 10"
+    one_group = ss.distribution_calibration(y, curves, groups=np.zeros(500))
+    assert one_group.reason == "1 group is too few: a test needs 10"
+    assert np.isnan(one_group.bins.lower).all()
+    rough = ss.distribution_calibration(y, curves, groups=np.arange(500) % 12)
+    assert not rough.reliable
+    assert "too few to be relied on" in repr(rough)
+    assert all(found.conclusion.startswith("no test: ") for found in (few, flat, grouped, one_group))
+
+
+def test_nobody_followed_for_a_whole_interval():
+    y = ss.Outcomes([1.0, 1.5], [0, 1], [1.0, 1.8])
+    for test in ("auto", "martingale"):
+        found = ss.distribution_calibration(y, ss.SurvivalCurves([[0.5], [0.5]], [2]), test=test)
+        assert (found.observed, found.expected) == (0, 0)
+        assert found.reason is not None
+
+
+def test_nobody_with_event_is_evidence_where_events_are_expected():
+    y, curves = case(15, 300)
+    nobody = ss.Outcomes(y.censoring_time, np.zeros(300), y.censoring_time)
+    found = ss.distribution_calibration(nobody, curves)
+    assert found.observed == 0
+    assert found.p_value < 1e-10
+    assert "fewer events than expected" in found.conclusion
+    assert (found.bins.lower[found.bins.expected > 0] == 0).all()
+    everybody = ss.Outcomes(np.minimum(y.time, 0.1), np.ones(300), y.censoring_time)
+    assert ss.distribution_calibration(everybody, curves).p_value < 1e-10
+
+
+def test_everybody_followed_to_the_end_leaves_three_degrees_of_freedom():
+    rng = np.random.default_rng(16)
+    rate, times = rng.gamma(2, 0.5, 400), np.linspace(0.5, 30, 60)
+    survival = np.exp(-rate[:, None] * times)
+    survival[:, -1] = 0.0
+    star = rng.exponential(1 / rate)
+    y = ss.Outcomes(np.minimum(star, 30), np.ones(400), np.full(400, 50.0))
+    found = ss.distribution_calibration(y, ss.SurvivalCurves(survival, times))
+    assert found.df == 3  # how many have the event is no question
+    assert (found.components[0].words, found.expected) == ("not to be told", pytest.approx(400))
+    assert found.p_value > 0.001
+    # one who outlives a survival of zero can't be
+    outlived = ss.Outcomes(np.append(y.time[1:], 50), np.append(y.event[1:], 0), y.censoring_time)
+    found = ss.distribution_calibration(outlived, ss.SurvivalCurves(survival, times))
+    assert (found.statistic, found.p_value) == (math.inf, 0.0)
+    assert found.conclusion == "the curves are wrong: what happened has probability zero"
+    assert found.notes[-1].startswith("1 individual had the event where the curve is flat, or outlived")
+
+
+def test_a_single_interval_has_one_degree_of_freedom():
+    y, _ = case(17, 300)
+    found = ss.distribution_calibration(y, ss.SurvivalCurves(np.full((300, 1), 0.7), [1]))
+    assert found.df == 1
+    exposed = y.censoring_time >= 1
+    events = np.count_nonzero(y.event & (y.time <= 1) & exposed)
+    n = np.count_nonzero(exposed)
+    assert found.statistic == pytest.approx((events - 0.3 * n) ** 2 / (n * 0.3 * 0.7), rel=1e-9)
+
+
+def test_events_at_time_zero():
+    y = ss.Outcomes(np.repeat([0.0, 2.0], [20, 80]), np.repeat([1, 0], [20, 80]), np.full(100, 2.0))
+    found = ss.distribution_calibration(y, ss.SurvivalCurves(np.full((100, 2), 0.8), [0, 2]))
+    assert (found.observed, found.expected) == (20, pytest.approx(20))
+    assert found.statistic == pytest.approx(0, abs=1e-12)
+
+
+def test_bad_input_is_refused():
+    y, curves = case(18, 50, dropping=0.3)
+    with pytest.raises(ss.InputError, match="test must be one of 'auto', 'smooth'"):
+        ss.distribution_calibration(y, curves, test="exact")
+    with pytest.raises(ss.InputError, match=r"test='smooth' needs everybody's exposure, but \d+ of 50 dropped out"):
+        ss.distribution_calibration(y, curves, test="smooth")
+    with pytest.raises(ss.InputError, match="but censoring_time is unknown"):
+        ss.distribution_calibration(ss.Outcomes(y.time, y.event), curves, test="smooth")
+    with pytest.raises(ss.InputError, match="form='continuous' needs curves that fall between grid points"):
+        ss.distribution_calibration(y, case(18, 50, between="step")[1], form="continuous")
+    with pytest.raises(ss.InputError, match="form must be one of"):
+        ss.distribution_calibration(y, curves, form="grid")
+    with pytest.raises(ss.InputError, match="n_bins must be a whole number of at least 2"):
+        ss.distribution_calibration(y, curves, n_bins=1)
+    with pytest.raises(ss.InputError, match="level must be between 0 and 1"):
+        ss.distribution_calibration(y, curves, level=95)
+    with pytest.raises(ss.InputError, match="curves has length 49, but y has length 50"):
+        ss.distribution_calibration(y, curves[:49])
+    with pytest.raises(ss.InputError, match="curves must be SurvivalCurves, not dict"):
+        ss.distribution_calibration(y, {"net": curves})
+    with pytest.raises(ss.InputError, match="y must be Outcomes, not list"):
+        ss.distribution_calibration([1], curves)
+    with pytest.raises(ss.InputError, match="groups has length 3"):
+        ss.distribution_calibration(y, curves, groups=[1, 2, 3])
+
+
+@pytest.mark.parametrize("form", ["intervals", "continuous"])
+def test_curves_that_rise_are_no_distributions(form):
+    y, curves = case(19, 2000, n_times=100)
+    rising = curves.probabilities.copy()
+    rising[1500, 1] = rising[1500, 0] + 1e-3
+    kept = ss.SurvivalCurves(rising, curves.times, monotone="keep")
+    with pytest.raises(ss.InputError, match=r"curves must not rise with time .* row 1500 does at time 0\.36"):
+        ss.distribution_calibration(y, kept, form=form)
+    ss.distribution_calibration(y, ss.SurvivalCurves(rising, curves.times, monotone="enforce"), form=form)
+
+
+# What comes out
+
+
+def test_tables_and_plots():
+    y, curves = case(20, 400)
+    found = ss.distribution_calibration(y, curves, n_bins=8)
+    frame = found.to_frame()
+    assert list(frame) == ["risk_from", "risk_to", "observed", "expected", "ratio", "lower", "upper"]
+    assert len(frame) == 8
+    assert frame["observed"].sum() == found.observed
+    assert frame["expected"].sum() == pytest.approx(found.expected)
+    components = found.components_frame()
+    assert list(components) == ["component", "z", "p_value", "words"]
+    assert np.sum(components["z"] ** 2) == pytest.approx(found.statistic)
+    display = found.plot(color="C3", label="net")
+    assert display.line_.get_color() == "C3"
+    assert display.ax_.get_title().startswith("smooth test, p = ")
+    np.testing.assert_array_equal(display.line_.get_ydata(), found.bins.ratio)
+    _, ax = mpl.pyplot.subplots()
+    assert found.plot(ax).ax_ is ax
+    nothing = ss.distribution_calibration(y[:2], curves[:2]).plot()
+    assert "no test" in nothing.ax_.get_title()
+    mpl.pyplot.close("all")
+    assert len(pickle.dumps(found)) < 10_000
