@@ -385,7 +385,7 @@ def test_small_chunks_give_the_same(monkeypatch):
 
 @on_gpu
 def test_the_matrix_is_not_copied():
-    n, m = 400_000, 100
+    n, m = 4_000_000, 100
     grid = np.arange(1.0, m + 1)
     rate = torch.rand((n, 1), device="cuda") / m
     curves = ss.SurvivalCurves(torch.exp(-rate * torch.tensor(grid, device="cuda").float()), grid)

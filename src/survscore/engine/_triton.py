@@ -241,12 +241,13 @@ def count_stretches(
     label, first, last, n_rows, rows_per_program, out,
     ALL_LAST: tl.constexpr, ROWS: tl.constexpr, BINS: tl.constexpr,
 ):  # fmt: skip
-    """Count where stretches end: how many have each first stop; of those event-free, and with event, who are counted
-    with that status, how many have each first and each last stop. One table of (5, BINS) for each program.
+    """Count where stretches end: how many have each first stop, and of those who are counted with their final status
+    how many have each first stop, event-free and with event, and each last stop. A table of (5, BINS) for each program.
     """  # noqa: D205
     program = tl.program_id(0)
     of_all = tl.zeros((BINS,), dtype=tl.int32)
-    free_turn, free_stop, event_turn, event_stop = of_all, of_all, of_all, of_all
+    turns = tl.zeros((2 * BINS,), dtype=tl.int32)  # of those event-free, then of those with event
+    stops = turns
     begin = program.to(tl.int64) * rows_per_program
     left = tl.minimum(n_rows - begin, rows_per_program).to(tl.int32)
     for start in range(0, left, ROWS):
@@ -254,20 +255,17 @@ def count_stretches(
         inside = rows < left
         turn = of_rows(first, begin, rows, inside, False)
         stop = of_rows(last, begin, rows, inside, ALL_LAST)
-        has_event = of_rows(label, begin, rows, inside, False) != 0
+        of_status = tl.where(of_rows(label, begin, rows, inside, False) != 0, BINS, 0)
         counted = inside & (stop > turn)
         of_all += tl.histogram(turn, BINS, mask=inside)
-        free_turn += tl.histogram(turn, BINS, mask=counted & ~has_event)
-        event_turn += tl.histogram(turn, BINS, mask=counted & has_event)
+        turns += tl.histogram(turn + of_status, 2 * BINS, mask=counted)
         if not ALL_LAST:
-            free_stop += tl.histogram(stop, BINS, mask=counted & ~has_event)
-            event_stop += tl.histogram(stop, BINS, mask=counted & has_event)
-    bins = out + program * 5 * BINS + tl.arange(0, BINS)
-    tl.store(bins, of_all)
-    tl.store(bins + BINS, free_turn)
-    tl.store(bins + 2 * BINS, free_stop)
-    tl.store(bins + 3 * BINS, event_turn)
-    tl.store(bins + 4 * BINS, event_stop)
+            stops += tl.histogram(stop + of_status, 2 * BINS, mask=counted)
+    table = out + program * 5 * BINS
+    tl.store(table + tl.arange(0, BINS), of_all)
+    both = tl.arange(0, 2 * BINS)
+    tl.store(table + BINS + both, turns)
+    tl.store(table + 3 * BINS + both, stops)
 
 
 @triton.jit

@@ -205,7 +205,7 @@ def first_moments(
 @cache
 def _of_tables(device: Any) -> Tensor:
     """Return how what was counted by the ends of stretches gives the counts of `count_stretches`, (6, 5)."""
-    signs = [[-1, 0, 0, 0, 0], *[[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]] * 2, [0, 1, -1, 1, -1]]
+    signs = [[-1, 0, 0, 0, 0], *[[0, 1, 0, -1, 0], [0, 0, 1, 0, -1]] * 2, [0, 1, 1, -1, -1]]
     return torch.tensor(signs, dtype=torch.float64, device=device)
 
 

@@ -27,8 +27,8 @@ from survscore.stretches import Stretches, TimeIndex
 
 Tensor = torch.Tensor
 
-#: Cells of a chunk: few enough on a processor to stay in its cache; on a GPU enough to fill it.
-CELLS_PER_CHUNK = {"cpu": 1 << 17, "cuda": 1 << 24}
+#: Cells of a chunk: few enough on a processor to stay in its cache; on a GPU enough to fill it, in little memory.
+CELLS_PER_CHUNK = {"cpu": 1 << 17, "cuda": 1 << 22}
 
 
 def on(device: Any, values: Any) -> Tensor:
