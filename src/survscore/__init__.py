@@ -26,7 +26,18 @@ from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
-from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
+from survscore.metrics import (
+    AUC,
+    CRPS,
+    Brier,
+    Concordance,
+    HistoryMetric,
+    Log,
+    LogScore,
+    Loss,
+    Metric,
+    PooledMetric,
+)
 from survscore.outcomes import Outcomes
 from survscore.populations import counted_population
 from survscore.reports import Report, report
@@ -40,6 +51,7 @@ from survscore.weighting import IPCW, Administrative, Uncensored, weightings_tha
 
 __all__ = [
     "AUC",
+    "CRPS",
     "IPCW",
     "Administrative",
     "Bounds",
@@ -49,10 +61,12 @@ __all__ = [
     "CensoringDistribution",
     "CensoringFunction",
     "Comparison",
+    "Concordance",
     "CurveBatches",
     "DeviceMemoryError",
     "Diagnosis",
     "FewGroupsWarning",
+    "HistoryMetric",
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",
@@ -60,6 +74,7 @@ __all__ = [
     "KaplanMeierCensoring",
     "KnownCensoring",
     "Log",
+    "LogScore",
     "Loss",
     "Metric",
     "Outcomes",
