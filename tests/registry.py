@@ -108,8 +108,12 @@ SEEN = [
         _seen("scored", start=lambda p: p.times[-1]),
         "drop-outs",
     ),
-    Seen("administrative from 3", lambda p: ss.Administrative(population=3), _seen("scored", start=lambda p: 3),
-         "drop-outs"),  # fmt: skip
+    Seen(
+        "administrative from 3",
+        lambda p: ss.Administrative(population=3),
+        _seen("scored", start=lambda p: 3),
+        "drop-outs",
+    ),  # fmt: skip
     Seen("ipcw", lambda p: "ipcw", _seen("scored", ends=False)),
     Seen("ipcw training", lambda p: ss.IPCW(p.training), _seen("training", ends=False)),
 ]

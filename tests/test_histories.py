@@ -110,3 +110,82 @@ def test_influences_are_the_derivatives(case, name, data):
         np.testing.assert_allclose(
             scored.moments.variance(*pair)[defined], wanted[defined], rtol=1e-9, atol=1e-14, err_msg=str(pair)
         )
+
+
+# The null model
+
+
+def constant(problem, mass):
+    """Return the problem with the Kaplan-Meier curve as everybody's prediction, read at the same times."""
+    c, y = problem.curves, problem.y
+    jumps = sorted(set(y.time[y.event]))
+    at_risk = [sum(m for m, T in zip(mass, y.time, strict=True) if T >= s) for s in jumps]
+    events = [sum(m for m, T, D in zip(mass, y.time, y.event, strict=True) if T == s and D) for s in jumps]
+    row = [np.prod([1 - d / r for s, d, r in zip(jumps, events, at_risk, strict=True) if s <= g]) for g in c.times]
+    curves = ss.SurvivalCurves(np.tile(row, (len(y), 1)), c.times, c.between, beyond="hold")
+    return Problem(y, curves, problem.censoring, problem.training, problem.times)
+
+
+@pytest.mark.parametrize("name", ["concordance", "crps", "log_score"])
+@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("place", [1, 6])
+def test_the_null_model_counts_with_its_estimation(name, between, others, place):
+    """To numerical derivatives, of the individuals themselves or of those that the curve was made of."""
+    if (name, between) == ("crps", "constant-hazard"):
+        pytest.skip("crps takes no constant hazards")
+    case, rng = SEEN[place], np.random.default_rng(4)
+    problem = random_problem(40, 6, seed=3, lost=case.data == "drop-outs")
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, between, beyond="hold")
+    problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([37.0, 55.0]))
+    other = problem.y[rng.permutation(40)[:25]]
+
+    def values(mass, mass_of_other):
+        if others:
+            made = constant(Problem(other, c, problem.censoring, problem.training, problem.times), mass_of_other)
+            rows = ss.SurvivalCurves(np.tile(made.curves.probabilities[:1], (40, 1)), c.times, between, beyond="hold")
+            null = Problem(problem.y, rows, problem.censoring, problem.training, problem.times)
+        else:
+            null = constant(problem, mass)
+        return np.array(expected(case, name, null, mass))
+
+    def derivatives(n, of_other):
+        found = []
+        for i in range(n):
+            up, down = (np.ones(40), np.ones(25)), (np.ones(40), np.ones(25))
+            up[of_other][i] += 1e-5
+            down[of_other][i] -= 1e-5
+            found.append((values(*up) - values(*down)) / 2e-5)
+        return np.array(found)
+
+    variance = np.sum(derivatives(40, 0) ** 2, axis=0)
+    result = ss.compare(
+        problem.y, {"a": c}, metric=HISTORIES[name][0](problem), weighting=case.weighting(problem), times=problem.times,
+        null=other if others else True, groups=np.arange(40),
+    )  # fmt: skip
+    (scored,) = result.scored
+    counted = scored.support.units.counted
+    variance = variance * counted / (counted - 1)
+    if others:
+        variance = variance + np.sum(derivatives(25, 1) ** 2, axis=0)
+    np.testing.assert_allclose(scored.scores[1], values(np.ones(40), np.ones(25)), rtol=1e-12)
+    np.testing.assert_allclose(scored.moments.variance(1, 1), variance, rtol=1e-7, atol=1e-14)
+
+
+# R
+
+DATASETS = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())["datasets"]
+
+
+@pytest.mark.parametrize("data", DATASETS.values(), ids=DATASETS.keys())
+@pytest.mark.parametrize("model", ["a", "b"])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_concordance_of_r(data, model, backend):
+    """survival::concordance with timewt "n" (Harrell) and "n/G2" (Uno), up to each time."""
+    y = ss.Outcomes(data["time"], data["event"], data.get("censoring_time"))
+    curves = ss.SurvivalCurves(data[f"model_{model}"], data["times"])
+    kinds = [ss.Concordance("harrell"), ss.Concordance()]
+    with ss.config.using(backend=backend):
+        found = ss.score_all(y, curves, metric=kinds, weighting="ipcw", times=data["times"])
+    for score, theirs in zip(found, ("harrell", "uno"), strict=True):
+        np.testing.assert_allclose(score.scores, data["results"][f"concordance_{model}"][theirs], rtol=1e-9)

@@ -391,19 +391,14 @@ class Evaluation:
         return matrices
 
     def _of_history(self, metric: HistoryMetric, q: int, weights: Stretches, total: Sums) -> Scored:
-        curves = [*self._in_memory(metric)]
-        if self.null is not None:
-            curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold"))
         histories = Histories.of(metric, self.weightings[q], self.index, weights)
         nowhere = np.zeros(self.index.times.size, dtype=np.bool_)
         found = histories.evaluate(
-            metric, curves, self.groups, self._averages([nowhere]), any_range=self._any_range(len(curves)),
-            errors=self.errors,
+            metric, self._in_memory(metric), self.null, self.groups, self._averages([nowhere]),
+            any_range=self._any_range(len(self.names)), errors=self.errors,
         )  # fmt: skip
         where = np.isnan(found.values).any(axis=0)
-        return self._scored(
-            metric, q, total, found.values, found.moments, None, found.support, where, found.undefined
-        )
+        return self._scored(metric, q, total, found.values, found.moments, None, found.support, where, found.undefined)
 
     def _scored(
         self,

@@ -12,7 +12,7 @@ from survscore.engine.influence import Totals, add_by_label, influence_with_nuis
 from survscore.engine.moments import Moments, contrast
 from survscore.engine.units import Groups, Units
 from survscore.metrics import JointMetric, PooledMetric
-from survscore.nuisance import Elsewhere, HereMartingale, Nuisance
+from survscore.nuisance import Elsewhere, HereMartingale
 from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
 
 
@@ -31,7 +31,13 @@ def evaluate_pooled(
 ) -> tuple[NDArray[np.float64], Moments | None]:
     """Return the values, (models, times), and their moments; time by time, so that no matrix is made of large data."""
     m, n = index.times.size, len(index.outcomes)
-    joint = JointMoments(metric, stretches.nuisance, len(curves), n, groups, units, averages, any_range=any_range)
+    nuisance = stretches.nuisance
+    elsewhere = isinstance(nuisance, Elsewhere)
+    steps = nuisance.steps if nuisance is not None and elsewhere else np.zeros(0)
+    joint = JointMoments(
+        metric, len(curves), n, groups, units, averages, steps,
+        martingale=isinstance(nuisance, HereMartingale), any_range=any_range,
+    )  # fmt: skip
     values = np.full((len(curves), m), np.nan)
     for j in np.flatnonzero(~undefined):
         column = slice(j, j + 1)
@@ -43,7 +49,7 @@ def evaluate_pooled(
         if errors:
             deviations = np.array([one.influence for one in found])[:, :, None]
             influence, moved = influence_with_nuisance(deviations, stretches, index.times[column], column)
-            joint.add(j, deviations, influence, moved, label, weight > 0)
+            joint.add(j, deviations, influence, moved if elsewhere else moved[:, :0], label, weight > 0)
     return values, joint.finish() if errors else None
 
 
@@ -54,34 +60,37 @@ class JointMoments:
     ----------
     metric : JointMetric
         Which corrects for small samples.
-    nuisance : Nuisance or None
-        What was estimated inside the weights.
     n_models, n : int
         How many there are.
     groups, units, averages, any_range
         As for `influence.by_influence`.
+    steps : ndarray of shape (exits,)
+        Greenwood's weights of the curves that are estimated from others.
+    martingale : bool
+        Whether the estimation of weights counts as in R's riskRegression, where variances have n/(n - 1).
     """
 
     def __init__(
         self,
         metric: JointMetric,
-        nuisance: Nuisance | None,
         n_models: int,
         n: int,
         groups: Groups | None,
         units: Units,
         averages: NDArray[np.float64],
+        steps: NDArray[np.float64],
         *,
+        martingale: bool,
         any_range: bool,
     ) -> None:
-        self.metric, self.nuisance, self.groups, self.units, self.any_range = metric, nuisance, groups, units, any_range
+        self.metric, self.groups, self.units, self.steps, self.any_range = metric, groups, units, steps, any_range
+        self.by_units = groups is not None or martingale
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
         # covariances over time need all times at once
         self.influences = np.zeros((n_models, n_units, m if any_range else 1))
-        n_exits = 0 if nuisance is None else nuisance.curve.times.size
-        self.moved = np.zeros((n_models, n_exits, m if any_range else 1))
+        self.moved = np.zeros((n_models, steps.size, m if any_range else 1))
 
     def add(
         self,
@@ -94,7 +103,7 @@ class JointMoments:
     ) -> None:
         """Add everybody's influences at time j, (models, individuals, 1).
 
-        `deviations` are those with what is estimated held fixed, `moved` is M(s; t), (models, exits, 1).
+        `deviations` are those with what is estimated held fixed, `moved` is M(s; t) of the exits of `steps`.
         """
         place = slice(j, j + 1) if self.any_range else slice(0, 1)
         self.moved[:, :, place] = moved
@@ -104,7 +113,7 @@ class JointMoments:
             self.influences[:, :, place] = 0.0
             add_by_label(influence, self.groups.codes, self.influences[:, :, place], compiled=False)
         for p, (a, b) in enumerate(self.totals.pairs):
-            if self.groups is not None or isinstance(self.nuisance, HereMartingale):
+            if self.by_units:
                 self.totals.inflation[p, j] = self.units.inflation[j]
                 continue
             squares = float(np.sum(np.square(contrast(influence, a, b))))
@@ -115,8 +124,8 @@ class JointMoments:
 
     def _total(self, columns: slice) -> None:
         self.totals.add(self.influences, columns, slice(None))
-        if isinstance(self.nuisance, Elsewhere):
-            self.totals.add_greenwood(self.nuisance.steps, self.moved, columns)
+        if self.steps.size:
+            self.totals.add_greenwood(self.steps, self.moved, columns)
 
     def finish(self) -> Moments:
         """Return the variances."""

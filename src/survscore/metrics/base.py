@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray
+from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit
 
@@ -151,6 +151,18 @@ class HistoryMetric(JointMetric):
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
     """
+
+    #: Whether only the order of predictions counts, so that one for everybody is as good as any other.
+    of_order: ClassVar[bool] = False
+
+    def slope(self, curves: SurvivalCurves, history: History) -> NDArray[np.float64]:
+        """Return the derivatives of the value by what is predicted for everybody at the times of the grid.
+
+        `curves` has one row; what estimating it adds to standard errors of the null model comes from these.
+        """
+        if not self.of_order:
+            raise InputError(f"metric {self.name!r} has no slope, which the null model needs: say null=False")
+        return np.zeros(curves.times.size)
 
     def speaks_for(self, history: History) -> NDArray[np.bool_]:
         """Return whom the value rests on: of later horizons no others than of earlier ones."""

@@ -98,6 +98,7 @@ class Concordance(HistoryMetric):
     label: ClassVar[str] = "concordance"
     direction: ClassVar[Direction] = "higher"
     scale: ClassVar[Scale] = "logit"
+    of_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)

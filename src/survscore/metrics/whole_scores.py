@@ -89,6 +89,47 @@ class CRPS(HistoryMetric):
             moved = _moved(history.lost.times, pieces, end, parts, time, late) / total
         return Found(value, (own - value * followed) / total, moved=moved)
 
+    def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
+        horizon, time, grid = history.horizon, history.time, curves.times
+        followed = np.clip(history.until, 0.0, horizon)
+        weights = _Weights.of(history.lost, horizon)
+        if not (followed.sum() > 0 and np.isfinite(weights.inverse).all()):
+            return np.zeros(grid.size)
+        knots = np.union1d(grid[(grid > 0) & (grid < horizon)], [0.0, horizon])
+        end = np.minimum(time, followed)
+        late = history.event & (time < followed)
+        after = np.where(late, weights.before(time), 0.0)
+        # between these points nothing happens, and the derivative by the curve at u is linear in u
+        points = np.unique(np.concatenate((knots, weights.exits, end, followed[late])))
+        start, stop = points[:-1], points[1:]
+        still = end.size - np.searchsorted(np.sort(end), start, "right")
+        event_free = still * weights.inverse[np.searchsorted(weights.exits, start, "right")]
+        entered, left = (
+            np.bincount(np.searchsorted(points, when[late]), after[late], points.size) for when in (time, followed)
+        )
+        with_event = np.cumsum(entered - left)[:-1]
+        interval = np.searchsorted(knots, start, "right") - 1
+        width, value = np.diff(knots), np.asarray(curves.at(knots)[0], dtype=np.float64)
+        rise = np.zeros(width.size) if curves.between == "step" else np.diff(value) / width
+        low, high = start - knots[interval], stop - knots[interval]
+        moments = [(high**p - low**p) / p for p in (1, 2, 3)]
+        both = event_free + with_event
+        constant = value[interval] * both - event_free
+        linear = rise[interval] * both
+        whole = constant * moments[0] + linear * moments[1]
+        at_end = np.zeros(start.size)
+        if curves.between != "step":
+            at_end = (constant * moments[1] + linear * moments[2]) / width[interval]
+        by_knot = np.bincount(interval, whole - at_end, knots.size) + np.bincount(interval + 1, at_end, knots.size)
+        by_knot *= 2.0 / followed.sum()
+        # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
+        reading = curves.reading(knots)
+        upper = np.minimum(reading.lower + 1, grid.size - 1)
+        known = reading.lower >= 0
+        slope = np.bincount(upper, by_knot * reading.weight, grid.size)
+        slope += np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)
+        return slope
+
 
 @dataclass(frozen=True)
 class LogScore(HistoryMetric):
@@ -141,37 +182,99 @@ class LogScore(HistoryMetric):
         number = int(np.count_nonzero(counted))
         if number == 0:
             return Found(np.nan, nothing, "nobody is counted")
-        loss = -np.log(self._likelihood(curves, np.minimum(history.time, history.horizon), history.event))
+        loss = -np.log(self._likelihood(_OwnInterval.of(curves, history), history.event))
         value = float(loss[counted].mean())
         moved = None if history.lost is None else np.zeros(history.lost.times.size)
         return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
 
-    def _likelihood(self, curves: SurvivalCurves, time: Vector, event: NDArray[np.bool_]) -> Vector:
+    def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
         """Return the density at the time of those with event, the survival of others."""
+        density = np.maximum(own.left - own.right, self.epsilon)
+        if own.between == "constant-hazard":
+            density = np.where(own.falls, np.maximum(own.hazard * own.survival, self.epsilon), density)
+        if own.between != "step":
+            density = density / own.length
+        return np.where(event, density, np.maximum(own.survival, self.epsilon))
+
+    def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
+        counted, own = self.speaks_for(history), _OwnInterval.of(curves, history)
+        left, right, share = own.left, own.right, own.share
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # of the logarithm of the likelihood, by the value before the time and by the one after it
+            if own.between == "constant-hazard":
+                by_left, by_right = (1.0 - share) / left, share / right
+            else:
+                by_left, by_right = (1.0 - share) / own.survival, share / own.survival
+            unclipped = own.survival > self.epsilon
+            mass = left - right
+            event_left, event_right, event_unclipped = 1.0 / mass, -1.0 / mass, mass > self.epsilon
+            if own.between == "constant-hazard":
+                event_left = np.where(own.falls, by_left + 1.0 / (left * own.hazard), event_left)
+                event_right = np.where(own.falls, by_right - 1.0 / (right * own.hazard), event_right)
+                event_unclipped = np.where(own.falls, own.hazard * own.survival > self.epsilon, event_unclipped)
+            moves = counted & np.where(history.event, event_unclipped, unclipped)
+            by_left = np.where(moves & (own.lower >= 0), np.where(history.event, event_left, by_left), 0.0)
+            by_right = np.where(moves & (own.upper > own.lower), np.where(history.event, event_right, by_right), 0.0)
+        m = curves.times.size
+        total = np.bincount(np.maximum(own.lower, 0), by_left, m) + np.bincount(own.upper, by_right, m)
+        return np.asarray(-total / max(np.count_nonzero(counted), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnInterval:
+    """Everybody's curve around their own time, or the horizon: an event ends its interval, others start theirs.
+
+    Attributes
+    ----------
+    between : str
+        How the curves are read.
+    lower, upper : ndarray of shape (n,)
+        The columns before and after; -1 before the first, and the last twice after the grid.
+    left, right : ndarray of shape (n,)
+        The survival in these columns.
+    length, share : ndarray of shape (n,)
+        Of the interval, one where it has none, and how much of it has passed; of steps nothing.
+    """
+
+    between: str
+    lower: NDArray[np.intp]
+    upper: NDArray[np.intp]
+    left: Vector
+    right: Vector
+    length: Vector
+    share: Vector
+
+    @classmethod
+    def of(cls, curves: SurvivalCurves, history: History) -> _OwnInterval:
+        time, event = np.minimum(history.time, history.horizon), history.event
         grid, last = curves.times, curves.times.size - 1
         rows = np.zeros(time.size, dtype=np.intp) if len(curves) == 1 else np.arange(time.size)
-        # an event belongs to the interval that it ends, survival to the one that it starts
         lower = np.where(event, np.searchsorted(grid, time, "left"), np.searchsorted(grid, time, "right")) - 1
         upper, inside = np.minimum(lower + 1, last), np.maximum(lower, 0)
         left = np.where(lower < 0, 1.0, curves.probabilities[rows, inside].astype(np.float64))
         right = curves.probabilities[rows, upper].astype(np.float64)
         start = np.where(lower < 0, 0.0, grid[inside])
-        length = np.where(lower < last, grid[upper] - start, 0.0)
-        share = np.divide(time - start, length, out=np.zeros(time.size), where=length > 0)
-        geometric = curves.between == "constant-hazard"
-        survival = left if curves.between == "step" else blend(left, right, share, geometric)
-        mass = np.maximum(left - right, self.epsilon)
-        length = np.where(length > 0, length, 1.0)  # at time 0, or after the grid
-        if curves.between == "step":
-            density = mass
-        elif geometric:
-            falls = (right > 0) & (left > right)
-            ratio = np.divide(left, right, out=np.ones(time.size), where=falls)
-            density = np.where(falls, np.log(ratio) * survival, mass) / length
-            density = np.maximum(density, self.epsilon / length)
-        else:
-            density = mass / length
-        return np.where(event, density, np.maximum(survival, self.epsilon))
+        length = grid[upper] - start
+        reads = length > 0 if curves.between != "step" else np.zeros(time.size, dtype=np.bool_)
+        share = np.divide(time - start, length, out=np.zeros(time.size), where=reads)
+        # at time 0, or after the grid
+        return cls(curves.between, lower, upper, left, right, np.where(length > 0, length, 1.0), share)
+
+    @property
+    def survival(self) -> Vector:
+        if self.between == "step":
+            return self.left
+        return blend(self.left, self.right, self.share, self.between == "constant-hazard")
+
+    @property
+    def falls(self) -> NDArray[np.bool_]:
+        """Whether there is a hazard that is not infinite."""
+        return (self.right > 0) & (self.left > self.right)
+
+    @property
+    def hazard(self) -> Vector:
+        """The hazard times the length of the interval, where it falls."""
+        return np.log(np.divide(self.left, self.right, out=np.ones(self.left.size), where=self.falls))
 
 
 class _Weights(NamedTuple):
@@ -287,7 +390,11 @@ def _integrals(
     sums, by_column = np.zeros((3, width.size)), np.zeros(width.size)
     if estimated:
         sums = np.array(
-            [np.sum(there * gap**2, axis=0), -2.0 * np.sum(there * gap * slope, axis=0), np.sum(there * slope**2, axis=0)]
+            [
+                np.sum(there * gap**2, axis=0),
+                -2.0 * np.sum(there * gap * slope, axis=0),
+                np.sum(there * slope**2, axis=0),
+            ]
         )
         by_column = whole.sum(axis=0)
 
@@ -307,9 +414,7 @@ def _integrals(
     return _Integrals(whole.sum(axis=1) + partial, late, coefficients, partial, sums, by_column)
 
 
-def _moved(
-    exits: Vector, pieces: _Pieces, end: Vector, parts: list[_Integrals], time: Vector, late: Vector
-) -> Vector:
+def _moved(exits: Vector, pieces: _Pieces, end: Vector, parts: list[_Integrals], time: Vector, late: Vector) -> Vector:
     r"""Return the sum over individuals of the integral from each exit on, which the factor of G at it multiplies.
 
     Those under observation have :math:`1/G(u)` from the exit s up to their end; those with event later than s have
