@@ -113,7 +113,7 @@ SEEN = [
         lambda p: ss.Administrative(population=3),
         _seen("scored", start=lambda p: 3),
         "drop-outs",
-    ),  # fmt: skip
+    ),
     Seen("ipcw", lambda p: "ipcw", _seen("scored", ends=False)),
     Seen("ipcw training", lambda p: ss.IPCW(p.training), _seen("training", ends=False)),
 ]

@@ -397,7 +397,7 @@ class Evaluation:
             metric, self._in_memory(metric), self.null, self.groups, self._averages([nowhere]),
             any_range=self._any_range(len(self.names)), errors=self.errors,
         )  # fmt: skip
-        where = np.isnan(found.values).any(axis=0)
+        where = np.asarray(np.isnan(found.values).any(axis=0))
         return self._scored(metric, q, total, found.values, found.moments, None, found.support, where, found.undefined)
 
     def _scored(

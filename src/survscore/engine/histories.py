@@ -76,9 +76,9 @@ class Histories:
         until = weighting.seen_until(index)
         if until is None:
             raise InputError(
-                f"metric {metric.name!r} needs a weighting whose weights are of one product-limit curve, neither capped "
-                "nor divided by n: Uncensored(), Administrative() with dropout='kaplan-meier' or Outcomes, for those "
-                "with C* >= t or a fixed population, or IPCW() with censoring='kaplan-meier' or Outcomes; not "
+                f"metric {metric.name!r} needs weights that come from one product-limit curve, neither capped nor "
+                "divided by n: Uncensored(), Administrative() with dropout='kaplan-meier' or Outcomes, for those with "
+                "C* >= t or a fixed population, or IPCW() with censoring='kaplan-meier' or Outcomes; not "
                 f"{weighting}"
             )
         return cls(index, stretches, until)
@@ -155,7 +155,7 @@ class Histories:
         return NullInfluence(null, slope, null.greenwood(prediction.times))
 
     def _support(self, metric: HistoryMetric, groups: Groups | None) -> Support:
-        """Return on how many each value rests: those of known status when they could last be seen, or at the horizon."""
+        """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
         n_times = self.index.times.size
         stop = np.zeros(self.until.size, dtype=np.int32)
         numbers: Any = np.zeros((3, n_times))
@@ -173,14 +173,14 @@ class Histories:
 def _null_prediction(
     metric: HistoryMetric, null: KaplanMeierNull | Literal["counted"], like: SurvivalCurves
 ) -> SurvivalCurves:
-    """Return what is predicted for everybody, read as the curves of the first model are, so that they are comparable."""
+    """Return what is predicted for everybody, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):
         return SurvivalCurves(null.curve.at(like.times)[None], like.times, like.between, beyond="hold")
     if metric.of_order:
         return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
     raise InputError(
-        f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, for "
-        "the Kaplan-Meier curve, or null=False"
+        f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
+        "for the Kaplan-Meier curve, or null=False"
     )
 
 

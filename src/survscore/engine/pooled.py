@@ -39,7 +39,7 @@ def evaluate_pooled(
         martingale=isinstance(nuisance, HereMartingale), any_range=any_range,
     )  # fmt: skip
     values = np.full((len(curves), m), np.nan)
-    for j in np.flatnonzero(~undefined):
+    for j in np.flatnonzero(~undefined).tolist():
         column = slice(j, j + 1)
         early, late = stretches.columns(column).cells(index.times[column])
         weight = (early + late)[:, 0]

@@ -67,13 +67,12 @@ def _compiled(
     values, rank = np.unique(survival, return_inverse=True)
     given = (time, event, rank.astype(np.int64) + 1, values.size, case_weight, control_weight)
     found = PairSums(*np.zeros((4, time.size)))
-    # one walk on each core
-    each(
-        lambda walk: walk(),
-        [
-            lambda: _pair_kernels.of_cases(*given, found.case_concordant, found.case_total),
-            lambda: _pair_kernels.of_controls(*given, found.control_concordant, found.control_total),
-        ],
-        threads=True,
-    )
+
+    def walk(of_cases: bool) -> None:
+        if of_cases:
+            _pair_kernels.of_cases(*given, found.case_concordant, found.case_total)
+        else:
+            _pair_kernels.of_controls(*given, found.control_concordant, found.control_total)
+
+    each(walk, [True, False], threads=True)
     return found

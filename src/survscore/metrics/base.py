@@ -122,8 +122,8 @@ class History:
     time, label : ndarray of shape (n,)
         When each individual left, and with which status: 0 for those who are event-free, else the cause.
     until : ndarray of shape (n,)
-        :math:`C^*`, up to when each would have been seen; infinite where nobody's is known, and minus infinity for those
-        for whom the metric does not speak.
+        :math:`C^*`, up to when each would have been seen; infinite where nobody's is known, and minus infinity for
+        those for whom the metric does not speak.
     lost : ProductLimit, optional
         The curve of being still under observation, by which weights make up for those who were lost before `until`;
         None where nobody is.
@@ -138,7 +138,7 @@ class History:
     @property
     def event(self) -> NDArray[np.bool_]:
         """Who had the event by the horizon."""
-        return (self.label != 0) & (self.time <= self.horizon)
+        return np.asarray((self.label != 0) & (self.time <= self.horizon))
 
     @cached_property
     def order(self) -> NDArray[np.intp]:

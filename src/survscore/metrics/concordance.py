@@ -40,12 +40,12 @@ class Concordance(HistoryMetric):
         :math:`C^*`. If some dropped out, pairs have the weight :math:`G_d(T_i-)^{-2}`.
 
         ``"pooled"``: at each event time s everybody with :math:`C^*_i \ge s`, n(s) of them; pairs have the weight
-        :math:`(n(s) G_d(s-))^{-2}`. It has more pairs, but where :math:`C^*` tells about the risk, it mixes other people
-        at other times, and is off as Uno's is.
+        :math:`(n(s) G_d(s-))^{-2}`. It has more pairs, but where :math:`C^*` tells about the risk, it mixes other
+        people at other times, and is off as Uno's is.
 
-        ``"weighted"``: the same with the weight :math:`1 / [P_i(s) P_j(s) G_d(s-)^2]`, where :math:`P_i(s)` is the share
-        with :math:`C^* \ge s` in the stratum of i. It speaks for everybody, if :math:`C^*` is independent of the event
-        time within strata, and each has somebody who could be followed to every event time.
+        ``"weighted"``: the same with the weight :math:`1 / [P_i(s) P_j(s) G_d(s-)^2]`, where :math:`P_i(s)` is the
+        share with :math:`C^* \ge s` in the stratum of i. It speaks for everybody, if :math:`C^*` is independent of the
+        event time within strata, and each has somebody who could be followed to every event time.
 
         ``"harrell"``: all pairs that can be ordered, without weights, whatever the weighting. What it estimates depends
         on the censoring.
@@ -57,8 +57,8 @@ class Concordance(HistoryMetric):
         risk for every grid time, and not of all pairs.
     strata : array_like of shape (n,), optional
         For ``"weighted"``: labels, one for each individual, such as the quarter of entry or a risk group; a numeric
-        covariate is to be cut into classes. That the shares are estimated is part of standard errors. Each stratum costs
-        one more pass.
+        covariate is to be cut into classes. That the shares are estimated is part of standard errors. Each stratum
+        costs one more pass.
 
     Notes
     -----
@@ -147,11 +147,12 @@ class Concordance(HistoryMetric):
                 weight, control = np.where(some, case_weight, 0.0), counted.astype(np.float64)
                 if shares is not None:
                     weight, control = weight * shares.case_weight(g), control * (shares.codes == g)
-                sums = pair_sums(*(part[risk_set] for part in (time, event, survival, weight, control)))
-                concordant[g, risk_set] += weight[risk_set] * sums.case_concordant
-                total[g, risk_set] += weight[risk_set] * sums.case_total
-                control_concordant[risk_set] += control[risk_set] * sums.control_concordant
-                control_total[risk_set] += control[risk_set] * sums.control_total
+                weight, control = weight[risk_set], control[risk_set]
+                sums = pair_sums(time[risk_set], event[risk_set], survival[risk_set], weight, control)
+                concordant[g, risk_set] += weight * sums.case_concordant
+                total[g, risk_set] += weight * sums.case_total
+                control_concordant[risk_set] += control * sums.control_concordant
+                control_total[risk_set] += control * sums.control_total
         weight_of_all = total.sum()
         if not weight_of_all > 0:
             return Found(np.nan, nothing, "nobody was seen event-free after somebody's event")
@@ -241,8 +242,8 @@ class _Shares:
     def influence(self, of_case: Vector, by_part: NDArray[np.float64]) -> Vector:
         r"""Return what everybody adds by moving the shares.
 
-        :math:`\log(N_g / n_g(s))` moves by :math:`1/N_g - 1\{C^*_k \ge s\}/n_g(s)` with k of the stratum, in the weights
-        of all pairs whose case or control is of it.
+        :math:`\log(N_g / n_g(s))` moves by :math:`1/N_g - 1\{C^*_k \ge s\}/n_g(s)` with k of the stratum, in the
+        weights of all pairs whose case or control is of it.
         """
         added = np.zeros(self.codes.size)
         for g in np.flatnonzero(self.size > 0):
@@ -258,7 +259,8 @@ def _coded(strata: Any) -> NDArray[np.intp]:
     """Return labels as numbers from 0 on."""
     if strata is None:
         raise InputError(
-            "kind='weighted' needs strata: labels, one for each individual, within which C* tells nothing about the event"
+            "kind='weighted' needs strata: labels, one for each individual, within which C* tells nothing about the "
+            "event"
         )
     labels = as_array(strata, "strata")
     if labels.ndim != 1:

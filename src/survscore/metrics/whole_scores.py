@@ -21,7 +21,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CRPS(HistoryMetric):
-    r"""Squared distance of the whole curve to what happened, up to :math:`C^*` or t: the mean Brier score per unit of time.
+    r"""Squared distance of the whole curve to what happened, up to :math:`C^*` or t: the Brier score per unit of time.
 
     .. math:: \mathrm{CRPS}(t) = \frac{\sum_i \int_0^{\min(C^*_i, t)} w_i(s) [1\{T_i > s\} - \pi_i(s)]^2\,ds}
         {\sum_i \min(C^*_i, t)}
@@ -73,7 +73,7 @@ class CRPS(HistoryMetric):
 
         def work(rows: slice) -> _Integrals:
             some = curves if len(curves) == 1 else curves[rows]
-            values = np.broadcast_to(some.at(knots), (end[rows].size, knots.size))
+            values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
             return _integrals(
                 values, pieces, end[rows], followed[rows], after[rows], step=curves.between == "step",
                 estimated=history.lost is not None,
@@ -126,9 +126,8 @@ class CRPS(HistoryMetric):
         reading = curves.reading(knots)
         upper = np.minimum(reading.lower + 1, grid.size - 1)
         known = reading.lower >= 0
-        slope = np.bincount(upper, by_knot * reading.weight, grid.size)
-        slope += np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)
-        return slope
+        of_lower = np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)
+        return np.asarray(of_lower + np.bincount(upper, by_knot * reading.weight, grid.size), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,8 @@ class LogScore(HistoryMetric):
 
     Lower is better; densities depend on the unit of time, so that only differences mean something: one of 0.1 says that
     what happened was, in the geometric mean, 10.5 % more likely under the one model than under the other. It is proper
-    given covariates and :math:`C^*`, and what is predicted after :math:`C^*` changes nothing if :math:`C^*` is a time of
-    the grid.
+    given covariates and :math:`C^*`, and what is predicted after :math:`C^*` changes nothing if :math:`C^*` is a time
+    of the grid.
 
     Parameters
     ----------
@@ -151,14 +150,14 @@ class LogScore(HistoryMetric):
     Notes
     -----
     :math:`f` is the density of the curve. With ``between="linear"`` that is the probability of the interval of the grid
-    that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has none,
-    and the probability of the step that ends the interval is taken. So step curves can be compared with each other on
-    one grid only, and not with others. An event after the grid has an interval of length one, and the probability
-    `epsilon`.
+    that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
+    none, and the probability of the step that ends the interval is taken. So step curves can be compared with each
+    other on one grid only, and not with others. An event after the grid has an interval of length one, and the
+    probability `epsilon`.
 
-    One who is lost before :math:`C^*` adds :math:`-\log \pi_i(T_i)`, what is known of it: a partial likelihood, proper if
-    dropping out is independent of the event given the covariates. So there are no weights to estimate, and all weightings
-    give the same.
+    One who is lost before :math:`C^*` adds :math:`-\log \pi_i(T_i)`, what is known of it: a partial likelihood, proper
+    if dropping out is independent of the event given the covariates. So there are no weights to estimate, and all
+    weightings of the same people give the same.
 
     Examples
     --------
@@ -217,7 +216,7 @@ class LogScore(HistoryMetric):
             by_right = np.where(moves & (own.upper > own.lower), np.where(history.event, event_right, by_right), 0.0)
         m = curves.times.size
         total = np.bincount(np.maximum(own.lower, 0), by_left, m) + np.bincount(own.upper, by_right, m)
-        return np.asarray(-total / max(np.count_nonzero(counted), 1))
+        return np.asarray(-total / max(int(np.count_nonzero(counted)), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,7 +371,6 @@ def _integrals(
     estimated: bool,
 ) -> _Integrals:  # fmt: skip
     """Integrate rows of curves, given at the knots."""
-    values = values.astype(np.float64)
     left = values[:, :-1]
     right = left if step else values[:, 1:]
     width = np.diff(pieces.knots)
@@ -389,13 +387,7 @@ def _integrals(
     partial = np.einsum("pi,pi->i", coefficients, pieces.partial(end))
     sums, by_column = np.zeros((3, width.size)), np.zeros(width.size)
     if estimated:
-        sums = np.array(
-            [
-                np.sum(there * gap**2, axis=0),
-                -2.0 * np.sum(there * gap * slope, axis=0),
-                np.sum(there * slope**2, axis=0),
-            ]
-        )
+        sums = np.array([np.sum(there * part, axis=0) for part in (gap**2, -2.0 * gap * slope, slope**2)])
         by_column = whole.sum(axis=0)
 
     late = np.zeros(end.size)
