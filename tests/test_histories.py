@@ -189,3 +189,336 @@ def test_concordance_of_r(data, model, backend):
         found = ss.score_all(y, curves, metric=kinds, weighting="ipcw", times=data["times"])
     for score, theirs in zip(found, ("harrell", "uno"), strict=True):
         np.testing.assert_allclose(score.scores, data["results"][f"concordance_{model}"][theirs], rtol=1e-9)
+
+
+# Without groups
+
+
+@every_history
+@pytest.mark.parametrize("lost", [False, True])
+def test_variances_have_the_correction_for_small_samples(name, lost):
+    """Squares of influences, and squares of those with weights held fixed over n - 1."""
+    case = SEEN[1 if lost else 2]
+    problem = random_problem(25, 5, seed=1, lost=lost)
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, beyond="hold")
+    problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([35.0]))
+    whole = [1.0] * 25, [1.0] * len(problem.training)
+    squares = np.zeros(2)
+    for i in range(25):
+        mass = [1.0] * 25
+        mass[i] += STEP * 1j
+        for place, held in enumerate((None, whole)):
+            squares[place] += (np.imag(expected(case, name, problem, mass, whole[1], held)[0]) / STEP) ** 2
+    found = score(case, name, problem)
+    np.testing.assert_allclose(found.se[0] ** 2, squares[0] + squares[1] / (found.n_counted[0] - 1), rtol=1e-9)
+
+
+@every_history
+def test_large_input_takes_the_compiled_way_and_agrees(name):
+    problem = random_problem(6000, 8, seed=2, lost=True)
+    problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, np.array([20.0, 50.0]))
+    found = []
+    for backend in ("auto", "numpy", "compiled", "torch"):
+        with ss.config.using(backend=backend):
+            found.append(score(SEEN[1], name, problem, groups=np.arange(6000) // 3))
+    for other in found[1:]:
+        np.testing.assert_allclose(other.scores, found[0].scores, rtol=1e-12)
+        np.testing.assert_allclose(other.se, found[0].se, rtol=1e-10)
+
+
+def test_a_small_concordance_does_not_load_numba():
+    import subprocess
+    import sys
+
+    code = """
+import sys, numpy as np, survscore as ss
+y = ss.Outcomes(np.arange(1, 1001), np.ones(1000))
+curves = ss.SurvivalCurves(np.linspace(0, 1, 1000)[:, None], [500.0])
+assert ss.score_all(y, curves, metric="concordance", times=[500])[0].scores == [1.0]
+print("numba" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# What goes through all doors
+
+
+def test_comparisons_segments_groups_and_means_over_time_take_them():
+    problem = random_problem(300, 10, seed=5, lost=True)
+    mixed = 0.7 * problem.curves.probabilities + 0.3 * problem.censoring.probabilities
+    other = ss.SurvivalCurves(mixed, problem.curves.times, beyond="hold")
+    models = {"a": problem.curves, "b": other}
+    strata, segment = np.arange(300) % 2, np.arange(300) % 3
+    metrics = [ss.Concordance(), ss.Concordance("weighted", strata=strata), "crps", "log_score", "brier"]
+    settings = {"metric": metrics, "weighting": "administrative", "times": [20.0, 40.0]}
+    whole = ss.compare(problem.y, models, groups=np.arange(300) // 2, **settings)
+    assert whole.metrics == ["concordance", "concordance (weighted)", "crps", "log_score", "brier"]
+    assert whole.scores["se"].notna().all()
+    assert (whole.scores.query("model == 'Kaplan-Meier' and metric == 'concordance'")["score"] == 0.5).all()
+    assert set(whole.skill["metric"]) == {"crps", "log_score", "brier"}
+    means = whole.integrated(20, 40)
+    assert means.contrasts["se"].gt(0).all()
+    parts = ss.compare(problem.y, models, by={"third": segment}, **settings)
+    rows = segment == 1
+    alone = ss.compare(
+        problem.y[rows],
+        {key: curves[rows] for key, curves in models.items()},
+        **{**settings, "metric": [ss.Concordance(), ss.Concordance("weighted", strata=strata[rows]), *metrics[2:]]},
+    )
+    part = parts.parts[("1",)]
+    np.testing.assert_array_equal(part.scores["score"], alone.scores["score"])
+    np.testing.assert_array_equal(part.contrasts["se"], alone.contrasts["se"])
+
+
+def test_without_times_there_is_one_horizon():
+    """The median of follow-up, or the end of the predictions if that comes first."""
+    problem = random_problem(200, 10, seed=6)
+    end = np.sort(problem.y.censoring_time)
+    found = ss.score_all(problem.y, problem.curves, metric="crps", weighting="administrative")[0]
+    assert found.times.tolist() == [end[99]]
+    short = ss.SurvivalCurves(np.full((200, 1), 0.5), [3.0])
+    assert ss.score_all(problem.y, short, metric="crps", weighting="administrative")[0].times.tolist() == [3.0]
+    alone = ss.score_all(problem.y, problem.curves, metric="crps", weighting="administrative", errors=False)[0]
+    np.testing.assert_array_equal(alone.scores, found.scores)
+    assert np.isnan(alone.se).all()
+
+
+@pytest.mark.parametrize(
+    "weighting",
+    [
+        lambda p: ss.IPCW(p.censoring),
+        lambda p: ss.IPCW(lambda t: 1 - t / 200),
+        lambda p: ss.IPCW("known"),
+        lambda p: ss.IPCW(max_weight=5),
+        lambda p: ss.IPCW(normalize="n"),
+        lambda p: ss.Administrative(population=p.censoring),
+        lambda p: ss.Administrative(dropout=p.censoring),
+        lambda p: ss.Administrative(max_weight=5),
+    ],
+)
+def test_weightings_that_do_not_fit_are_named(weighting):
+    problem = random_problem(50, 5)
+    with pytest.raises(ss.InputError, match="metric 'crps' needs weights that come from one product-limit curve"):
+        ss.score_all(problem.y, problem.curves, metric="crps", weighting=weighting(problem), times=[20])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ss.Concordance("uno"), "kind must be one of 'cohort', 'pooled', 'weighted', 'harrell', not 'uno'"),
+        (lambda: ss.Concordance(risk="hazard"), "risk must be one of 'final', 'antolini', not 'hazard'"),
+        (lambda: ss.Concordance("weighted"), "kind='weighted' needs strata"),
+        (lambda: ss.Concordance("pooled", strata=[1]), "strata are for kind='weighted', not for kind='pooled'"),
+        (lambda: ss.Concordance("weighted", strata=[["a"]]), "strata must be one-dimensional"),
+        (
+            lambda: ss.Concordance("weighted", strata=np.array(["a", None, None], dtype=object)),
+            "strata must be given for everybody: 2 of 3 are missing, the first at position 1",
+        ),
+        (lambda: ss.LogScore(epsilon=0.7), "epsilon must be at least"),
+    ],
+)
+def test_bad_settings_are_named(make, message):
+    with pytest.raises(ss.InputError, match=message):
+        make()
+
+
+def test_bad_calls_are_named():
+    problem = random_problem(50, 5)
+    settings = {"weighting": "administrative", "times": [20]}
+    with pytest.raises(ss.InputError, match="strata has length 3, but y has length 50"):
+        ss.score_all(problem.y, problem.curves, metric=ss.Concordance("weighted", strata=[1, 2, 3]), **settings)
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, "constant-hazard")
+    with pytest.raises(ss.InputError, match=r"crps integrates .* finer grid"):
+        ss.score_all(problem.y, c, metric="crps", **settings)
+    batches = ss.CurveBatches(lambda: iter([problem.curves]), n=50)
+    with pytest.raises(ss.InputError, match="concordance needs all predictions at once, not batches"):
+        ss.score_all(problem.y, batches, metric="concordance", **settings)
+    with pytest.raises(ss.InputError, match=r"null='counted' is the share of one time, .* say null=True"):
+        ss.compare(problem.y, {"a": problem.curves}, metric="crps", null="counted", **settings)
+    constant = ss.compare(problem.y, {"a": problem.curves}, metric="concordance", null="counted", **settings)
+    assert constant.scores["score"].iloc[-1] == 0.5
+
+
+def test_text_and_numbers_are_strata_alike():
+    problem = random_problem(80, 5)
+    labels = np.arange(80) % 3
+    found = [
+        ss.score_all(
+            problem.y, problem.curves, metric=ss.Concordance("weighted", strata=some), weighting="administrative",
+            times=[20],
+        )[0]
+        for some in (labels, labels.astype(float), np.array(["north", "west", "east"])[labels], list(labels))
+    ]  # fmt: skip
+    for other in found[1:]:
+        np.testing.assert_allclose([other.scores, other.se], [found[0].scores, found[0].se], rtol=1e-12)
+
+
+# Where there is no value, the reason
+
+
+@pytest.mark.parametrize(
+    ("time", "event", "end", "metric", "reason"),
+    [
+        ([3, 4], [0, 0], [3, 4], ss.Concordance(), "nobody who is counted had the event by then"),
+        ([1, 4], [1, 0], [2, 4], ss.Concordance(), "nobody who is counted had the event by then"),
+        ([1, 1], [1, 1], [4, 4], ss.Concordance(), "nobody was seen event-free after somebody's event"),
+        ([1, 4], [1, 0], [4, 4], ss.Concordance("weighted", strata=[0, 1]), None),
+        (
+            [2, 1, 4], [1, 0, 0], [4, 1, 4], ss.Concordance("weighted", strata=[0, 1, 0]),
+            "nobody of some stratum could be followed to somebody's event",
+        ),
+        ([0, 0], [0, 0], [0, 0], ss.CRPS(), "nobody is followed beyond time 0"),
+        ([1, 2], [1, 0], [4, 4], ss.CRPS(), "nobody could be under observation up to then"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("default::survscore.UndefinedScoreWarning")
+def test_undefined_values_say_why(time, event, end, metric, reason):
+    y = ss.Outcomes(time, event, end)
+    curves = ss.SurvivalCurves(np.linspace(0.2, 0.8, len(time))[:, None], [4.0])
+
+    def run():
+        return ss.score_all(y, curves, metric=metric, weighting="administrative", times=[3.0])[0]
+
+    if reason is None:
+        assert run().scores == [1.0]
+        return
+    with pytest.warns(ss.UndefinedScoreWarning, match=reason):
+        found = run()
+    assert found.undefined == {reason: 1}
+    assert np.isnan([found.scores, found.se, found.lower, found.upper]).all()
+
+
+def test_two_individuals():
+    y = ss.Outcomes([1, 4], [1, 0], [5, 4])
+    curves = ss.SurvivalCurves([[0.3], [0.6]], [4.0], "step")
+    settings = {"weighting": "administrative", "times": [4]}
+    crps, log_score = ss.score_all(y, curves, metric=["crps", "log_score"], **settings)
+    np.testing.assert_allclose(crps.scores, [(0 + 3 * 1.0 + 0) / 8])  # the step comes at 4, at the very end
+    np.testing.assert_allclose(log_score.scores, [-np.log(0.7 * 0.6) / 2])
+    assert (crps.se > 0).all()
+    for kind in ("cohort", "pooled", "harrell"):
+        found = ss.score_all(y, curves, metric=ss.Concordance(kind), **settings)[0]
+        assert found.scores == [1.0]
+        assert found.se == [0.0]
+        assert not found.reliable[0]
+        np.testing.assert_allclose([found.lower, found.upper], [[0.025], [1.0]])
+
+
+def test_one_prediction_for_everybody_is_a_coin():
+    problem = random_problem(60, 5, lost=True)
+    same = ss.SurvivalCurves(np.tile(problem.curves.probabilities[:1], (60, 1)), problem.curves.times, beyond="hold")
+    for name in HISTORIES:
+        if name.startswith("concordance"):
+            p = Problem(problem.y, same, problem.censoring, problem.training, np.array([20.0]))
+            found = score(SEEN[1], name, p)
+            assert found.scores == [0.5]
+            np.testing.assert_allclose(found.se, 0.0, atol=1e-15)
+
+
+# What they claim
+
+
+@pytest.mark.parametrize("name", ["crps", "log_score"])
+@pytest.mark.parametrize("between", ["linear", "step"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_falling_to_zero_after_the_end_changes_nothing(name, between, lost):
+    """C* on the grid: what is predicted for later is not looked at. IPCW looks at it, and rewards the fall."""
+    rng = np.random.default_rng(7)
+    n, grid = 400, np.arange(1.0, 11.0)
+    rate = rng.gamma(4, 0.04, n)
+    star, end = rng.exponential(1 / rate), rng.integers(2, 11, n).astype(float)
+    drop = rng.exponential(30, n) if lost else np.full(n, np.inf)
+    y = ss.Outcomes(np.minimum(np.minimum(star, end), drop), star <= np.minimum(end, drop), end)
+    honest = np.exp(-rate[:, None] * grid)
+    models = {
+        "honest": ss.SurvivalCurves(honest, grid, between),
+        "leak": ss.SurvivalCurves(np.where(grid <= end[:, None], honest, 0.0), grid, between),
+    }
+    result = ss.compare(y, models, metric=name, weighting="administrative", times=[5, 9.5, 10], null=False)
+    assert (result.contrasts["difference"] == 0).all()
+    assert (result.contrasts["se"] < 1e-16).all()
+    if name == "crps":
+        ipcw = ss.compare(y, models, metric=name, weighting="ipcw", times=[5, 9.5], null=False)
+        assert (ipcw.contrasts["verdict"] == "better").all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["crps", "log_score"])
+def test_the_truth_scores_best(name):
+    """Also where some are lost, and C* depends on the same covariate as the event."""
+    rng = np.random.default_rng(11)
+    n, grid = 20_000, np.linspace(0.25, 10, 40)
+    x = rng.random(n)
+    rate = 0.05 + 0.3 * x
+    star, end, drop = rng.exponential(1 / rate), np.ceil(4 * (2 + 6 * x * rng.random(n))) / 4, rng.exponential(20, n)
+    y = ss.Outcomes(np.minimum(np.minimum(star, end), drop), star <= np.minimum(end, drop), end)
+    survival = np.exp(-rate[:, None] * grid)
+    models = {"truth": ss.SurvivalCurves(survival, grid)}
+    models |= {f"power {k}": ss.SurvivalCurves(survival**k, grid) for k in (0.8, 0.9, 1.1, 1.25)}
+    models["flat"] = ss.SurvivalCurves(np.exp(-0.2 * grid) * np.ones((n, 1)), grid)
+    result = ss.compare(y, models, metric=name, weighting="administrative", times=[8])
+    assert (result.contrasts["verdict"] == "worse").all()
+
+
+TAU = 2.0
+FOLLOWED = np.array([0.95, 0.05, 0.05, 0.95])  # to tau, by stratum
+
+
+def late_events(n, seed, followed=FOLLOWED, drop_out=np.inf):
+    """Events that come late, in four strata that tell how long one is followed."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, n)
+    risk = x + 0.5 * rng.normal(size=n)
+    star = 2.2 * (rng.exponential(size=n) * np.exp(1.5 - risk)) ** 0.25
+    end = np.where(rng.random(n) < followed[x], 1.5 * TAU, rng.uniform(0.5, TAU, n))
+    drop = drop_out * rng.exponential(size=n) if np.isfinite(drop_out) else np.full(n, np.inf)
+    time = np.minimum(np.minimum(star, end), drop)
+    curves = ss.SurvivalCurves(np.exp(-np.exp(risk - 1.5) * (TAU / 2.2) ** 4)[:, None], [TAU])
+    return ss.Outcomes(time, star <= np.minimum(end, drop), end), curves, x, star
+
+
+def of_everybody(curves, star):
+    """Return the concordance of those whose event times are all known."""
+    y = ss.Outcomes(star, np.ones(star.size))
+    return ss.score_all(y, curves, metric="concordance", times=[TAU], errors=False)[0].scores[0]
+
+
+@pytest.mark.statistical
+def test_whose_concordance_each_kind_estimates():
+    """Uno's is off by .02 and more where C* tells and events come late; cohort and weighted are what they say."""
+    y, curves, _, star = late_events(400_000, 0)
+    everybody, cohort = of_everybody(curves, star), of_everybody(*(v[y.censoring_time >= TAU] for v in (curves, star)))
+    assert abs(everybody - cohort) > 0.03
+    y, curves, x, _ = late_events(50_000, 1, drop_out=8.0)
+    kinds = [ss.Concordance(), ss.Concordance("pooled"), ss.Concordance("weighted", strata=x)]
+    own, pooled, weighted = ss.score_all(y, curves, metric=kinds, weighting="administrative", times=[TAU])
+    uno, harrell = ss.score_all(
+        y, curves, metric=[ss.Concordance(), ss.Concordance("harrell")], weighting="ipcw", times=[TAU]
+    )
+    assert abs(own.scores[0] - cohort) < 2.5 * own.se[0] < 0.006
+    assert abs(weighted.scores[0] - everybody) < 2.5 * weighted.se[0] < 0.006
+    for off in (pooled, uno, harrell):
+        assert off.scores[0] - everybody > 0.015
+        assert off.scores[0] - everybody > 6 * off.se[0]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("drop_out", [np.inf, 6.0])
+def test_intervals_cover(drop_out):
+    """Of 300 samples of 300; 95 % is 276 to 292 with two standard errors, and half of 300 is not."""
+    followed = np.array([0.9, 0.4, 0.4, 0.9])
+    y, curves, _, star = late_events(400_000, 0, followed)
+    crps = ss.score_all(y, curves, metric="crps", weighting="administrative", times=[TAU], errors=False)[0]
+    truths = {
+        "concordance": of_everybody(*(v[y.censoring_time >= TAU] for v in (curves, star))),
+        "concordance (weighted)": of_everybody(curves, star),
+        "crps": crps.scores[0],
+    }
+    covered = dict.fromkeys(truths, 0)
+    for seed in range(300):
+        y, curves, x, _ = late_events(300, 100 + seed, followed, drop_out)
+        metrics = [ss.Concordance(), ss.Concordance("weighted", strata=x), ss.CRPS()]
+        for found in ss.score_all(y, curves, metric=metrics, weighting="administrative", times=[TAU]):
+            covered[found.metric] += found.lower[0] <= truths[found.metric] <= found.upper[0]
+    assert all(274 <= count <= 296 for count in covered.values()), covered
