@@ -506,7 +506,7 @@ def test_whose_concordance_each_kind_estimates():
 @pytest.mark.statistical
 @pytest.mark.parametrize("drop_out", [np.inf, 6.0])
 def test_intervals_cover(drop_out):
-    """Of 300 samples of 300; 95 % is 276 to 292 with two standard errors, and half of 300 is not."""
+    """Of 300 samples of 300 individuals: 285, give or take three standard errors."""
     followed = np.array([0.9, 0.4, 0.4, 0.9])
     y, curves, _, star = late_events(400_000, 0, followed)
     crps = ss.score_all(y, curves, metric="crps", weighting="administrative", times=[TAU], errors=False)[0]
