@@ -1,6 +1,8 @@
 """Metrics of all that happened up to a time: against literal loops, derivatives, R, and what they claim."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +128,9 @@ def constant(problem, mass):
     return Problem(y, curves, problem.censoring, problem.training, problem.times)
 
 
+N, OTHERS = 20, 12
+
+
 @pytest.mark.parametrize("name", ["concordance", "crps", "log_score"])
 @pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
 @pytest.mark.parametrize("others", [False, True])
@@ -135,15 +140,15 @@ def test_the_null_model_counts_with_its_estimation(name, between, others, place)
     if (name, between) == ("crps", "constant-hazard"):
         pytest.skip("crps takes no constant hazards")
     case, rng = SEEN[place], np.random.default_rng(4)
-    problem = random_problem(40, 6, seed=3, lost=case.data == "drop-outs")
+    problem = random_problem(N, 6, seed=3, lost=case.data == "drop-outs")
     c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, between, beyond="hold")
     problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([37.0, 55.0]))
-    other = problem.y[rng.permutation(40)[:25]]
+    other = problem.y[rng.permutation(N)[:OTHERS]]
 
     def values(mass, mass_of_other):
         if others:
             made = constant(Problem(other, c, problem.censoring, problem.training, problem.times), mass_of_other)
-            rows = ss.SurvivalCurves(np.tile(made.curves.probabilities[:1], (40, 1)), c.times, between, beyond="hold")
+            rows = ss.SurvivalCurves(np.tile(made.curves.probabilities[:1], (N, 1)), c.times, between, beyond="hold")
             null = Problem(problem.y, rows, problem.censoring, problem.training, problem.times)
         else:
             null = constant(problem, mass)
@@ -152,23 +157,23 @@ def test_the_null_model_counts_with_its_estimation(name, between, others, place)
     def derivatives(n, of_other):
         found = []
         for i in range(n):
-            up, down = (np.ones(40), np.ones(25)), (np.ones(40), np.ones(25))
+            up, down = (np.ones(N), np.ones(OTHERS)), (np.ones(N), np.ones(OTHERS))
             up[of_other][i] += 1e-5
             down[of_other][i] -= 1e-5
             found.append((values(*up) - values(*down)) / 2e-5)
         return np.array(found)
 
-    variance = np.sum(derivatives(40, 0) ** 2, axis=0)
+    variance = np.sum(derivatives(N, 0) ** 2, axis=0)
     result = ss.compare(
         problem.y, {"a": c}, metric=HISTORIES[name][0](problem), weighting=case.weighting(problem), times=problem.times,
-        null=other if others else True, groups=np.arange(40),
+        null=other if others else True, groups=np.arange(N),
     )  # fmt: skip
     (scored,) = result.scored
     counted = scored.support.units.counted
     variance = variance * counted / (counted - 1)
     if others:
-        variance = variance + np.sum(derivatives(25, 1) ** 2, axis=0)
-    np.testing.assert_allclose(scored.scores[1], values(np.ones(40), np.ones(25)), rtol=1e-12)
+        variance = variance + np.sum(derivatives(OTHERS, 1) ** 2, axis=0)
+    np.testing.assert_allclose(scored.scores[1], values(np.ones(N), np.ones(OTHERS)), rtol=1e-12)
     np.testing.assert_allclose(scored.moments.variance(1, 1), variance, rtol=1e-7, atol=1e-14)
 
 
@@ -226,10 +231,31 @@ def test_large_input_takes_the_compiled_way_and_agrees(name):
         np.testing.assert_allclose(other.se, found[0].se, rtol=1e-10)
 
 
-def test_a_small_concordance_does_not_load_numba():
-    import subprocess
-    import sys
+@pytest.mark.parametrize("name", ["concordance", "crps"])
+def test_the_martingale_variance_is_nearly_the_exact_one_without_ties(name):
+    rng = np.random.default_rng(8)
+    star, end = rng.exponential(6, 400), rng.uniform(1, 10, 400)
+    y = ss.Outcomes(np.minimum(star, end), star <= end)
+    curves = ss.SurvivalCurves(np.exp(-np.arange(1, 8) / (star + 5 * rng.random(400))[:, None]), np.arange(1.0, 8.0))
+    exact, martingale = (
+        ss.score_all(y, curves, metric=name, weighting=ss.IPCW(variance=variance), times=[6])[0]
+        for variance in ("exact", "martingale")
+    )
+    assert martingale.scores == exact.scores
+    assert martingale.se != exact.se
+    np.testing.assert_allclose(martingale.se, exact.se, rtol=0.01)
 
+
+def test_tensors_are_refused_with_a_hint():
+    torch = pytest.importorskip("torch")
+    problem = random_problem(30, 5)
+    with ss.config.using(backend="torch"):
+        curves = ss.SurvivalCurves(torch.tensor(problem.curves.probabilities), problem.curves.times)
+        with pytest.raises(ss.InputError, match=r"metric 'crps' works with NumPy arrays .* give .numpy\(\) of"):
+            ss.score_all(problem.y, curves, metric="crps", weighting="administrative", times=[20])
+
+
+def test_a_small_concordance_does_not_load_numba():
     code = """
 import sys, numpy as np, survscore as ss
 y = ss.Outcomes(np.arange(1, 1001), np.ones(1000))
