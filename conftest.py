@@ -8,7 +8,9 @@ collect_ignore = (
     else [
         "src/survscore/_tensor_kernels.py",
         "src/survscore/engine/_triton.py",
+        "src/survscore/engine/_triton_exits.py",
         "src/survscore/engine/_triton_moments.py",
+        "src/survscore/engine/tensor_exits.py",
         "src/survscore/engine/tensor_identity.py",
         "src/survscore/engine/tensor_kernels.py",
     ]

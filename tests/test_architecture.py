@@ -60,13 +60,14 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["_kernels", "_triton"],
-    ["_moment_kernels", "_triton_moments"],
+    ["_moment_kernels", "_triton_exits", "_triton_moments"],
     ["_group_kernels"],
     ["blocks", "units", "averaging"],
     ["support", "null"],
     ["inputs", "sums"],
     ["compiled", "placing", "tensors"],
     ["moments", "tensor_units", "tensor_kernels"],
+    ["tensor_exits"],
     ["passes", "time_order"],
     ["grouped"],
     ["bounds", "influence", "identity", "tensor_influence", "tensor_sums", "tensor_identity"],

@@ -40,12 +40,12 @@ def test_the_interpreter_runs_the_tests_below():
 @pytest.fixture
 def small_shapes(monkeypatch):
     """Let programs, runs and parts of the rows end within small data."""
-    from survscore.engine import tensor_identity, tensor_kernels
+    from survscore.engine import tensor_exits, tensor_kernels
 
+    monkeypatch.setattr(tensor_exits, "SIZE", 16)
     shape = tensor_kernels.Shape
     small = tensor_kernels.Shapes(shape(2, 8), shape(2, 8), shape(1, 8))
     monkeypatch.setattr(tensor_kernels, "shapes", small)
-    monkeypatch.setattr(tensor_identity, "ROWS_PER_PART", 16)
     return small
 
 
@@ -182,14 +182,18 @@ COMPILED = {
     "group_moments": {"LOSS": 0, "TWO": True, "CONSTANT": False, "AVERAGES": 1, "SQUARED": 1, "DIRECT_A": True,
                       "DIRECT_B": True, "ALL_LAST": False, "ONE": True, "MAIN": 128, "TAIL": 32, "LANES": 32},
     "group_sizes": {"COLUMNS": 256},
+    "move_exits": {"OWN": True, "ONE": True, "TWO": True, "SIZE": 1024},
+    "cross_exits": {"ONE": False, "TWO": True, "SIZE": 1024},
+    "own_exits": {"TWO": True, "SIZE": 1024},
     "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
                  "ONE": False, **TILES},
 }  # fmt: skip
-POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label",),
+POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label", "left"),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
-                     "order", "values", "starts", "stop")}  # fmt: skip
+                     "order", "values", "starts", "stop", "exits", "at_risk", "exits_before", "reached")}  # fmt: skip
 NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",
-           "rows_per_program", "n_groups", "groups_per_program")  # fmt: skip
+           "rows_per_program", "n_groups", "groups_per_program",
+           "n_exits", "n_times")  # fmt: skip
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
@@ -202,9 +206,9 @@ def test_kernels_compile_for_a_gpu_that_is_not_here(name):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from survscore.engine import _triton, _triton_moments
+    from survscore.engine import _triton, _triton_exits, _triton_moments
 
-    kernel = getattr(_triton, name, None) or getattr(_triton_moments, name)
+    kernel = next(getattr(one, name) for one in (_triton, _triton_exits, _triton_moments) if hasattr(one, name))
     constants = COMPILED[name]
     types = dict.fromkeys(kernel.arg_names, "*fp64")
     if name.startswith("count"):

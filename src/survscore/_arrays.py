@@ -69,7 +69,8 @@ def to_device(values: Any, device: Any) -> Any:
         if any(stride < 0 for stride in array.strides):
             array = array.copy()
         values = torch.from_numpy(array if array.flags.writeable else np.asarray(_Writeable(array)))
-    return values.detach().to(device)
+    # not waiting for what the device does: pageable memory is copied aside before this returns
+    return values.detach().to(device, non_blocking=values.device.type == "cpu")
 
 
 def beside(values: Any, like: Any) -> Any:

@@ -58,3 +58,22 @@ def back_in_place(values: torch.Tensor, order: torch.Tensor) -> tuple[torch.Tens
     placed, backwards = torch.empty_like(values), torch.empty(n, dtype=torch.int32, device=values.device)
     _place[(triton.cdiv(n, SORTED_PER_PROGRAM),)](values, order, n, placed, backwards, SORTED_PER_PROGRAM)
     return placed, backwards
+
+
+@triton.jit
+def _take(values, places, n, out, SIZE: tl.constexpr):
+    """Put the values at some places one after the other."""
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = at < n
+    tl.store(out + at, tl.load(values + tl.load(places + at, mask=inside, other=0), mask=inside, other=0), mask=inside)
+
+
+def take(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Return the values at some places; torch would copy 32-bit places to 64 first."""
+    n = len(places)
+    out = torch.empty(n, dtype=values.dtype, device=values.device)
+    if n:
+        flags = values.dtype == torch.bool
+        source, target = (one.view(torch.int8) if flags else one for one in (values, out))
+        _take[(triton.cdiv(n, SORTED_PER_PROGRAM),)](source, places, n, target, SORTED_PER_PROGRAM)
+    return out

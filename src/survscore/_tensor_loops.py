@@ -10,11 +10,13 @@ import os
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 
 from survscore._arrays import beside, is_tensor, to_device, to_host
 
 CELLS_PER_CHUNK = 1 << 24
+FEW = 1024
 
 
 @cache
@@ -48,7 +50,23 @@ def step_values(grid: Any, values: Any, keys: Any, *, inclusive: bool) -> Any:
 
 def after_steps(values: Any, places: Any) -> Any:
     """Return the values after so many steps; 1 after none."""
-    return torch.cat((values.new_ones(1), values)).index_select(0, places)
+    return take(torch.cat((values.new_ones(1), values)), places)
+
+
+def take(values: Any, places: Any) -> Any:
+    """Return the values at some places."""
+    if runs_triton(values):
+        from survscore import _tensor_kernels
+
+        return _tensor_kernels.take(values.contiguous(), places.contiguous())
+    return values.index_select(0, places)
+
+
+def curve_at(grid: Any, values: Any, times: Any) -> tuple[Any, Any]:
+    """Read a step function at a few times of the processor's memory; also how many of its steps come until then."""
+    reached = count_below(grid, to_device(times, grid.device), inclusive=True)
+    both = to_host(torch.stack((after_steps(values, reached), reached.double())))
+    return both[0], both[1].astype(np.intp)
 
 
 def has_bad_probabilities(matrix: Any, tolerance: float) -> bool:
@@ -75,10 +93,13 @@ def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any,
     than a search; and the individuals' positions from the latest time to the earliest.
     """
     ordered, order = _sorted(time)
-    left = leaves[order]
+    left = take(leaves, order)
     fresh = ordered[1:] != ordered[:-1]
-    table = _of_distinct if bool(fresh.all()) else _of_ties
-    times, exits, at_risk, before = table(ordered, left, fresh, others_first=others_first)
+    n_fresh, n_left = torch.stack((fresh.sum(), left.sum())).tolist()  # which waits for the device, once
+    if n_fresh == len(fresh):
+        times, exits, at_risk, before = _of_distinct(ordered, left, n_left)
+    else:
+        times, exits, at_risk, before = _of_ties(ordered, left, fresh, others_first=others_first)
     del ordered, left, fresh
     return times, exits, at_risk, *_back_in_place(before, order)
 
@@ -96,18 +117,17 @@ def _back_in_place(values: Any, order: Any) -> tuple[Any, Any]:
 
 def _sorted(time: Any) -> tuple[Any, Any]:
     """Return times in increasing order, and where they were."""
-    narrow = time.float()
-    if bool((narrow == time).all()):  # then half the digits sort as well, in half the time
-        return tuple(narrow.sort())
-    del narrow
+    # if half the digits are enough they sort in half the time; a few tell already if they are not
+    if all(bool((some.float() == some).all()) for some in (time[:FEW], time)):
+        return tuple(time.float().sort())
     return tuple(time.sort())
 
 
-def _of_distinct(ordered: Any, left: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+def _of_distinct(ordered: Any, left: Any, n_left: int) -> tuple[Any, Any, Any, Any]:
     """Return the table of exits, and how many come before each time, where no two individuals have the same."""
-    rank = left.nonzero()[:, 0]
+    rank = torch.nonzero_static(left, size=n_left)[:, 0]
     exits = torch.ones(1, dtype=torch.int32, device=ordered.device).expand(len(rank))
-    times, at_risk = ordered[rank].double(), (len(ordered) - rank).to(torch.int32)
+    times, at_risk = take(ordered, rank).double(), (len(ordered) - rank).to(torch.int32)
     del rank
     before = left.cumsum(0, dtype=torch.int32)
     return times, exits, at_risk, before.sub_(left.to(torch.int32))

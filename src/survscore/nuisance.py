@@ -60,9 +60,7 @@ class Nuisance:
 
     def reached(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
         """How many of the curve's times come at or before each of `times`: M(s; t) is 0 for the others."""
-        if _arrays.is_tensor(self.curve.times):
-            return _loops.count_below(self.curve.times, times, inclusive=True).astype(np.intp)
-        return np.searchsorted(self.curve.times, times, side="right")
+        return self.curve.reached(times)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -45,6 +45,7 @@ class ProductLimit:
     at_risk: NDArray[np.int32]
     n: int
     own: tuple[Any, Any, Any] | None = None
+    _reached: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -131,14 +132,32 @@ class ProductLimit:
 
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curve at `times`."""
-        return _loops.step_values(self.times, self.survival, times, inclusive=True)
+        return self._at(self.survival, times)
+
+    def _at(self, survival: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not _arrays.is_tensor(self.times) or _arrays.is_tensor(times):
+            return _loops.step_values(self.times, survival, times, inclusive=True)
+        from survscore import _tensor_loops
+
+        values, reached = _tensor_loops.curve_at(self.times, survival, times)
+        self._reached[id(times)] = (times, reached)
+        return np.asarray(values)
+
+    def reached(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return how many of its times come at or before each of others, in the processor's memory."""
+        if not _arrays.is_tensor(self.times):
+            return np.searchsorted(self.times, times, side="right")
+        known = self._reached.get(id(times))
+        if known is not None and known[0] is times:  # a device would have to be waited for
+            return np.asarray(known[1])
+        return _loops.count_below(self.times, times, inclusive=True).astype(np.intp)
 
     def at_and_before(
         self, times: NDArray[np.float64], before: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the curve at `times`, and its left limits at others."""
         survival = self.survival
-        at = _loops.step_values(self.times, survival, times, inclusive=True)
+        at = self._at(survival, times)
         if self.own is not None and before is self.own[0]:
             from survscore import _tensor_loops
 

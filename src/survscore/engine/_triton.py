@@ -274,9 +274,10 @@ def count_stretches(
 def add_weights(
     label, first, last, weight, n_rows, n_columns, n_copies, out, ALL_LAST: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Add up weights by where stretches end: (copies, 3, (columns + 1) squared), by first and last stop.
+    """Add up weights by where stretches end: (copies, 5, (columns + 1) squared), by first and last stop.
 
-    Weights of those event-free, and with event; squared weights. Programs share a few copies, so that they seldom meet.
+    Weights of those event-free, and with event; how many these are; squared weights. Programs share a few copies, so
+    that they seldom meet.
     """
     rows = tl.arange(0, ROWS)
     begin = tl.program_id(0).to(tl.int64) * ROWS
@@ -285,11 +286,13 @@ def add_weights(
     stop = of_rows(last, begin, rows, inside, ALL_LAST)
     has_event = of_rows(label, begin, rows, inside, False) != 0
     n_cells = (n_columns + 1) * (n_columns + 1)
-    cell = out + (tl.program_id(0) % n_copies) * 3 * n_cells + turn * (n_columns + 1) + stop
+    cell = out + (tl.program_id(0) % n_copies) * 5 * n_cells + turn * (n_columns + 1) + stop
     counted = inside & (stop > turn)
     w = tl.load(weight + begin + rows, mask=counted, other=0.0)
-    tl.atomic_add(cell + tl.where(has_event, n_cells, 0), w, mask=counted, sem="relaxed")
-    tl.atomic_add(cell + 2 * n_cells, w * w, mask=counted, sem="relaxed")
+    of_status = cell + tl.where(has_event, n_cells, 0)
+    tl.atomic_add(of_status, w, mask=counted, sem="relaxed")
+    tl.atomic_add(of_status + 2 * n_cells, ones_where(counted), mask=counted, sem="relaxed")
+    tl.atomic_add(cell + 4 * n_cells, w * w, mask=counted, sem="relaxed")
 
 
 @triton.jit

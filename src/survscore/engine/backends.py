@@ -7,7 +7,7 @@ evaluation: by where the predictions live, by `survscore.config`, and by size.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -53,8 +53,8 @@ class Backend(ABC):
         averages: Values,
         *,
         any_range: bool,
-    ) -> Moments:
-        """Return the variances of one loss under one weighting."""
+    ) -> Callable[[], Moments]:
+        """Start making the variances of one loss under one weighting, and return what waits for them."""
 
     @abstractmethod
     def pooled(
@@ -133,13 +133,13 @@ class Processor(Backend):
         averages: Values,
         *,
         any_range: bool,
-    ) -> Moments:
+    ) -> Callable[[], Moments]:
         if self.compiled and not any_range:
             from survscore.engine import identity
 
             if identity.fits(scored, models, groups):
-                return identity.by_identity(scored, models, groups, units, averages)
-        return by_influence(scored, models, groups, units, averages, any_range=any_range, compiled=self.compiled)
+                return _done(identity.by_identity(scored, models, groups, units, averages))
+        return _done(by_influence(scored, models, groups, units, averages, any_range=any_range, compiled=self.compiled))
 
     def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
         return evaluate_pooled(*args, **settings)
@@ -157,12 +157,18 @@ class Processor(Backend):
 class Tensors(Backend):
     """torch, where the predictions live."""
 
+    def __init__(self) -> None:
+        #: Where stretches end, and how many have such an end after each time: found with the sums, asked for later.
+        self._counted: list[tuple[Any, Values]] = []
+
     def sums(  # noqa: D102
         self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
     ) -> Sums:
         from survscore.engine.tensor_sums import sums_of
 
-        return sums_of(models, index, losses, stretches)
+        sums, in_either = sums_of(models, index, losses, stretches)
+        self._counted += [(stretches[q].last_stop, number) for q, number in in_either.items()]
+        return sums
 
     def update(  # noqa: D102
         self, block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
@@ -180,7 +186,7 @@ class Tensors(Backend):
         averages: Values,
         *,
         any_range: bool,
-    ) -> Moments:
+    ) -> Callable[[], Moments]:
         from survscore.engine import tensor_influence
         from survscore.engine.tensors import has_kernels, memory_of
 
@@ -191,8 +197,8 @@ class Tensors(Backend):
                 if tensor_identity.fits(scored, models, groups):
                     return tensor_identity.by_identity(scored, models, units, averages)
                 if groups is not None and tensor_identity.fits_groups(scored, models):
-                    return tensor_identity.by_groups(scored, models, groups, units, averages)
-            return tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range)
+                    return _done(tensor_identity.by_groups(scored, models, groups, units, averages))
+            return _done(tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range))
 
     def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
         from survscore.engine import tensor_pooled
@@ -211,6 +217,9 @@ class Tensors(Backend):
             return tensor_bounds.bounds_of(*args)
 
     def counted(self, stop: Any, n_times: int) -> Values:  # noqa: D102
+        for known, number in self._counted:
+            if known is stop:
+                return number
         from survscore._tensor_loops import runs_triton
         from survscore.engine import tensors
 
@@ -231,6 +240,11 @@ class Tensors(Backend):
             order, starts = (_arrays.to_device(one, stop.device) for one in (groups.order, groups.starts))
             return tensor_units.units_of_sizes(*group_sizes(stop, order, starts, counted.size))
         return tensor_units.units_of(stretches, groups, counted)
+
+
+def _done(moments: Moments) -> Callable[[], Moments]:
+    """Return moments that need not be waited for."""
+    return lambda: moments
 
 
 class _Nothing(Loss):

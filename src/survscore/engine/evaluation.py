@@ -8,8 +8,9 @@ Evaluation (checked: outcomes, models, times, groups, metrics, weightings)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -245,11 +246,14 @@ class Evaluation:
         m = self.index.times.size
         counted = [backend.counted(one.population_stop, m) for one in stretches]
         units = [backend.units(one, self.groups, number) for one, number in zip(stretches, counted, strict=True)]
-        results = []
+        results: dict[tuple[str, int], Callable[[], Scored]] = {}
+        # a device makes moments while the processor prepares the next: first those that wait for it on their way
+        order = sorted(range(len(stretches)), key=lambda q: stretches[q].nuisance is None)
         for metric in self.metrics:
-            for q, weights in enumerate(stretches):
+            for q in order:
+                weights = stretches[q]
                 if isinstance(metric, HistoryMetric):
-                    results.append(self._of_history(metric, q, weights, total))
+                    results[metric.name, q] = partial(self._of_history, metric, q, weights, total)
                     continue
                 where, reasons = undefined[metric.name][q]
                 anywhere = np.logical_or.reduce([one for one, _ in undefined[metric.name]])
@@ -266,8 +270,8 @@ class Evaluation:
                 of_known_status = counted[q] if to_the_last else backend.counted(weights.last_stop, m)
                 event_free = of_known_status - total.events[q]
                 support = self._support(total, q, event_free, counted[q], units[q], where)
-                results.append(self._scored(metric, q, total, *found, support, where, reasons))
-        return results
+                results[metric.name, q] = partial(self._scored, metric, q, total, *found, support, where, reasons)
+        return [results[metric.name, q]() for metric in self.metrics for q in range(len(stretches))]
 
     def mean_influences(self) -> tuple[list[MeanInfluences], tuple[float, float]]:
         """Return everybody's influence on the mean score over time, by the first loss, under each weighting.
@@ -342,7 +346,7 @@ class Evaluation:
         undefined: NDArray[np.bool_],
         averages: NDArray[np.float64],
         backend: Backend,
-    ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
+    ) -> tuple[NDArray[np.float64], Callable[[], Moments] | None, AllBounds | None]:
         scored = self._scored_loss(loss, q, weights, total, counted, undefined)
         times, k, constants = self.index.times, self._losses.index(loss), scored.constants
         moments = None
@@ -375,14 +379,14 @@ class Evaluation:
         undefined: NDArray[np.bool_],
         averages: NDArray[np.float64],
         backend: Backend,
-    ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
+    ) -> tuple[NDArray[np.float64], Callable[[], Moments] | None, AllBounds | None]:
         nothing = SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
         curves = [*self._in_memory(metric), *([] if self.null is None else [nothing])]
         scores, moments = backend.pooled(
             metric, self.index, weights, curves, self.groups, units, averages,
             any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
         )  # fmt: skip
-        return scores, moments, None
+        return scores, None if moments is None else lambda: moments, None
 
     def _in_memory(self, metric: Metric) -> Sequence[SurvivalCurves]:
         matrices = self.models.in_memory
@@ -398,7 +402,9 @@ class Evaluation:
             any_range=self._any_range(len(self.names)), errors=self.errors,
         )  # fmt: skip
         where = np.asarray(np.isnan(found.values).any(axis=0))
-        return self._scored(metric, q, total, found.values, found.moments, None, found.support, where, found.undefined)
+        made = found.moments
+        moments = None if made is None else lambda: made
+        return self._scored(metric, q, total, found.values, moments, None, found.support, where, found.undefined)
 
     def _scored(
         self,
@@ -406,7 +412,7 @@ class Evaluation:
         q: int,
         total: Sums,
         scores: NDArray[np.float64],
-        moments: Moments | None,
+        moments: Callable[[], Moments] | None,
         bounds: AllBounds | None,
         support: Support,
         undefined: NDArray[np.bool_],
@@ -417,7 +423,7 @@ class Evaluation:
             weighting=self.labels[q],
             direction=metric.direction,
             scores=scores,
-            moments=moments,
+            moments=None if moments is None else moments(),
             bounds=bounds,
             scale=metric.scale,
             weight_sums=np.where(undefined, np.nan, total.weights[:, q].sum(axis=0)),
@@ -500,7 +506,7 @@ class Evaluation:
         nobody = Sums.zero(k, 1, len(self.weightings), 0)
         nowhere = np.zeros(0, dtype=np.bool_)
         nobody_there = Support(none, none, none, none, Units(none, none, none), self.groups is not None)
-        moments = empty if self.errors else None
+        moments = (lambda: empty) if self.errors else None
         return [
             self._scored(metric, q, nobody, np.zeros((k, 0)), moments, None, nobody_there, nowhere, {})
             for metric in self.metrics

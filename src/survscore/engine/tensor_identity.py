@@ -7,6 +7,7 @@ before it, :math:`\sum_s step(s) (A + m(s))^2 = A^2 \sum_s step(s) + 2 A \sum_s 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,16 @@ import torch
 from numpy.typing import NDArray
 
 from survscore import _arrays
+from survscore._tensor_loops import take
 from survscore.engine import tensor_kernels
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
+from survscore.engine.tensor_exits import ByExit
 from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, Predicted
 from survscore.engine.tensors import Tensor, on
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here
 
-ROWS_PER_PART = 1 << 22  # of a vector that is made for a sum only
 MOST_AVERAGES = 4  # over time, made at once; one if everybody's are stored
 
 
@@ -52,10 +54,12 @@ def by_groups(
     return made.of_groups(groups)
 
 
-def by_identity(scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]) -> Moments:
-    """Return the moments; see the description of the module."""
+def by_identity(
+    scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]
+) -> Callable[[], Moments]:
+    """Start making the moments, and return what waits for them; see the description of the module."""
     made = _Identity(scored, models, units, averages)
-    return made.moments()
+    return made.start()
 
 
 class _Identity:
@@ -72,14 +76,18 @@ class _Identity:
         # NaN where a time rests on one individual
         self.scaled = np.where(averages != 0, averages * np.sqrt(self.inflation), 0.0)
         self.independent = isinstance(self.nuisance, Elsewhere)
-        self.deviating = Deviating(
-            scored.loss, scored.stretches, on(self.device, first_weight),
-            on(self.device, scored.scale), on(self.device, scored.centre),
-        )  # fmt: skip
+        moving = np.where(first_weight < scored.stretches.max_weight, scored.first_deviation, 0.0)
+        # one way to the device, since each takes as long as a thousand numbers
+        packed = np.concatenate((first_weight[None], scored.scale[None], scored.centre, moving))
+        early, scale, *by_model = on(self.device, packed)
+        k = len(scored.centre)
+        self.deviating = Deviating(scored.loss, scored.stretches, early, scale, by_model[:k])
+        self.first_moving = by_model[k:]
+        self.by_exit = None
+        if self.nuisance is not None:
+            self.by_exit = ByExit(self.nuisance, scored.index.times, self.device)
         self.predicted = [Predicted.of(one, scored.index) for one in curves]
         self.predicted += [self.predicted[0].constant(*scored.constant_losses(one)) for one in scored.constants]
-        moving = np.where(first_weight < scored.stretches.max_weight, scored.first_deviation, 0.0)
-        self.first_moving = on(self.device, moving)
         self.null = None
         if scored.null is not None and scored.null.of_scored:
             null = scored.null
@@ -88,30 +96,35 @@ class _Identity:
                 on(self.device, null.null.at_own_time),
             )  # fmt: skip
 
-    def moments(self) -> Moments:
-        """Return the variances of every model and every difference."""
-        scored, k, m = self.scored, len(self.scored.scores), self.scored.index.times.size
-        pointwise, of_averages = (self._zeros(n_pairs(k), size) for size in (m, len(self.averages)))
-        added, added_to_averages = torch.zeros_like(pointwise), torch.zeros_like(of_averages)
+    def start(self) -> Callable[[], Moments]:
+        """Start making the variances of every model and every difference, and return what waits for them."""
+        k, m = len(self.scored.scores), self.scored.index.times.size
+        # pointwise and of averages: squares, and what estimating G adds; side by side, to come back in one go
+        found = self._zeros(2, n_pairs(k), m + len(self.averages))
+        (pointwise, of_averages), (added, added_to_averages) = ((one[:, :m], one[:, m:]) for one in found)
         if self.nuisance is not None:
             self._add_runs(added)
         for a, b in _passes(k):
             squares, of_means, of_exits = self._pass(a, b)
-            for place, p in enumerate(_places(a, b)):
-                pointwise[p], of_averages[p], added_to_averages[p] = squares[place], of_means[place], of_exits[place]
-        variances, of_ranges = _arrays.to_host(pointwise), _arrays.to_host(of_averages)
+            places = _places(a, b)
+            for values, part in ((pointwise, squares), (of_averages, of_means), (added_to_averages, of_exits)):
+                for place, p in enumerate(places):
+                    values[p] = part[place]
+        return lambda: self._finish(found)
+
+    def _finish(self, found: Tensor) -> Moments:
+        scored, m = self.scored, self.scored.index.times.size
+        (variances, of_ranges), (corrected, of_exits) = ((one[:, :m], one[:, m:]) for one in _arrays.to_host(found))
         if scored.by_n:  # everybody has the same offset, which takes out the mean
-            for p, (a, b) in enumerate(pairs(k)):
+            for p, (a, b) in enumerate(pairs(len(scored.scores))):
                 totals = np.nan_to_num(contrast(scored.scores, a, b))
                 variances[p] -= np.square(totals) / self.n
                 of_ranges[p] -= np.square(self.scaled @ totals) / self.n
-        corrected = _arrays.to_host(added)
         if self.independent:  # G of others varies by itself, to which no small-sample correction belongs
             variances = variances * self.inflation + corrected
         else:
             variances = (variances - corrected) * self.inflation
-        of_ranges = of_ranges + _arrays.to_host(added_to_averages)
-        return Moments(variances, self.averages, of_ranges).with_null(scored.null)
+        return Moments(variances, self.averages, of_ranges + of_exits).with_null(scored.null)
 
     def of_groups(self, groups: Groups) -> Moments:
         """Return the variances, where individuals of a group may depend on each other."""
@@ -142,7 +155,6 @@ class _Identity:
         n_ranges, stores = len(self.averages), self.nuisance is not None
         with_null = self.null if b >= len(self.predicted) - len(self.scored.constants) else None
         of_means, of_exits = self._zeros(3, n_ranges), self._zeros(3, n_ranges)
-        by_exit = _ByExit(self, a, b) if stores else None
         size = 1 if stores else MOST_AVERAGES
         squares = self._zeros(3, self.scored.index.times.size)
         for start in range(0, max(n_ranges, 1), size):
@@ -152,11 +164,20 @@ class _Identity:
                 self.deviating, (a, b), (self.predicted[a], self.predicted[b]), over_time, with_null
             )
             of_means[:, some] = added[:, : some.stop - start]
-            if by_exit is not None and start < n_ranges:
-                means = [whole[:, 0], late[:, 0]]
+            if self.by_exit is not None and start < n_ranges:
+                weights = on(self.device, (self.averages if self.independent else self.scaled)[start])
+                means = [whole[:, 0], self._moving(late[:, 0])]
                 del whole, late
-                of_exits[:, start] = by_exit.added_to(start, means)
+                added = self.by_exit.added(
+                    [self.first_moving[one] * weights for one in ([a, b] if a != b else [a])], means
+                )
+                of_exits[: len(added), start] = added
         return squares, of_means, of_exits
+
+    def _moving(self, late: Tensor) -> Tensor:
+        """Return averages of second stretches, without those whose weight is capped: it does not move with G."""
+        stretches: Any = self.scored.stretches
+        return torch.where(stretches.last_weight < stretches.max_weight, late, 0.0) if stretches.capped else late
 
     def _over_time(self, some: slice, *, stores: bool) -> MeansOverTime:
         """Return how some means over time are made; exits of others need them without the correction."""
@@ -193,10 +214,10 @@ class _Runs:
             bins, order = nuisance.exits_before[rows].sort(descending=True, stable=True)
             self.order = rows[order].to(torch.int32)
         else:
-            self.order = latest_first[in_second.index_select(0, latest_first)]
-            bins = nuisance.exits_before.index_select(0, self.order)
+            self.order = latest_first[take(in_second, latest_first)]
+            bins = take(nuisance.exits_before, self.order)
         self.greenwood = _arrays.running_sum(on(of.device, nuisance.steps))
-        self.steps = torch.cat((self.greenwood.index_select(0, bins), self.greenwood.new_zeros(1)))
+        self.steps = torch.cat((take(self.greenwood, bins), self.greenwood.new_zeros(1)))
         self.reached = on(of.device, nuisance.reached(of.scored.index.times))[:, None]
         # after how many exits each run starts, and the next one
         self.size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
@@ -219,8 +240,8 @@ class _Runs:
         latest = self.high[:1] if len(self.high) else self.high.new_zeros(1)
         after_all = self._steps_between(latest.new_full((1,), n_exits), latest)[:, 0]
         between = self._steps_between(self.high, self.low)
-        sums, linear = found[[0, 3] if a != b else [0]], found[[1, 4] if a != b else [1]]
-        start = of.first_moving[[a, b] if a != b else [a]]
+        sums, linear = (found[place : place + 3 * len(_models(a, b)) - 2 : 3] for place in (0, 1))
+        start = torch.stack([of.first_moving[one] for one in _models(a, b)])
         ahead = start[:, :, None] + sums.cumsum(dim=2) - sums
         square = (found[2], found[5], found[6]) if a != b else (found[2],)
         return torch.stack([
@@ -229,75 +250,9 @@ class _Runs:
         ])  # fmt: skip
 
 
-class _ByExit:
-    """What estimating G adds to the variances of averages over time, from sums of the individuals' averages by exit."""
-
-    def __init__(self, of: _Identity, a: int, b: int) -> None:
-        self.of, self.models = of, [a, b] if a != b else [a]
-        self.n_exits = len(of.nuisance.curve.times)
-        self.reached = on(of.device, of.nuisance.reached(of.scored.index.times))
-
-    def added_to(self, place: int, means: list[Tensor]) -> Tensor:
-        """Return what is added to an average over time, for two models and their difference, or for one model.
-
-        Takes everybody's, whole and in the second stretch, (models, individuals) each; the list is used up.
-        """
-        of = self.of
-        weights = on(of.device, (of.averages if of.independent else of.scaled)[place])
-        early = of.first_moving[self.models] * weights
-        if self.n_exits == 0:
-            return of._zeros(1)
-        late = self._late(means.pop())
-        moved = [self._after(one).add_(self._reached(part)) for one, part in zip(late, early, strict=True)]
-        del late
-        steps = on(of.device, of.nuisance.steps)
-        result = torch.stack([torch.dot(steps * one, one) for one in _three(moved)])
-        if isinstance(of.nuisance, Here):
-            whole = means.pop()
-            result += 2.0 * self._own(whole, moved)
-            after = [self._after(one) for one in whole]
-            for p, (one, other) in enumerate(zip(_three(after), _three(moved), strict=True)):
-                result[p] -= 2.0 * torch.dot(steps * one, other)
-        return result
-
-    def _late(self, late: Tensor) -> Tensor:
-        """Return averages of second stretches, without those whose weight is capped."""
-        stretches: Any = self.of.scored.stretches
-        return torch.where(stretches.last_weight < stretches.max_weight, late, 0.0) if stretches.capped else late
-
-    def _after(self, values: Tensor) -> Tensor:
-        """Sum over all who come after each exit."""
-        nuisance = self.of.nuisance
-        latest_first = nuisance.curve.latest_first(nuisance.time)
-        if latest_first is None:
-            table = self.of._zeros(self.n_exits + 1).index_add_(0, nuisance.exits_before, values)
-            return _later(table)
-        later = nuisance.curve.at_risk - nuisance.curve.exits  # others leave first, so these come after
-        sums = values.index_select(0, latest_first).cumsum_(0)
-        return torch.where(later > 0, sums.index_select(0, (later - 1).clamp_(min=0)), 0.0)
-
-    def _reached(self, values: Tensor) -> Tensor:
-        """Sum over the evaluation times that come after each exit."""
-        return _later(self.of._zeros(self.n_exits + 1).index_add_(0, self.reached, values))
-
-    def _own(self, whole: Tensor, moved: list[Tensor]) -> Tensor:
-        """Return the sums over those who left of their averages times M at their exit, by who was at risk."""
-        nuisance = self.of.nuisance
-        risk = on(self.of.device, nuisance.own_risk)
-        sums = []
-        for average, one in zip(_three(whole), _three(moved), strict=True):
-            share, total = one / risk, self.of._zeros(1)[0]
-            for start in range(0, len(average), ROWS_PER_PART):
-                rows = slice(start, start + ROWS_PER_PART)
-                exits = nuisance.exits_before[rows].clamp(max=len(share) - 1)  # for those who left, within the range
-                total += torch.where(nuisance.left[rows], average[rows] * share.index_select(0, exits), 0.0).sum()
-            sums.append(total)
-        return torch.stack(sums)
-
-
-def _later(table: Tensor) -> Tensor:
-    """Return the sums over all places after each."""
-    return table.flip(0).cumsum(0).flip(0)[1:]
+def _models(a: int, b: int) -> tuple[int, ...]:
+    """Return two models, or one that is named twice."""
+    return (a, b) if a != b else (a,)
 
 
 def _places(a: int, b: int) -> tuple[int, ...]:

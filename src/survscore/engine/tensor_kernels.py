@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine import _triton, _triton_moments
 from survscore.engine.tensors import Tensor, on
 from survscore.metrics import Brier, Log, Loss
+from survscore.reading import Reading
 from survscore.stretches import Stretches, TimeIndex
 
 #: The kernels' form of a loss, bound to its exact class: a subclass may have changed the formula.
@@ -113,6 +116,10 @@ def know(losses: Sequence[Loss], stretches: Stretches, curves: Sequence[Survival
     )
 
 
+#: How grids are read, on their device: asked for by every loss, weighting and pass of an evaluation.
+_READINGS: WeakKeyDictionary[Reading, tuple[Tensor, Tensor]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class Predicted:
     """One model's predictions as kernels take them: a matrix and its reading, or losses that are the same for all."""
@@ -128,8 +135,11 @@ class Predicted:
         """Take curves on a device."""
         matrix: Any = curves.probabilities
         reading = index.reading(curves)
-        lower, mix = on(matrix.device, reading.lower.astype(np.int32)), on(matrix.device, reading.weight)
-        return cls(matrix, lower, mix, reading.direct)
+        if reading not in _READINGS:
+            _READINGS[reading] = (
+                on(matrix.device, reading.lower.astype(np.int32)), on(matrix.device, reading.weight)
+            )  # fmt: skip
+        return cls(matrix, *_READINGS[reading], reading.direct)
 
     def constant(self, event_free: NDArray[np.float64], event: NDArray[np.float64]) -> Predicted:
         """Return a prediction that is the same for everybody, by its losses; this one lends its matrix, unread."""
@@ -181,7 +191,7 @@ def first_moments(
     n_programs = cut.programs(n)
     out = torch.zeros((n_programs, 4, n_columns), dtype=torch.float64, device=device)
     a, b = Vectors.of(one, rows), Vectors.of(other, rows)
-    with _on(device):
+    with on_device(device):
         _triton.first_moments[(n_programs * cut.n_tiles,)](
             *predicted.arguments, _epsilon(loss, device), n, n_columns, cut.rows_per_program, cut.n_tiles, label[rows],
             *a.arguments, *b.arguments, out,
@@ -192,64 +202,60 @@ def first_moments(
     return out.sum(dim=0).reshape(2, 2, n_columns)[: len(stretches)]
 
 
-@dataclass(frozen=True, eq=False)
-class StretchSums:
-    """Sums over individuals that need no predictions, (columns,) each.
+@cache
+def _of_tables(device: Any) -> Tensor:
+    """Return how what was counted by the ends of stretches gives the counts of `count_stretches`, (6, 5)."""
+    signs = [[-1, 0, 0, 0, 0], *[[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]] * 2, [0, 1, -1, 1, -1]]
+    return torch.tensor(signs, dtype=torch.float64, device=device)
 
-    How many are in their first stretch; in the second, the weights of those event-free and with event, squared weights,
-    and how many have the event.
+
+def count_stretches(stretches: Stretches, rows: slice, n_columns: int, n_first: Tensor | None = None) -> Tensor:
+    """Return sums over individuals that need no predictions, (6, columns); each is visited once, not at every time.
+
+    How many are in their first stretch (given where it is known from another weighting); in the second, the weights of
+    those event-free and with event, how many these are, and squared weights.
     """
-
-    n_first: Tensor
-    free: Tensor
-    event: Tensor
-    squares: Tensor
-    n_events: Tensor
-
-
-def count_stretches(stretches: Stretches, rows: slice, n_columns: int) -> StretchSums:
-    """Return the sums of weights: every individual is visited once, not at every time."""
     vectors, label = Vectors.of(stretches, rows), on_rows(stretches.label, rows)
     n, device = rows.stop - rows.start, label.device
+    if not vectors.one:
+        n_first = still_counted(vectors.first, n_columns) if n_first is None else n_first
+        return torch.cat((n_first[None], _add_weights(vectors, label, n, n_columns)))
     bins = triton.next_power_of_2(n_columns + 1)
     tables = torch.empty((triton.cdiv(n, ROWS_PER_TABLE), 5, bins), dtype=torch.int32, device=device)
-    with _on(device):
+    with on_device(device):
         _triton.count_stretches[(len(tables),)](
             label, vectors.first, vectors.last, n, ROWS_PER_TABLE, tables,
             ALL_LAST=vectors.all_last, ROWS=ROWS_PER_COUNT, BINS=bins, num_warps=4,
         )  # fmt: skip
     by_then = tables.sum(dim=0)[:, :n_columns].cumsum(dim=1).double()  # whole numbers, of which nothing is lost
-    n_first = n - by_then[0]
-    n_free, n_events = by_then[1] - by_then[2], by_then[3] - by_then[4]
-    if vectors.one:
-        return StretchSums(n_first, n_free, n_events, n_free + n_events, n_events)
-    return StretchSums(n_first, *_add_weights(vectors, label, n, n_columns), n_events)
+    counts = _of_tables(device) @ by_then
+    counts[0] += n
+    return counts
 
 
-def _add_weights(vectors: Vectors, label: Tensor, n: int, n_columns: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the weights in the second stretch of those event-free and with event, and squared weights.
+def _add_weights(vectors: Vectors, label: Tensor, n: int, n_columns: int) -> Tensor:
+    """Return sums over the second stretch: weights by status, how many these are, and squared weights.
 
     Added up by where both stretches end, so that nothing is taken off again and no digits are lost.
     """
     side, device = n_columns + 1, label.device
     copies = COPIES if n > ROWS_PER_COUNT * COPIES else 1
-    out = torch.zeros((copies, 3, side * side), dtype=torch.float64, device=device)
-    with _on(device):
+    out = torch.zeros((copies, 5, side * side), dtype=torch.float64, device=device)
+    with on_device(device):
         _triton.add_weights[(triton.cdiv(n, ROWS_PER_COUNT),)](
             label, *vectors.arguments, n, n_columns, copies, out,
             ALL_LAST=vectors.all_last, ROWS=ROWS_PER_COUNT, num_warps=4,
         )  # fmt: skip
     stop = torch.arange(side, device=device)
-    turned = out.sum(dim=0).reshape(3, side, side).cumsum(dim=1)[:, :n_columns]  # by then
-    free, event, squares = torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=2)
-    return free, event, squares
+    turned = out.sum(dim=0).reshape(5, side, side).cumsum(dim=1)[:, :n_columns]  # by then
+    return torch.where(stop > stop[:n_columns, None], turned, 0.0).sum(dim=2)
 
 
 def still_counted(stop: Tensor, n_times: int) -> Tensor:
     """Return how many individuals have a `stop` after each time."""
     n, bins = len(stop), triton.next_power_of_2(n_times + 1)
     tables = torch.empty((triton.cdiv(n, ROWS_PER_TABLE), bins), dtype=torch.int32, device=stop.device)
-    with _on(stop.device):
+    with on_device(stop.device):
         _triton.count_values[(len(tables),)](
             stop, n, ROWS_PER_TABLE, tables, SIZE=ROWS_PER_COUNT, BINS=bins, num_warps=4
         )
@@ -267,7 +273,7 @@ class Deviating:
     stretches: Stretches
     early: Tensor
     scale: Tensor
-    centres: Tensor  # (models, columns)
+    centres: Sequence[Tensor]  # of each model, (columns,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +334,7 @@ def second_moments(
     if null is not None and over_time.null is not None:
         slope = torch.where(scale > 0, null.slope / scale, 0.0)
         extra = (slope, null.common, null.before, null.own, *over_time.null)
-    with _on(device):
+    with on_device(device):
         _triton_moments.second_moments[(n_programs,)](
             *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
@@ -358,7 +364,7 @@ def add_runs(
     n_runs = triton.cdiv(len(order), size)
     out = torch.zeros((n_runs, 7 if two else 3, n_columns), dtype=torch.float64, device=device)
     if n_runs:
-        with _on(device):
+        with on_device(device):
             _triton_moments.add_runs[(n_runs * cut.n_tiles,)](
                 *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
                 _epsilon(deviating.loss, device), label, *vectors.arguments, deviating.centres[models[0]],
@@ -389,7 +395,7 @@ def group_moments(
     n_programs, squared = triton.cdiv(n_groups, GROUPS_PER_PROGRAM), triton.next_power_of_2(max(n_averages, 1))
     out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
     of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
-    with _on(device):
+    with on_device(device):
         _triton_moments.group_moments[(n_programs,)](
             *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
@@ -407,7 +413,7 @@ def group_sizes(stop: Tensor, order: Tensor, starts: Tensor, n_times: int) -> tu
     n_groups, n_tiles = len(starts) - 1, triton.cdiv(n_times, COLUMNS_PER_COUNT)
     n_programs = triton.cdiv(n_groups, GROUPS_PER_PROGRAM)
     out = torch.zeros((n_programs, 7, n_times), dtype=torch.float64, device=stop.device)
-    with _on(stop.device):
+    with on_device(stop.device):
         _triton.group_sizes[(n_programs * n_tiles,)](
             stop, order, starts, n_groups, n_times, GROUPS_PER_PROGRAM, n_tiles, out, COLUMNS=COLUMNS_PER_COUNT,
             num_warps=1,
@@ -415,11 +421,16 @@ def group_sizes(stop: Tensor, order: Tensor, starts: Tensor, n_times: int) -> tu
     return out[:, :6].sum(dim=0), out[:, 6].amax(dim=0)
 
 
+@lru_cache(maxsize=8)
+def _clip(epsilon: float, device: Any) -> Tensor:
+    return torch.full((), epsilon, dtype=torch.float64, device=device)
+
+
 def _epsilon(loss: Loss, device: Any) -> Tensor:
     """Return where predictions are clipped, as a tensor: kernels take plain numbers as float32."""
-    return torch.full((), loss.epsilon, dtype=torch.float64, device=device)
+    return _clip(loss.epsilon, device)
 
 
-def _on(device: Any) -> Any:
+def on_device(device: Any) -> Any:
     """Return the context in which kernels start on a device."""
     return torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()

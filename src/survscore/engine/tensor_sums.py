@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from survscore import _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
-from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, on, update
+from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, update
 from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
 
 MOST_TIMES = 2048  # for which individuals are counted by where their two stretches end
 
 
-def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
-    """Return the sums over all individuals; they come to the processor once, at the end."""
+def sums_of(
+    models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+) -> tuple[Sums, dict[int, NDArray[np.float64]]]:
+    """Return the sums over all individuals, and how many are in either stretch under some weightings.
+
+    They come to the processor once, at the end.
+    """
     device, m = index.outcomes.device, index.times.size
     curves = models.in_memory
     some = curves if curves is not None else next(iter(blocks(models, m, device))).curves
@@ -31,7 +39,7 @@ def sums_of(models: Models, index: TimeIndex, losses: Sequence[Loss], stretches:
         if by_formula:
             for block in blocks(models, m, device):
                 update(block, index, losses, stretches, by_formula, total)
-        return total.finish()
+        return total.finish(_first_weights(stretches, by_kernel))
 
 
 def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
@@ -44,7 +52,12 @@ def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretc
             _add_by_kernel(block, index, losses, stretches, by_kernel, total)
         if by_formula:
             update(block, index, losses, stretches, by_formula, total)
-        return total.finish()
+        return total.finish(_first_weights(stretches, by_kernel))[0]
+
+
+def _first_weights(stretches: Sequence[Stretches], places: Sequence[int]) -> dict[int, NDArray[np.float64]]:
+    weights = {q: stretches[q].first_weight for q in places}
+    return {q: weight for q, weight in weights.items() if weight is not None}
 
 
 def _ways(
@@ -80,25 +93,18 @@ def _add_by_kernel(
     from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
 
     m = index.times.size
-    weights = {q: on(index.outcomes.device, stretches[q].first_weight) for q in places}
-    for q, weight in weights.items():
-        counted = count_stretches(stretches[q], block.rows, m)
-        total.weights[0, q] += _where_any(counted.n_first, weight * counted.n_first)
-        total.weights[1, q] += counted.free
-        total.weights[2, q] += counted.event
-        total.squares[q] += _where_any(counted.n_first, weight.square() * counted.n_first) + counted.squares
-        total.events[q] += counted.n_events
+    n_first: dict[int, torch.Tensor] = {}
+    # those of weight one are counted in any case, and then known to the others
+    for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
+        first = id(stretches[q].first_stop)
+        counts = count_stretches(stretches[q], block.rows, m, n_first.get(first))
+        n_first[first] = counts[0]
+        total.counts[q] += counts
     for a, curves in enumerate(block.curves if losses else []):
         predicted = Predicted.of(curves, index)
         for start in range(0, len(places), 2):
             two = places[start : start + 2]
             for k, loss in enumerate(losses):
                 found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m)
-                for q, (early, late) in zip(two, found, strict=True):
-                    total.losses[0, a, k, q] += _where_any(early, weights[q] * early)
-                    total.losses[1, a, k, q] += late
-
-
-def _where_any(counted: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Return values; 0 where nothing is counted, whatever the weight."""
-    return torch.where(counted != 0, values, 0.0)
+                for q, sums in zip(two, found, strict=True):
+                    total.losses[:, a, k, q] += sums

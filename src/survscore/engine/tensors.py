@@ -7,7 +7,9 @@ the processor, and the matrix is never copied. Kernels take over where there are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,16 +107,40 @@ def losses_of(loss: Loss, survival: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class DeviceSums:
-    """`Sums` as they are added up on a device."""
+    """`Sums` as they are added up on a device, side by side so that they come back in one go.
+
+    Kernels leave what is the same for all individuals to the end: `counts` has what `tensor_kernels.count_stretches`
+    found, (weightings, 6, times), and their `losses` of first stretches lack the weight.
+    """
 
     def __init__(self, n_models: int, n_metrics: int, n_weightings: int, n_times: int, device: Any) -> None:
         zero = Sums.zero(n_models, n_metrics, n_weightings, n_times)
-        self.losses, self.weights, self.squares, self.events = (on(device, part) for part in vars(zero).values())
+        self._shapes = [part.shape for part in vars(zero).values()] + [(n_weightings, 6, n_times)]
+        self._all = torch.zeros(sum(map(math.prod, self._shapes)), dtype=torch.float64, device=device)
+        self.losses, self.weights, self.squares, self.events, self.counts = self._parts(self._all)
 
-    def finish(self) -> Sums:
-        """Return them in the processor's memory."""
-        parts = (self.losses, self.weights, self.squares, self.events)
-        return Sums(*(_arrays.to_host(part) for part in parts))
+    def _parts(self, values: Any) -> Iterator[Any]:
+        sizes = [math.prod(shape) for shape in self._shapes]
+        for start, size, shape in zip(itertools.accumulate(sizes, initial=0), sizes, self._shapes, strict=False):
+            yield values[start : start + size].reshape(shape)
+
+    def finish(self, by_kernel: Mapping[int, NDArray[np.float64]]) -> tuple[Sums, dict[int, NDArray[np.float64]]]:
+        """Return them in the processor's memory, and how many are in either stretch.
+
+        Takes the weights of the first stretch, where kernels were at work.
+        """
+        *parts, counts = self._parts(_arrays.to_host(self._all))
+        sums, in_either = Sums(*parts), {}
+        with np.errstate(invalid="ignore"):  # where nothing is counted, a weight may be infinite
+            for q, weight in by_kernel.items():
+                n_first, free, event, n_free, n_events, squares = counts[q]
+                early = sums.losses[0, :, :, q]
+                sums.losses[0, :, :, q] = np.where(early != 0, weight * early, 0.0)
+                first, first_squares = (np.where(n_first != 0, one * n_first, 0.0) for one in (weight, weight**2))
+                sums.weights[:, q] = first, free, event
+                sums.squares[q], sums.events[q] = first_squares + squares, n_events
+                in_either[q] = n_first + n_free + n_events
+        return sums, in_either
 
 
 def update(
