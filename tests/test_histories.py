@@ -488,10 +488,9 @@ def test_the_truth_scores_best(name):
 
 
 TAU = 2.0
-FOLLOWED = np.array([0.95, 0.05, 0.05, 0.95])  # to tau, by stratum
 
 
-def late_events(n, seed, followed=FOLLOWED, drop_out=np.inf):
+def late_events(n, seed, followed, drop_out=np.inf):
     """Events that come late, in four strata that tell how long one is followed."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 4, n)
@@ -510,23 +509,34 @@ def of_everybody(curves, star):
     return ss.score_all(y, curves, metric="concordance", times=[TAU], errors=False)[0].scores[0]
 
 
+# How many of each stratum are followed to tau, and by how much Uno's concordance is off then: the means of 40 samples
+# of 20 000, to 0.0005. How C* tells decides to which side, and whether at all.
+FOLLOWED = {
+    "the high risks": ([0.05, 0.3, 0.6, 0.95], -0.015),
+    "the low risks": ([0.95, 0.6, 0.3, 0.05], 0.0),
+    "the extremes": ([0.95, 0.05, 0.05, 0.95], 0.024),
+    "those between": ([0.1, 0.9, 0.9, 0.1], -0.029),
+}
+
+
 @pytest.mark.statistical
-def test_whose_concordance_each_kind_estimates():
-    """Uno's is off by .02 and more where C* tells and events come late; cohort and weighted are what they say."""
-    y, curves, _, star = late_events(400_000, 0)
+@pytest.mark.parametrize("longest", FOLLOWED)
+def test_whose_concordance_each_kind_estimates(longest):
+    """Cohort and weighted are what they say, however C* tells; pooled, Uno's and Harrell's need not be."""
+    followed, off = np.array(FOLLOWED[longest][0]), FOLLOWED[longest][1]
+    y, curves, _, star = late_events(400_000, 0, followed)
     everybody, cohort = of_everybody(curves, star), of_everybody(*(v[y.censoring_time >= TAU] for v in (curves, star)))
-    assert abs(everybody - cohort) > 0.03
-    y, curves, x, _ = late_events(50_000, 1, drop_out=8.0)
+    assert abs(everybody - cohort) > 0.02
+    y, curves, x, _ = late_events(50_000, 1, followed, drop_out=8.0)
     kinds = [ss.Concordance(), ss.Concordance("pooled"), ss.Concordance("weighted", strata=x)]
     own, pooled, weighted = ss.score_all(y, curves, metric=kinds, weighting="administrative", times=[TAU])
-    uno, harrell = ss.score_all(
-        y, curves, metric=[ss.Concordance(), ss.Concordance("harrell")], weighting="ipcw", times=[TAU]
-    )
-    assert abs(own.scores[0] - cohort) < 2.5 * own.se[0] < 0.006
-    assert abs(weighted.scores[0] - everybody) < 2.5 * weighted.se[0] < 0.006
-    for off in (pooled, uno, harrell):
-        assert off.scores[0] - everybody > 0.015
-        assert off.scores[0] - everybody > 6 * off.se[0]
+    (uno,) = ss.score_all(y, curves, metric=ss.Concordance(), weighting="ipcw", times=[TAU])
+    assert abs(own.scores[0] - cohort) < 3.5 * own.se[0] < 0.012
+    assert abs(weighted.scores[0] - everybody) < 3.5 * weighted.se[0] < 0.012
+    for one in (pooled, uno):
+        assert one.scores[0] - everybody == pytest.approx(off, abs=0.003 + 3.5 * one.se[0])
+    if off:
+        assert abs(uno.scores[0] - everybody) > 4 * uno.se[0]
 
 
 @pytest.mark.statistical

@@ -41,7 +41,7 @@ class Concordance(HistoryMetric):
 
         ``"pooled"``: at each event time s everybody with :math:`C^*_i \ge s`, n(s) of them; pairs have the weight
         :math:`(n(s) G_d(s-))^{-2}`. It has more pairs, but where :math:`C^*` tells about the risk, it mixes other
-        people at other times, and is off as Uno's is.
+        people at other times, and can be off to either side, as Uno's can.
 
         ``"weighted"``: the same with the weight :math:`1 / [P_i(s) P_j(s) G_d(s-)^2]`, where :math:`P_i(s)` is the
         share with :math:`C^* \ge s` in the stratum of i. It speaks for everybody, if :math:`C^*` is independent of the
