@@ -188,6 +188,104 @@ def metric(name, weighted, pi, mass=None, *, by_n=False):
     return auc(weighted, pi, mass) if name == "auc" else mean_loss(name, weighted, pi, mass, by_n=by_n)
 
 
+# Metrics of all that happened up to a time tau. `until` is C* (infinite under IPCW, minus infinity for those left out);
+# G(t) and G_before(t) are the curve of being still under observation; individual i counts ``mass[i]`` times.
+
+
+def concordance(time, event, until, tau, risk, kind, G_before, strata=None, mass=None):
+    """All pairs: `risk(i, s)` is what i is given at the time s of the case."""
+    n = len(time)
+    mass = [1.0] * n if mass is None else mass
+    member = [end >= (tau if kind == "cohort" else 0) for end in until]
+    strata = [0] * n if strata is None else strata
+
+    def share(k, s):
+        """Of the stratum of k, the share that could be followed to s."""
+        own = [j for j in range(n) if member[j] and strata[j] == strata[k]]
+        return sum(mass[j] for j in own if until[j] >= s) / sum(mass[j] for j in own)
+
+    total = concordant = 0.0
+    for i in range(n):
+        if not (member[i] and event[i] and time[i] <= tau):
+            continue
+        if kind != "harrell" and G_before(time[i]).real == 0:
+            return math.nan
+        if kind in ("pooled", "weighted"):
+            for k in range(n):  # every stratum must have somebody who could be followed so far
+                if member[k] and share(k, time[i]).real == 0:
+                    return math.nan
+        for j in range(n):
+            if not member[j] or not (time[j] > time[i] or (time[j] == time[i] and not event[j])):
+                continue
+            weight = mass[i] * mass[j]
+            if kind != "harrell":
+                weight = weight / G_before(time[i]) ** 2
+            if kind in ("pooled", "weighted"):
+                weight = weight / (share(i, time[i]) * share(j, time[i]))
+            a, b = risk(i, time[i]), risk(j, time[i])
+            concordant = concordant + weight * (1.0 if a > b else 0.5 if a == b else 0.0)
+            total = total + weight
+    return math.nan if total == 0 else concordant / total
+
+
+def crps(time, event, until, tau, pi, knots, G, G_before, mass=None):
+    """Simpson's rule between all times at which anything happens; `pi(i, s)` is linear, or constant, between them."""
+    mass = [1.0] * len(time) if mass is None else mass
+    cuts = sorted({0.0, tau, *(s for s in [*knots, *time, *until] if 0 < s < tau)})
+    if any(G((a + b) / 2).real == 0 for a, b in pairwise(cuts)):
+        return math.nan
+    total = followed = 0.0
+    for i, (T, D, C) in enumerate(zip(time, event, until, strict=True)):
+        followed = followed + mass[i] * max(min(C, tau), 0.0)
+        for a, b in pairwise(cuts):
+            middle = (a + b) / 2
+            if middle > C:
+                continue
+            if middle < T:
+                weight, status = 1 / G(middle), 1.0
+            elif D:
+                weight, status = 1 / G_before(T), 0.0
+            else:  # lost
+                continue
+            # just inside the ends, since step curves jump there
+            near = [pi(i, a + (b - a) * share) for share in (0.25, 0.5, 0.75)]
+            left, right = 2 * near[0] - near[1], 2 * near[2] - near[1]
+            simpson = (b - a) / 6 * sum(w * (status - p) ** 2 for w, p in ((1, left), (4, near[1]), (1, right)))
+            total = total + mass[i] * weight * simpson
+    return math.nan if followed == 0 else total / followed
+
+
+def log_score(time, event, until, tau, grid, rows, between, beyond, mass=None, epsilon=1e-7):
+    """Of each, the density of the event's time, or the survival up to where it was last seen."""
+    mass = [1.0] * len(time) if mass is None else mass
+    total = number = 0.0
+    for i, (T, D, C) in enumerate(zip(time, event, until, strict=True)):
+        if C < 0:
+            continue
+        number = number + mass[i]
+        if not (D and T <= tau):
+            likelihood = max(survival_at(grid, rows[i], min(T, tau), between, beyond), epsilon)
+        else:
+            knots = [0.0, *(g for g in grid if g > 0)]
+            values = [survival_at(grid, rows[i], g, between, beyond) for g in knots]
+            if T == 0:  # an atom, or the start of the first interval
+                left, right, length = (1.0, values[0], 1.0) if grid[0] == 0 else (1.0, values[1], knots[1])
+                start = 0.0
+            elif T > knots[-1]:
+                left, right, length, start = values[-1], values[-1], 1.0, T
+            else:
+                k = max(k for k, knot in enumerate(knots) if knot < T)
+                left, right, length, start = values[k], values[k + 1], knots[k + 1] - knots[k], knots[k]
+            likelihood = max(left - right, epsilon)
+            if between == "constant-hazard" and left > right > 0:
+                hazard = math.log(left / right)
+                likelihood = max(hazard * left * math.exp(-hazard * (T - start) / length), epsilon)
+            if between != "step":
+                likelihood = likelihood / length
+        total = total - mass[i] * math.log(likelihood)
+    return math.nan if number == 0 else total / number
+
+
 def bounds(name, time, event, end, t, pis, weigh=None):
     """Every combination of statuses of the lost at t: the least and the most of the combination `weigh` of models."""
     lost = [i for i, (T, D, C) in enumerate(zip(time, event, end, strict=True)) if not D and T < t <= C]

@@ -72,6 +72,112 @@ class Case:
         return lambda t: oracle.metric(metric, self.weights(problem, t), problem.pi(t), by_n=self.by_n)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """How a weighting sees histories: `seen(problem, mass, training_mass)` returns until, G(t) and G(t-)."""
+
+    name: str
+    weighting: Callable[[Problem], Any]
+    seen: Callable[..., tuple[Any, Callable[[float], Any], Callable[[float], Any]]]
+    data: str = "any"
+
+
+def _seen(source=None, *, ends=True, start=None):
+    def seen(p, mass=None, training_mass=None):
+        until = p.y.censoring_time if ends else np.full(len(p.y), np.inf)
+        if start is not None:
+            until = np.where(until >= start(p), until, -np.inf)
+        scored = source == "scored"
+        if source is None or (ends and not p.y.dropped_out.any()):
+            return until, lambda t: 1.0, lambda t: 1.0
+        y, masses = (p.y, mass) if scored else (p.training, training_mass)
+        at, before = oracle.product_limit(list(y.time), list(y.dropped_out if ends else ~y.event), masses)
+        return until, at, before
+
+    return seen
+
+
+SEEN = [
+    Seen("uncensored", lambda p: "uncensored", _seen(ends=False), data="uncensored"),
+    Seen("administrative", lambda p: "administrative", _seen("scored"), data="drop-outs"),
+    Seen("administrative, nobody lost", lambda p: "administrative", _seen(), data="administrative"),
+    Seen("administrative training", lambda p: ss.Administrative(dropout=p.training), _seen("training"), "drop-outs"),
+    Seen(
+        "administrative fixed",
+        lambda p: ss.Administrative(population="fixed"),
+        _seen("scored", start=lambda p: p.times[-1]),
+        "drop-outs",
+    ),
+    Seen(
+        "administrative from 3",
+        lambda p: ss.Administrative(population=3),
+        _seen("scored", start=lambda p: 3),
+        "drop-outs",
+    ),
+    Seen("ipcw", lambda p: "ipcw", _seen("scored", ends=False)),
+    Seen("ipcw training", lambda p: ss.IPCW(p.training), _seen("training", ends=False)),
+]
+
+
+def _concordance(kind, risk="final"):
+    def expected(p, tau, until, G, G_before, mass=None):
+        c = p.curves
+
+        def read(i, s):
+            return oracle.survival_at(c.times, c.probabilities[i], s, c.between, c.beyond)
+
+        def risk_at(i, s):
+            if risk == "final":
+                return -read(i, tau)
+            if c.between == "step":
+                return -read(i, s)
+            return -read(i, min([g for g in c.times if g >= s] + [tau]) if s > 0 else 0.0)
+
+        strata = _strata(p) if kind == "weighted" else None
+        return oracle.concordance(p.y.time, p.y.event, until, tau, risk_at, kind, G_before, strata, mass)
+
+    return expected
+
+
+def _crps(p, tau, until, G, G_before, mass=None):
+    c = p.curves
+
+    def pi(i, s):
+        return oracle.survival_at(c.times, c.probabilities[i], s, c.between, c.beyond)
+
+    knots = [*c.times, *p.training.time]
+    return oracle.crps(p.y.time, p.y.event, until, tau, pi, knots, G, G_before, mass)
+
+
+def _log_score(p, tau, until, G, G_before, mass=None):
+    c = p.curves
+    return oracle.log_score(p.y.time, p.y.event, until, tau, c.times, c.probabilities, c.between, c.beyond, mass)
+
+
+def _strata(p):
+    """Two strata; labels go with the individuals, so that they can be picked."""
+    return [int(10 * row[0]) % 2 for row in p.censoring.probabilities]
+
+
+#: Metrics of histories: how to ask for them, and ``expected(problem, tau, until, G, G_before, mass)``.
+HISTORIES = {
+    "concordance": (lambda p: ss.Concordance(), _concordance("cohort")),
+    "concordance (pooled)": (lambda p: ss.Concordance("pooled"), _concordance("pooled")),
+    "concordance (weighted)": (lambda p: ss.Concordance("weighted", strata=_strata(p)), _concordance("weighted")),
+    "concordance (harrell)": (lambda p: ss.Concordance("harrell"), _concordance("harrell")),
+    "concordance (antolini)": (
+        lambda p: ss.Concordance(risk="antolini"),
+        _concordance("cohort", "antolini"),
+    ),
+    "concordance (weighted, antolini)": (
+        lambda p: ss.Concordance("weighted", "antolini", strata=_strata(p)),
+        _concordance("weighted", "antolini"),
+    ),
+    "crps": (lambda p: ss.CRPS(), _crps),
+    "log_score": (lambda p: ss.LogScore(), _log_score),
+}
+
+
 def _estimated(mass, time, left):
     at, before = oracle.product_limit(list(time), list(left), mass)
     return (lambda i, t: at(t)), (lambda i, t: before(t))

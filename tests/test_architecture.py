@@ -75,7 +75,7 @@ ENGINE = [
     ["grouped"],
     ["bounds", "influence", "identity", "tensor_influence", "tensor_sums", "tensor_identity"],
     ["pooled", "tensor_bounds", "tensor_pooled"],
-    ["backends"],
+    ["backends", "histories"],
     ["evaluation"],
 ]
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}

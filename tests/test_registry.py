@@ -3,15 +3,21 @@
 import numpy as np
 
 import oracle
-from registry import CASES, METRICS, random_problem
+from registry import CASES, HISTORIES, METRICS, random_problem
 from survscore.engine.compiled import KERNELS
 from survscore.metrics import METRICS as OF_THE_LIBRARY
-from survscore.metrics import Loss
+from survscore.metrics import HistoryMetric, Loss
 from survscore.weighting import WEIGHTINGS, as_weighting
 
 
 def test_every_metric_has_an_oracle():
-    assert set(METRICS) == set(OF_THE_LIBRARY)
+    assert {*METRICS} == {name for name, metric in OF_THE_LIBRARY.items() if not issubclass(metric, HistoryMetric)}
+    problem = random_problem(20, 5)
+    made = {name: metric(problem) for name, (metric, _) in HISTORIES.items()}
+    assert {type(metric) for metric in made.values()} == set(OF_THE_LIBRARY.values()) - {
+        OF_THE_LIBRARY[name] for name in METRICS
+    }
+    assert [metric.name for metric in made.values()] == list(HISTORIES)
     weighted = [(1.0, True), (2.0, False), (1.5, True)], [True] * 3
     values = {name: oracle.metric(name, weighted, [0.9, 0.4, 0.5]) for name in METRICS}
     assert len(set(values.values())) == len(METRICS)

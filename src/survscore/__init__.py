@@ -28,7 +28,18 @@ from survscore.distribution import distribution_calibration
 from survscore.distribution_results import DistributionCalibration
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
-from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
+from survscore.metrics import (
+    AUC,
+    CRPS,
+    Brier,
+    Concordance,
+    HistoryMetric,
+    Log,
+    LogScore,
+    Loss,
+    Metric,
+    PooledMetric,
+)
 from survscore.outcomes import Outcomes
 from survscore.populations import counted_population
 from survscore.reports import Report, report
@@ -42,6 +53,7 @@ from survscore.weighting import IPCW, Administrative, Uncensored, weightings_tha
 
 __all__ = [
     "AUC",
+    "CRPS",
     "IPCW",
     "Administrative",
     "Bounds",
@@ -51,11 +63,13 @@ __all__ = [
     "CensoringDistribution",
     "CensoringFunction",
     "Comparison",
+    "Concordance",
     "CurveBatches",
     "DeviceMemoryError",
     "Diagnosis",
     "DistributionCalibration",
     "FewGroupsWarning",
+    "HistoryMetric",
     "InputError",
     "IntegratedComparison",
     "IntegratedScore",
@@ -63,6 +77,7 @@ __all__ = [
     "KaplanMeierCensoring",
     "KnownCensoring",
     "Log",
+    "LogScore",
     "Loss",
     "Metric",
     "Outcomes",

@@ -103,8 +103,8 @@ def compare(
         What was observed.
     models : mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
-    metric : {"brier", "log", "auc"} or Metric, or several
-        What to compute.
+    metric : {"brier", "log", "auc", "concordance", "crps", "log_score"} or Metric, or several
+        What to compute; see `score_all` for the last three.
     weighting : str, Weighting, or several
         As for `brier_score`; several show the same models side by side.
     times : array_like, optional

@@ -26,6 +26,7 @@ from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import as_models, check_outcomes, one_or_more
 from survscore.engine.units import Groups
+from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.scores import undefined_times, warn_about
 from survscore.segment_labels import ALL, Key, check_names
@@ -90,6 +91,7 @@ def compare_segments(
     named = as_models(models)
     segments = Segments.of(by, len(y))
     weightings = [as_weighting(one, y) for one in one_or_more(asked["weighting"], Weighting, "weighting")]
+    metrics = [as_metric(one) for one in one_or_more(asked["metric"], Metric, "metric")]
     groups = None if asked["groups"] is None else Groups.of(asked["groups"], len(y))
     total = compared(y, named, **{**asked, "weighting": weightings})
     of_parts = {**asked, "times": total.times, "reference": total.reference, "ranges": _ranges(total, asked["ranges"])}
@@ -98,6 +100,7 @@ def compare_segments(
     parts = {}
     for key, rows in segments.rows.items():
         own = {
+            "metric": [one.of_rows(rows) for one in metrics],
             "weighting": [one.of_rows(rows) for one in weightings],
             "groups": None if groups is None else groups.codes[rows],
         }

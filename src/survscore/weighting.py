@@ -64,6 +64,14 @@ class Weighting(ABC):
         """Return who leaves in the way that its weights are for."""
         return np.zeros(len(outcomes), dtype=np.bool_)
 
+    def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:
+        """Return up to when each individual would have been seen, for metrics of all that happened up to a time.
+
+        Minus infinity for those for whom the score does not speak. None where weights are not all of one product-limit
+        curve, or were changed afterwards.
+        """
+        return None
+
     def label(self, outcomes: Outcomes) -> str:
         """Return what it is called in the result for these outcomes."""
         return self.named(somebody_left=bool(self.leaves(outcomes).any()))
@@ -124,6 +132,9 @@ class Uncensored(Weighting):
             last_weight=_arrays.repeated(1.0, len(outcomes), outcomes.time),
             population_stop=index.to_the_end,
         )
+
+    def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
+        return np.full(len(index.outcomes), np.inf)
 
 
 @dataclass(frozen=True)
@@ -244,8 +255,7 @@ class Administrative(Weighting):
         if anybody:
             _check_rounding(outcomes)
         counted, first_stop = index.until_censoring_time, index.before_time  # which is not later, since T <= C*
-        if self.population is not None and not isinstance(self.population, SurvivalCurves):
-            start = index.times[-1] if self.population == "fixed" else float(self.population)
+        if (start := self._population_start(index)) is not None:
             counted = _arrays.where(end >= start, counted, np.int32(0))
             first_stop = _arrays.minimum(first_stop, counted)
         return Stretches(
@@ -259,6 +269,20 @@ class Administrative(Weighting):
             lost_from=select(dropped_out, _arrays.minimum(index.until_time, counted), counted) if anybody else None,
             blind_from=_blind_from(outcomes.time, dropped_out, index.times) if anybody else None,
         )
+
+    def _population_start(self, index: TimeIndex) -> float | None:
+        """Return up to when those for whom the score speaks could be followed at least; None for all there are."""
+        if self.population is None or isinstance(self.population, SurvivalCurves):
+            return None
+        return float(index.times[-1] if self.population == "fixed" else self.population)
+
+    def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
+        end = index.outcomes.censoring_time
+        weighted = isinstance(self.population, SurvivalCurves) or not isinstance(self.dropout, (str, Outcomes))
+        if end is None or weighted or self.max_weight is not None or self.normalize == "n":
+            return None
+        start = self._population_start(index)
+        return end if start is None else np.where(end >= start, end, -np.inf)
 
     def _weights(self, index: TimeIndex) -> _Weights:
         outcomes, cap = index.outcomes, _cap(self.max_weight)
@@ -439,6 +463,12 @@ class IPCW(Weighting):
         if censoring.curves is not None:
             return _Weights(None, last, censoring.curves)
         return _Weights(inverse(censoring.at(index.times), cap), last)
+
+    def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
+        product_limit = self.estimated or isinstance(self.censoring, KaplanMeierCensoring)
+        if not product_limit or self.max_weight is not None or self.normalize == "n":
+            return None
+        return np.full(len(index.outcomes), np.inf)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
         if not isinstance(self.censoring, CensoringCurves):

@@ -231,6 +231,26 @@ censoring_results <- function(d) {
        survfit_left_at_time = step_left(d$time, flipped$time, flipped$surv))
 }
 
+# Concordance of event times up to each of `times` with one minus the predicted
+# survival at that time: Harrell's ("n": all pairs weigh the same) and Uno's
+# ("n/G2": by the inverse square of G at the case's time, from the left).  Ties
+# in risk count half; pairs with events at the same time are left out.  G is the
+# one described at the top: at a tied time, events leave before censorings.
+concordance_results <- function(d) {
+  by_time <- function(survival, timewt) {
+    sapply(seq_along(d$times), function(j) {
+      if (!any(d$event == 1 & d$time <= d$times[j])) return(NA)
+      x <- survival[, j]
+      concordance(Surv(d$time, d$event) ~ x, timewt = timewt,
+                  ymax = d$times[j])$concordance
+    })
+  }
+  both <- function(survival) {
+    list(harrell = by_time(survival, "n"), uno = by_time(survival, "n/G2"))
+  }
+  list(concordance_a = both(d$model_a), concordance_b = both(d$model_b))
+}
+
 null_survival <- function(d) {
   km <- prodlim(Hist(time, event) ~ 1,
                 data = data.frame(time = d$time, event = d$event))
@@ -240,7 +260,8 @@ null_survival <- function(d) {
 references <- function(d) {
   c(score_results(d), auc_results(d),
     list(null_survival = null_survival(d), pec = pec_results(d),
-         censoring_km = censoring_results(d)))
+         censoring_km = censoring_results(d)),
+    concordance_results(d))
 }
 
 # ---------------------------------------------------------------------------

@@ -22,12 +22,14 @@ from survscore.engine.averaging import averaging_weights, check_ranges
 from survscore.engine.backends import Backend, Processor, choose
 from survscore.engine.blocks import Block, Models, Predictions
 from survscore.engine.bounds import AllBounds
+from survscore.engine.histories import Histories
 from survscore.engine.influence import MeanInfluences, mean_influences
 from survscore.engine.inputs import (
     Null,
     as_models,
     check_outcomes,
     check_predictions,
+    default_horizon,
     default_times,
     distinct,
     null_model,
@@ -41,7 +43,7 @@ from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import Sums
 from survscore.engine.support import Support
 from survscore.engine.units import Groups, Units
-from survscore.metrics import Direction, Loss, Metric, PooledMetric, Scale, as_metric
+from survscore.metrics import Direction, HistoryMetric, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
 from survscore.stretches import Stretches, TimeIndex
 from survscore.weighting import IPCW, Weighting, as_weighting
@@ -171,6 +173,9 @@ class Evaluation:
         names = [one.name for one in metrics]
         if len(set(names)) < len(names):
             raise InputError("metric must name different metrics")
+        of_history = [one.name for one in metrics if isinstance(one, HistoryMetric)]
+        if of_history:
+            check_on_processor(f"metric {of_history[0]!r}", y, named)
         weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
         null = True if null is y else null
         device = None
@@ -184,6 +189,8 @@ class Evaluation:
         grouping = None if groups is None else _groups(groups, len(y), device)
         if times is not None:
             wanted = as_times(times)
+        elif of_history:  # each horizon is a work of its own
+            wanted = default_horizon(y, named.values())
         else:
             wanted = default_times(y, named.values())
             if any(isinstance(one, PooledMetric) for one in metrics):  # at time 0 all have the same status
@@ -235,7 +242,7 @@ class Evaluation:
         """Return the scores that the sums over everybody make."""
         stretches, known, backend = summing.stretches, summing.known, summing.backend
         undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
-                     for metric in self.metrics}  # fmt: skip
+                     for metric in self.metrics if not isinstance(metric, HistoryMetric)}  # fmt: skip
         m = self.index.times.size
         counted = [backend.counted(one.population_stop, m) for one in stretches]
         units = [backend.units(one, self.groups, number) for one, number in zip(stretches, counted, strict=True)]
@@ -245,6 +252,9 @@ class Evaluation:
         for metric in self.metrics:
             for q in order:
                 weights = stretches[q]
+                if isinstance(metric, HistoryMetric):
+                    results[metric.name, q] = partial(self._of_history, metric, q, weights, total)
+                    continue
                 where, reasons = undefined[metric.name][q]
                 anywhere = np.logical_or.reduce([one for one, _ in undefined[metric.name]])
                 averages = self._averages([where, anywhere])
@@ -255,7 +265,7 @@ class Evaluation:
                 elif isinstance(metric, PooledMetric):
                     found = self._of_pooled(metric, weights, units[q], where, averages, backend)
                 else:
-                    raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric")
+                    raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric nor a HistoryMetric")
                 to_the_last = weights.last_stop is weights.population_stop
                 of_known_status = counted[q] if to_the_last else backend.counted(weights.last_stop, m)
                 event_free = of_known_status - total.events[q]
@@ -315,7 +325,8 @@ class Evaluation:
         found = {}
         for q in estimated_first:
             found[q] = self.weightings[q].prepare(self.index)
-            if not self.errors:  # only standard errors ask what was estimated
+            # only standard errors ask what was estimated, and metrics whose weights are made of it
+            if not self.errors and not any(isinstance(metric, HistoryMetric) for metric in self.metrics):
                 found[q] = replace(found[q], nuisance=None)
         return [found[q] for q in range(len(self.weightings))]
 
@@ -369,16 +380,31 @@ class Evaluation:
         averages: NDArray[np.float64],
         backend: Backend,
     ) -> tuple[NDArray[np.float64], Callable[[], Moments] | None, AllBounds | None]:
-        matrices = self.models.in_memory
-        if matrices is None:
-            raise InputError(f"{metric.name} needs all predictions at once, not batches")
         nothing = SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
-        curves = [*matrices, *([] if self.null is None else [nothing])]
+        curves = [*self._in_memory(metric), *([] if self.null is None else [nothing])]
         scores, moments = backend.pooled(
             metric, self.index, weights, curves, self.groups, units, averages,
             any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
         )  # fmt: skip
         return scores, None if moments is None else lambda: moments, None
+
+    def _in_memory(self, metric: Metric) -> Sequence[SurvivalCurves]:
+        matrices = self.models.in_memory
+        if matrices is None:
+            raise InputError(f"{metric.name} needs all predictions at once, not batches")
+        return matrices
+
+    def _of_history(self, metric: HistoryMetric, q: int, weights: Stretches, total: Sums) -> Scored:
+        histories = Histories.of(metric, self.weightings[q], self.index, weights)
+        nowhere = np.zeros(self.index.times.size, dtype=np.bool_)
+        found = histories.evaluate(
+            metric, self._in_memory(metric), self.null, self.groups, self._averages([nowhere]),
+            any_range=self._any_range(len(self.names)), errors=self.errors,
+        )  # fmt: skip
+        where = np.asarray(np.isnan(found.values).any(axis=0))
+        made = found.moments
+        moments = None if made is None else lambda: made
+        return self._scored(metric, q, total, found.values, moments, None, found.support, where, found.undefined)
 
     def _scored(
         self,

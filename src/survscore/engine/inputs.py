@@ -63,6 +63,18 @@ def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
     return several
 
 
+def default_horizon(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
+    """Return the one time up to which histories are looked at: the median of follow-up, within the curves' reach.
+
+    Half of the individuals could be followed so far; a later one would leave out more of them, an earlier one events.
+    """
+    y = y.numpy()
+    follow_up = y.time if y.censoring_time is None else y.censoring_time
+    median = float(np.quantile(follow_up, 0.5, method="lower"))
+    median = median if np.isfinite(median) else float(y.time.max())
+    return np.array([min([median, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])])
+
+
 def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
     """Return equidistant times from 0 to where enough individuals are still followed, within the curves' reach.
 

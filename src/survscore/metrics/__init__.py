@@ -19,21 +19,26 @@ from survscore.metrics.base import (
     PooledMetric,
     Scale,
 )
+from survscore.metrics.concordance import Concordance
 from survscore.metrics.discrimination import AUC
 from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
+from survscore.metrics.whole_scores import CRPS, LogScore
 
 __all__ = [
     "AUC",
+    "CRPS",
     "DEFAULT_EPSILON",
     "LOSSES",
     "METRICS",
     "Brier",
+    "Concordance",
     "Direction",
     "Found",
     "History",
     "HistoryMetric",
     "JointMetric",
     "Log",
+    "LogScore",
     "Loss",
     "Metric",
     "PooledMetric",
@@ -42,7 +47,7 @@ __all__ = [
     "metric_label",
 ]
 
-METRICS: dict[str, type[Metric]] = {metric.name: metric for metric in (Brier, Log, AUC)}
+METRICS: dict[str, type[Metric]] = {metric.name: metric for metric in (Brier, Log, AUC, Concordance, CRPS, LogScore)}
 LOSSES = tuple(name for name, metric in METRICS.items() if issubclass(metric, Loss))
 
 

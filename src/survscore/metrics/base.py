@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray
+from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit
 
@@ -27,6 +28,10 @@ class Metric(ABC):
     direction: ClassVar[Direction] = "lower"
     #: Where its distribution is closest to symmetric, so that confidence intervals are made there.
     scale: ClassVar[Scale] = "plain"
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Self:
+        """Return the same for some of the individuals: what it holds for each of them is picked."""
+        return self
 
 
 class Loss(Metric):
@@ -113,11 +118,12 @@ class History:
     Attributes
     ----------
     horizon : float
-        The time.
+        The time, here called tau.
     time, label : ndarray of shape (n,)
         When each individual left, and with which status: 0 for those who are event-free, else the cause.
     until : ndarray of shape (n,)
-        :math:`C^*`, up to when each would have been seen; infinite where nobody's is known.
+        :math:`C^*`, up to when each would have been seen; infinite where nobody's is known, and minus infinity for
+        those for whom the metric does not speak.
     lost : ProductLimit, optional
         The curve of being still under observation, by which weights make up for those who were lost before `until`;
         None where nobody is.
@@ -129,12 +135,38 @@ class History:
     until: NDArray[np.float64]
     lost: ProductLimit | None = None
 
+    @property
+    def event(self) -> NDArray[np.bool_]:
+        """Who had the event by the horizon."""
+        return np.asarray((self.label != 0) & (self.time <= self.horizon))
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The individuals' positions by time, for all who need them in that order."""
+        return np.argsort(self.time, kind="stable")
+
 
 class HistoryMetric(JointMetric):
     """A metric of everything that happened up to a time, and of whole curves.
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
     """
+
+    #: Whether only the order of predictions counts, so that one for everybody is as good as any other.
+    of_order: ClassVar[bool] = False
+
+    def slope(self, curves: SurvivalCurves, history: History) -> NDArray[np.float64]:
+        """Return the derivatives of the value by what is predicted for everybody at the times of the grid.
+
+        `curves` has one row; what estimating it adds to standard errors of the null model comes from these.
+        """
+        if not self.of_order:
+            raise InputError(f"metric {self.name!r} has no slope, which the null model needs: say null=False")
+        return np.zeros(curves.times.size)
+
+    def speaks_for(self, history: History) -> NDArray[np.bool_]:
+        """Return whom the value rests on: of later horizons no others than of earlier ones."""
+        return history.until >= 0.0
 
     @abstractmethod
     def evaluate(self, curves: SurvivalCurves, history: History) -> Found:

@@ -45,8 +45,7 @@ class Log(Loss):
     scale: ClassVar[Scale] = "log"
 
     def __post_init__(self) -> None:
-        if not 2.0**-53 <= self.epsilon < 0.5:  # below, 1 - epsilon would be 1 and its loss infinite
-            raise InputError(f"epsilon must be at least 2**-53 and below 0.5, not {self.epsilon}")
+        check_epsilon(self.epsilon)
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         return -np.log(self._clipped(survival))
@@ -56,3 +55,9 @@ class Log(Loss):
 
     def _clipped(self, survival: FloatArray) -> NDArray[np.float64]:
         return np.clip(np.asarray(survival, dtype=np.float64), self.epsilon, 1.0 - self.epsilon)
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise unless probabilities can be clipped there."""
+    if not 2.0**-53 <= epsilon < 0.5:  # below, 1 - epsilon would be 1 and its loss infinite
+        raise InputError(f"epsilon must be at least 2**-53 and below 0.5, not {epsilon}")

@@ -1,0 +1,190 @@
+"""Metrics of everything that happened up to a time (concordance, CRPS): values, and second moments of their influences.
+
+"At time t" such a metric speaks of all that happened up to t. It gets the outcomes and the product-limit curve inside
+the weights, and tells how it moves with that curve; the rest is the same as for `pooled` metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore import _arrays, _loops
+from survscore._validation import InputError
+from survscore.curves import SurvivalCurves
+from survscore.engine.influence import Exits
+from survscore.engine.moments import Moments
+from survscore.engine.null import KaplanMeierNull, NullInfluence
+from survscore.engine.pooled import JointMoments
+from survscore.engine.support import Support
+from survscore.engine.units import Groups, Units
+from survscore.metrics import History, HistoryMetric
+from survscore.nuisance import Elsewhere, Here, HereMartingale
+from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
+from survscore.weighting import Weighting
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryScores:
+    """What a metric of histories came to at each horizon.
+
+    Attributes
+    ----------
+    values : ndarray of shape (models, times)
+    moments : Moments or None
+        None where errors were not asked for.
+    support : Support
+        How many individuals that rests on.
+    undefined : dict
+        Why values are NaN, and at how many times.
+    """
+
+    values: NDArray[np.float64]
+    moments: Moments | None
+    support: Support
+    undefined: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """What happened to everybody, as a weighting sees it; in the processor's memory.
+
+    Attributes
+    ----------
+    index : TimeIndex
+        Outcomes, and the horizons.
+    stretches : Stretches
+        With what was estimated inside the weights.
+    until : ndarray of shape (n,)
+        Up to when each would have been seen.
+    """
+
+    index: TimeIndex
+    stretches: Stretches
+    until: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, metric: HistoryMetric, weighting: Weighting, index: TimeIndex, stretches: Stretches) -> Histories:
+        """Take the weights as they were prepared, with what was estimated inside them."""
+        if index.outcomes.device is not None:  # torch was asked for, for what is in the processor's memory
+            index = TimeIndex(index.outcomes.numpy(), index.times)
+            stretches = weighting.placed(None).prepare(index)
+        until = weighting.seen_until(index)
+        if until is None:
+            raise InputError(
+                f"metric {metric.name!r} needs weights that come from one product-limit curve, neither capped nor "
+                "divided by n: Uncensored(), Administrative() with dropout='kaplan-meier' or Outcomes, for those with "
+                "C* >= t or a fixed population, or IPCW() with censoring='kaplan-meier' or Outcomes; not "
+                f"{weighting}"
+            )
+        return cls(index, stretches, until)
+
+    def up_to(self, horizon: float) -> History:
+        """Return what happened up to a time."""
+        nuisance, outcomes = self.stretches.nuisance, self.index.outcomes
+        lost = None if nuisance is None else nuisance.curve
+        return History(horizon, outcomes.time, self.index.label, self.until, lost)
+
+    def evaluate(
+        self,
+        metric: HistoryMetric,
+        curves: Sequence[SurvivalCurves],
+        null: KaplanMeierNull | Literal["counted"] | None,
+        groups: Groups | None,
+        averages: NDArray[np.float64],
+        *,
+        any_range: bool,
+        errors: bool,
+    ) -> HistoryScores:
+        """Return the values, their moments, and on how many they rest, horizon by horizon; the null model's last."""
+        times, n, nuisance = self.index.times, self.until.size, self.stretches.nuisance
+        predictions = [one.numpy() for one in curves]
+        if null is not None:
+            predictions.append(_null_prediction(metric, null, predictions[0]))
+        groups = None if groups is None else replace(groups, codes=_arrays.to_host(groups.codes))
+        support = self._support(metric, groups)
+        elsewhere = nuisance.steps if isinstance(nuisance, Elsewhere) else np.zeros(0)
+        of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
+        steps = np.concatenate((elsewhere, null.curve.greenwood)) if of_others else elsewhere  # type: ignore[union-attr]
+        joint = JointMoments(
+            metric, len(predictions), n, groups, support.units, averages, steps,
+            martingale=isinstance(nuisance, HereMartingale), any_range=any_range,
+        )  # fmt: skip
+        values = np.full((len(predictions), times.size), np.nan)
+        undefined: dict[str, int] = {}
+        for j, horizon in enumerate(times):
+            history = self.up_to(float(horizon))
+            found = [metric.evaluate(one, history) for one in predictions]
+            values[:, j] = [one.value for one in found]
+            reasons = dict.fromkeys(one.reason for one in found if one.reason)
+            if reasons:
+                reason = "; ".join(reasons)
+                undefined[reason] = undefined.get(reason, 0) + 1
+            if not errors:
+                continue
+            deviations = np.array([one.influence for one in found])[:, :, None]
+            n_exits = 0 if nuisance is None else nuisance.curve.times.size
+            moved = np.array([np.zeros(n_exits) if one.moved is None else one.moved for one in found])[:, :, None]
+            influence = deviations.copy()
+            if isinstance(nuisance, Here):
+                influence += Exits(nuisance, moved).spread(slice(None))
+            moved = moved[:, : elsewhere.size]
+            if isinstance(null, KaplanMeierNull):
+                of_null = self._null_influence(metric, null, predictions[-1], history)
+                if not of_others:
+                    before = _loops.count_below(predictions[-1].times, history.time, inclusive=False)
+                    influence[-1, :, 0] += of_null.mean(np.ones(of_null.slope.size), before, slice(None))
+                else:
+                    by_model = np.zeros((len(predictions), null.curve.times.size, 1))
+                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slope)
+                    moved = np.concatenate((moved, by_model), axis=1)
+            label = np.where(history.event, history.label, EVENT_FREE)
+            joint.add(j, deviations, influence, moved, label, metric.speaks_for(history))
+        return HistoryScores(values, joint.finish() if errors else None, support, undefined)
+
+    @staticmethod
+    def _null_influence(
+        metric: HistoryMetric, null: KaplanMeierNull, prediction: SurvivalCurves, history: History
+    ) -> NullInfluence:
+        """Return what estimating the null model's curve adds: by the derivative at every time of its grid."""
+        slope = metric.slope(prediction, history) * prediction.probabilities[0]  # by its logarithm
+        return NullInfluence(null, slope, null.greenwood(prediction.times))
+
+    def _support(self, metric: HistoryMetric, groups: Groups | None) -> Support:
+        """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
+        n_times = self.index.times.size
+        stop = np.zeros(self.until.size, dtype=np.int32)
+        numbers: Any = np.zeros((3, n_times))
+        for j, horizon in enumerate(self.index.times):
+            history = self.up_to(float(horizon))
+            counted = metric.speaks_for(history)
+            stop += counted
+            event_free = ~history.event & (history.time >= np.minimum(self.until, horizon))
+            numbers[:, j] = [np.count_nonzero(counted & some) for some in (counted, history.event, event_free)]
+        n_counted, n_events, n_event_free = numbers
+        units = Units.of(replace(self.stretches, population_stop=stop), groups, n_times, n_counted)
+        return Support(n_counted, n_events + n_event_free, n_events, n_event_free, units, groups is not None)
+
+
+def _null_prediction(
+    metric: HistoryMetric, null: KaplanMeierNull | Literal["counted"], like: SurvivalCurves
+) -> SurvivalCurves:
+    """Return what is predicted for everybody, read as the curves of the first model are, to be comparable."""
+    if not isinstance(null, str):
+        return SurvivalCurves(null.curve.at(like.times)[None], like.times, like.between, beyond="hold")
+    if metric.of_order:
+        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
+    raise InputError(
+        f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
+        "for the Kaplan-Meier curve, or null=False"
+    )
+
+
+def _from(exits: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of the values at `times` from each exit on."""
+    rest = np.append(np.cumsum(values[::-1])[::-1], 0.0)
+    return np.asarray(rest[np.searchsorted(times, exits, side="left")])

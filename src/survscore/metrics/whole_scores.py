@@ -1,0 +1,438 @@
+"""Scores of whole curves up to everybody's censoring time, or up to a horizon if that comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._parallel import each, row_blocks
+from survscore._validation import InputError
+from survscore.curves import SurvivalCurves
+from survscore.metrics.base import Found, History, HistoryMetric, Scale
+from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
+from survscore.product_limit import ProductLimit
+from survscore.reading import blend
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CRPS(HistoryMetric):
+    r"""Squared distance of the whole curve to what happened, up to :math:`C^*` or t: the Brier score per unit of time.
+
+    .. math:: \mathrm{CRPS}(t) = \frac{\sum_i \int_0^{\min(C^*_i, t)} w_i(s) [1\{T_i > s\} - \pi_i(s)]^2\,ds}
+        {\sum_i \min(C^*_i, t)}
+
+    the continuous ranked probability score, restricted to the time in which everybody could be seen. Without drop-outs
+    all weights are one. With them, :math:`w_i(s) = 1/G_d(s)` as long as i is under observation and event-free,
+    :math:`1/G_d(T_i-)` from the event on, and zero for those who are lost. Under `IPCW`, :math:`C^*` is infinite and G
+    takes the place of :math:`G_d`.
+
+    Lower is better; 0.25 is what predicting one half for everybody gets. It is proper given covariates and :math:`C^*`,
+    and what is predicted after :math:`C^*` changes nothing.
+
+    Notes
+    -----
+    Integrals are exact, for curves that are linear between the times of their grid and for step curves. An individual
+    counts for as long as it could be followed: long histories weigh more than short ones.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3], event=[1, 0], censoring_time=[2, 3])
+    >>> curves = ss.SurvivalCurves([[0.5, 0.5], [1.0, 0.4]], times=[0, 3], between="step")
+    >>> ss.score_all(y, curves, metric="crps", weighting="administrative", times=[3])[0].scores  # (0.25 * 2 + 0) / 5
+    array([0.1])
+    """
+
+    name: ClassVar[str] = "crps"
+    label: ClassVar[str] = "CRPS"
+    scale: ClassVar[Scale] = "log"
+
+    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
+        if curves.between == "constant-hazard":
+            raise InputError(
+                "crps integrates curves that are linear between grid times, or steps, not between='constant-hazard': "
+                "read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
+            )
+        horizon, time, nothing = history.horizon, history.time, np.zeros(history.time.size)
+        followed = np.clip(history.until, 0.0, horizon)
+        total = float(followed.sum())
+        if not total > 0:
+            return Found(np.nan, nothing, "nobody is followed beyond time 0")
+        weights = _Weights.of(history.lost, horizon)
+        if not np.isfinite(weights.inverse).all():
+            return Found(np.nan, nothing, "nobody could be under observation up to then")
+        knots = np.union1d(curves.times[(curves.times > 0) & (curves.times < horizon)], [0.0, horizon])
+        pieces = _Pieces.of(knots, weights)
+        end = np.minimum(time, followed)
+        after = np.where(history.event & (time < followed), weights.before(time), 0.0)
+
+        def work(rows: slice) -> _Integrals:
+            some = curves if len(curves) == 1 else curves[rows]
+            values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
+            return _integrals(
+                values, pieces, end[rows], followed[rows], after[rows], step=curves.between == "step",
+                estimated=history.lost is not None,
+            )  # fmt: skip
+
+        parts = each(work, row_blocks(time.size, knots.size, compiled=False), threads=True)
+        before = np.concatenate([part.before for part in parts])
+        late = after * np.concatenate([part.after for part in parts])
+        own = before + late
+        value = float(own.sum() / total)
+        moved = None
+        if history.lost is not None:
+            moved = _moved(history.lost.times, pieces, end, parts, time, late) / total
+        return Found(value, (own - value * followed) / total, moved=moved)
+
+    def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
+        horizon, time, grid = history.horizon, history.time, curves.times
+        followed = np.clip(history.until, 0.0, horizon)
+        weights = _Weights.of(history.lost, horizon)
+        if not (followed.sum() > 0 and np.isfinite(weights.inverse).all()):
+            return np.zeros(grid.size)
+        knots = np.union1d(grid[(grid > 0) & (grid < horizon)], [0.0, horizon])
+        end = np.minimum(time, followed)
+        late = history.event & (time < followed)
+        after = np.where(late, weights.before(time), 0.0)
+        # between these points nothing happens, and the derivative by the curve at u is linear in u
+        points = np.unique(np.concatenate((knots, weights.exits, end, followed[late])))
+        start, stop = points[:-1], points[1:]
+        still = end.size - np.searchsorted(np.sort(end), start, "right")
+        event_free = still * weights.inverse[np.searchsorted(weights.exits, start, "right")]
+        entered, left = (
+            np.bincount(np.searchsorted(points, when[late]), after[late], points.size) for when in (time, followed)
+        )
+        with_event = np.cumsum(entered - left)[:-1]
+        interval = np.searchsorted(knots, start, "right") - 1
+        width, value = np.diff(knots), np.asarray(curves.at(knots)[0], dtype=np.float64)
+        rise = np.zeros(width.size) if curves.between == "step" else np.diff(value) / width
+        low, high = start - knots[interval], stop - knots[interval]
+        moments = [(high**p - low**p) / p for p in (1, 2, 3)]
+        both = event_free + with_event
+        constant = value[interval] * both - event_free
+        linear = rise[interval] * both
+        whole = constant * moments[0] + linear * moments[1]
+        at_end = np.zeros(start.size)
+        if curves.between != "step":
+            at_end = (constant * moments[1] + linear * moments[2]) / width[interval]
+        by_knot = np.bincount(interval, whole - at_end, knots.size) + np.bincount(interval + 1, at_end, knots.size)
+        by_knot *= 2.0 / followed.sum()
+        # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
+        reading = curves.reading(knots)
+        upper = np.minimum(reading.lower + 1, grid.size - 1)
+        known = reading.lower >= 0
+        of_lower = np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)
+        return np.asarray(of_lower + np.bincount(upper, by_knot * reading.weight, grid.size), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class LogScore(HistoryMetric):
+    r"""Minus the log-likelihood of the whole history: of the event's time, or of being event-free for so long.
+
+    .. math:: \mathrm{LS}(t) = -\frac1n \sum_i \left(1\{T^*_i \le \min(C^*_i, t)\} \log f_i(T_i)
+        + 1\{T^*_i > \min(C^*_i, t)\} \log \pi_i(\min(C^*_i, t))\right)
+
+    Lower is better; densities depend on the unit of time, so that only differences mean something: one of 0.1 says that
+    what happened was, in the geometric mean, 10.5 % more likely under the one model than under the other. It is proper
+    given covariates and :math:`C^*`, and what is predicted after :math:`C^*` changes nothing if :math:`C^*` is a time
+    of the grid.
+
+    Parameters
+    ----------
+    epsilon : float, default 1e-7
+        Probabilities below this, of an interval or of survival, count as this.
+
+    Notes
+    -----
+    :math:`f` is the density of the curve. With ``between="linear"`` that is the probability of the interval of the grid
+    that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
+    none, and the probability of the step that ends the interval is taken. So step curves can be compared with each
+    other on one grid only, and not with others. An event after the grid has an interval of length one, and the
+    probability `epsilon`.
+
+    One who is lost before :math:`C^*` adds :math:`-\log \pi_i(T_i)`, what is known of it: a partial likelihood, proper
+    if dropping out is independent of the event given the covariates. So there are no weights to estimate, and all
+    weightings of the same people give the same.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3], event=[1, 0], censoring_time=[2, 3])
+    >>> curves = ss.SurvivalCurves([[0.5, 0.5], [1.0, 0.5]], times=[2, 3])  # f(1) = 0.25, pi(3) = 0.5
+    >>> ss.score_all(y, curves, metric="log_score", weighting="administrative", times=[3])[0].scores.round(4)
+    array([1.0397])
+    """
+
+    epsilon: float = DEFAULT_EPSILON
+
+    name: ClassVar[str] = "log_score"
+    label: ClassVar[str] = "logarithmic score"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
+        counted, nothing = self.speaks_for(history), np.zeros(history.time.size)
+        number = int(np.count_nonzero(counted))
+        if number == 0:
+            return Found(np.nan, nothing, "nobody is counted")
+        loss = -np.log(self._likelihood(_OwnInterval.of(curves, history), history.event))
+        value = float(loss[counted].mean())
+        moved = None if history.lost is None else np.zeros(history.lost.times.size)
+        return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
+
+    def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
+        """Return the density at the time of those with event, the survival of others."""
+        density = np.maximum(own.left - own.right, self.epsilon)
+        if own.between == "constant-hazard":
+            density = np.where(own.falls, np.maximum(own.hazard * own.survival, self.epsilon), density)
+        if own.between != "step":
+            density = density / own.length
+        return np.where(event, density, np.maximum(own.survival, self.epsilon))
+
+    def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
+        counted, own = self.speaks_for(history), _OwnInterval.of(curves, history)
+        left, right, share = own.left, own.right, own.share
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # of the logarithm of the likelihood, by the value before the time and by the one after it
+            if own.between == "constant-hazard":
+                by_left, by_right = (1.0 - share) / left, share / right
+            else:
+                by_left, by_right = (1.0 - share) / own.survival, share / own.survival
+            unclipped = own.survival > self.epsilon
+            mass = left - right
+            event_left, event_right, event_unclipped = 1.0 / mass, -1.0 / mass, mass > self.epsilon
+            if own.between == "constant-hazard":
+                event_left = np.where(own.falls, by_left + 1.0 / (left * own.hazard), event_left)
+                event_right = np.where(own.falls, by_right - 1.0 / (right * own.hazard), event_right)
+                event_unclipped = np.where(own.falls, own.hazard * own.survival > self.epsilon, event_unclipped)
+            moves = counted & np.where(history.event, event_unclipped, unclipped)
+            by_left = np.where(moves & (own.lower >= 0), np.where(history.event, event_left, by_left), 0.0)
+            by_right = np.where(moves & (own.upper > own.lower), np.where(history.event, event_right, by_right), 0.0)
+        m = curves.times.size
+        total = np.bincount(np.maximum(own.lower, 0), by_left, m) + np.bincount(own.upper, by_right, m)
+        return np.asarray(-total / max(int(np.count_nonzero(counted)), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnInterval:
+    """Everybody's curve around their own time, or the horizon: an event ends its interval, others start theirs.
+
+    Attributes
+    ----------
+    between : str
+        How the curves are read.
+    lower, upper : ndarray of shape (n,)
+        The columns before and after; -1 before the first, and the last twice after the grid.
+    left, right : ndarray of shape (n,)
+        The survival in these columns.
+    length, share : ndarray of shape (n,)
+        Of the interval, one where it has none, and how much of it has passed; of steps nothing.
+    """
+
+    between: str
+    lower: NDArray[np.intp]
+    upper: NDArray[np.intp]
+    left: Vector
+    right: Vector
+    length: Vector
+    share: Vector
+
+    @classmethod
+    def of(cls, curves: SurvivalCurves, history: History) -> _OwnInterval:
+        time, event = np.minimum(history.time, history.horizon), history.event
+        grid, last = curves.times, curves.times.size - 1
+        rows = np.zeros(time.size, dtype=np.intp) if len(curves) == 1 else np.arange(time.size)
+        lower = np.where(event, np.searchsorted(grid, time, "left"), np.searchsorted(grid, time, "right")) - 1
+        upper, inside = np.minimum(lower + 1, last), np.maximum(lower, 0)
+        left = np.where(lower < 0, 1.0, curves.probabilities[rows, inside].astype(np.float64))
+        right = curves.probabilities[rows, upper].astype(np.float64)
+        start = np.where(lower < 0, 0.0, grid[inside])
+        length = grid[upper] - start
+        reads = length > 0 if curves.between != "step" else np.zeros(time.size, dtype=np.bool_)
+        share = np.divide(time - start, length, out=np.zeros(time.size), where=reads)
+        # at time 0, or after the grid
+        return cls(curves.between, lower, upper, left, right, np.where(length > 0, length, 1.0), share)
+
+    @property
+    def survival(self) -> Vector:
+        if self.between == "step":
+            return self.left
+        return blend(self.left, self.right, self.share, self.between == "constant-hazard")
+
+    @property
+    def falls(self) -> NDArray[np.bool_]:
+        """Whether there is a hazard that is not infinite."""
+        return (self.right > 0) & (self.left > self.right)
+
+    @property
+    def hazard(self) -> Vector:
+        """The hazard times the length of the interval, where it falls."""
+        return np.log(np.divide(self.left, self.right, out=np.ones(self.left.size), where=self.falls))
+
+
+class _Weights(NamedTuple):
+    """1/G up to a horizon: `inverse[k]` after `exits[:k]`."""
+
+    exits: Vector
+    inverse: Vector
+
+    @classmethod
+    def of(cls, lost: ProductLimit | None, horizon: float) -> _Weights:
+        if lost is None:
+            return cls(np.zeros(0), np.ones(1))
+        exits = lost.times[lost.times < horizon]
+        with np.errstate(divide="ignore"):
+            return cls(exits, np.concatenate(([1.0], 1.0 / lost.survival[: exits.size])))
+
+    def before(self, time: Vector) -> Vector:
+        return np.asarray(self.inverse[np.searchsorted(self.exits, time, "left")])
+
+
+class _Pieces(NamedTuple):
+    r"""Integrals of :math:`(u - s_k)^p / G(u)`, p = 0, 1, 2, over intervals that start at the knots :math:`s_k`.
+
+    Measured from the knot before, powers stay small and no digits cancel.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (intervals + 1,)
+        From 0 to the horizon.
+    whole : ndarray of shape (3, intervals)
+        Over whole intervals.
+    points, inverse : ndarray of shape (points,)
+        Knots and exits, and 1/G from each on.
+    up_to : ndarray of shape (3, points)
+        From the knot before (or at) each of the points up to it.
+    """
+
+    knots: Vector
+    whole: NDArray[np.float64]
+    points: Vector
+    inverse: Vector
+    up_to: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, knots: Vector, weights: _Weights) -> _Pieces:
+        points = np.union1d(knots, weights.exits)
+        interval = np.searchsorted(knots, points, "right") - 1
+        inverse = weights.inverse[np.searchsorted(weights.exits, points, "right")]
+        start, stop = points[:-1] - knots[interval[:-1]], points[1:] - knots[interval[:-1]]
+        added = np.array([(stop**p - start**p) / p * inverse[:-1] for p in (1, 2, 3)])
+        whole = np.array([np.bincount(interval[:-1], row, knots.size - 1) for row in added])
+        sums = np.concatenate((np.zeros((3, 1)), np.cumsum(added, axis=1)), axis=1)
+        return cls(knots, whole, points, inverse, sums - sums[:, np.searchsorted(points, knots)][:, interval])
+
+    def interval(self, time: Vector) -> NDArray[np.intp]:
+        """Return which interval holds each time; as many as there are, for the horizon."""
+        return np.asarray(np.searchsorted(self.knots, time, "right") - 1)
+
+    def partial(self, time: Vector) -> NDArray[np.float64]:
+        """Return the integrals from the knot before each time up to it, (3, times)."""
+        place = np.searchsorted(self.points, time, "right") - 1
+        knot = self.knots[self.interval(time)]
+        stop, start = time - knot, self.points[place] - knot
+        added = np.array([(stop**p - start**p) / p for p in (1, 2, 3)]) * self.inverse[place]
+        return np.asarray(self.up_to[:, place] + added)
+
+
+class _Integrals(NamedTuple):
+    """Of some individuals: integrals before and after the event, and what makes sums over all who are still there.
+
+    Attributes
+    ----------
+    before, after : ndarray of shape (rows,)
+        Of (1 - pi)^2 / G while under observation, and of pi^2 from the event on.
+    coefficients : ndarray of shape (3, rows)
+        Of (1 - pi)^2 as a polynomial within the interval in which the observation ends; zero where that is the horizon.
+    partial : ndarray of shape (rows,)
+        Of (1 - pi)^2 / G over the beginning of that interval.
+    sums : ndarray of shape (3, intervals)
+        Coefficients summed over those who are there for the whole interval.
+    whole : ndarray of shape (intervals,)
+        Integrals over the whole interval, summed over those.
+    """
+
+    before: Vector
+    after: Vector
+    coefficients: NDArray[np.float64]
+    partial: Vector
+    sums: NDArray[np.float64]
+    whole: Vector
+
+
+def _integrals(
+    values: NDArray[np.float64], pieces: _Pieces, end: Vector, followed: Vector, after: Vector, *, step: bool,
+    estimated: bool,
+) -> _Integrals:  # fmt: skip
+    """Integrate rows of curves, given at the knots."""
+    left = values[:, :-1]
+    right = left if step else values[:, 1:]
+    width = np.diff(pieces.knots)
+    slope = (right - left) / width
+    gap = 1.0 - left
+    place = pieces.interval(end)
+    columns, rows = np.arange(width.size), np.arange(end.size)
+    there = columns < place[:, None]
+    whole = there * (gap**2 * pieces.whole[0] - 2.0 * gap * slope * pieces.whole[1] + slope**2 * pieces.whole[2])
+    last = np.minimum(place, width.size - 1)
+    own_gap, own_slope = gap[rows, last], slope[rows, last]
+    inside = place < width.size
+    coefficients = np.where(inside, np.array([own_gap**2, -2.0 * own_gap * own_slope, own_slope**2]), 0.0)
+    partial = np.einsum("pi,pi->i", coefficients, pieces.partial(end))
+    sums, by_column = np.zeros((3, width.size)), np.zeros(width.size)
+    if estimated:
+        sums = np.array([np.sum(there * part, axis=0) for part in (gap**2, -2.0 * gap * slope, slope**2)])
+        by_column = whole.sum(axis=0)
+
+    late = np.zeros(end.size)
+    some = np.flatnonzero(after)
+    if some.size:
+        squares = width * (left[some] ** 2 + left[some] * right[some] + right[some] ** 2) / 3.0
+        stop = pieces.interval(followed[some])
+        inner = (columns >= place[some, None]) & (columns < stop[:, None])
+        late[some] = np.sum(inner * squares, axis=1)
+        for sign, time in ((1.0, followed[some]), (-1.0, end[some])):
+            k = np.minimum(pieces.interval(time), width.size - 1)
+            length = np.where(time < pieces.knots[-1], time - pieces.knots[k], 0.0)
+            first = left[some, k]
+            there_then = first + slope[some, k] * length
+            late[some] += sign * length * (first**2 + first * there_then + there_then**2) / 3.0
+    return _Integrals(whole.sum(axis=1) + partial, late, coefficients, partial, sums, by_column)
+
+
+def _moved(exits: Vector, pieces: _Pieces, end: Vector, parts: list[_Integrals], time: Vector, late: Vector) -> Vector:
+    r"""Return the sum over individuals of the integral from each exit on, which the factor of G at it multiplies.
+
+    Those under observation have :math:`1/G(u)` from the exit s up to their end; those with event later than s have
+    :math:`1/G(T-)` afterwards. The former is the integral of a sum over those still there: in an interval of the grid
+    a polynomial whose coefficients change as they leave.
+    """
+    order = np.argsort(end, kind="stable")
+    ends = end[order]
+    partial = np.concatenate([part.partial for part in parts])[order]
+    coefficients = np.concatenate([part.coefficients for part in parts], axis=1)[:, order]
+    sums = np.sum([part.sums for part in parts], axis=0)
+    whole = np.sum([part.whole for part in parts], axis=0)
+    done = np.concatenate(([0.0], np.cumsum(partial)))
+    still = np.concatenate((np.zeros((3, 1)), np.cumsum(coefficients, axis=1)), axis=1)
+
+    moved = np.zeros(exits.size)
+    inside = exits < pieces.knots[-1]
+    s = exits[inside]
+    k = pieces.interval(s)
+    left_by_s = np.searchsorted(ends, s, "right")
+    left_by_knot = np.searchsorted(ends, pieces.knots[k + 1], "left")
+    there = sums[:, k] + still[:, left_by_knot] - still[:, left_by_s]
+    up_to_s = np.concatenate(([0.0], np.cumsum(whole)))[k] + done[left_by_s]
+    up_to_s = up_to_s + np.einsum("pi,pi->i", there, pieces.partial(s))
+    by_time = np.argsort(time, kind="stable")
+    later = np.append(np.cumsum(late[by_time][::-1])[::-1], 0.0)
+    after = later[np.searchsorted(time[by_time], s, "right")]
+    moved[inside] = whole.sum() + partial.sum() - up_to_s + after
+    return moved
