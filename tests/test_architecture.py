@@ -70,7 +70,8 @@ ENGINE = [
     ["passes", "time_order"],
     ["grouped"],
     ["bounds", "influence", "identity", "tensor_influence", "tensor_sums", "tensor_identity"],
-    ["pooled", "tensor_bounds", "tensor_pooled"],
+    ["pooled", "tensor_bounds"],
+    ["tensor_pooled"],
     ["backends"],
     ["evaluation"],
 ]

@@ -26,7 +26,22 @@ from survscore.curves import SurvivalCurves
 from survscore.diagnostics import Diagnosis, diagnose
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
-from survscore.metrics import AUC, Brier, Log, Loss, Metric, PooledMetric
+from survscore.metrics import (
+    AUC,
+    E50,
+    E90,
+    ICI,
+    Brier,
+    CalibrationIntercept,
+    CalibrationSlope,
+    Log,
+    Loss,
+    Metric,
+    Miscalibration,
+    NetBenefit,
+    ObservedExpected,
+    PooledMetric,
+)
 from survscore.outcomes import Outcomes
 from survscore.populations import counted_population
 from survscore.reports import Report, report
@@ -40,11 +55,16 @@ from survscore.weighting import IPCW, Administrative, Uncensored, weightings_tha
 
 __all__ = [
     "AUC",
+    "E50",
+    "E90",
+    "ICI",
     "IPCW",
     "Administrative",
     "Bounds",
     "Brier",
     "Calibration",
+    "CalibrationIntercept",
+    "CalibrationSlope",
     "CensoringCurves",
     "CensoringDistribution",
     "CensoringFunction",
@@ -62,6 +82,9 @@ __all__ = [
     "Log",
     "Loss",
     "Metric",
+    "Miscalibration",
+    "NetBenefit",
+    "ObservedExpected",
     "Outcomes",
     "PooledMetric",
     "Report",

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._logistic import LogisticFit
-from survscore.engine.influence import influence_with_nuisance
+from survscore.engine.influence import joint_covariance
 from survscore.engine.units import Groups, Units, small_sample
 from survscore.estimate import Estimate
 from survscore.metrics import ObservedExpected
 from survscore.metrics._counted import Counted
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
-from survscore.nuisance import Elsewhere
 from survscore.stretches import Stretches
 from survscore.student import student_quantile
 
@@ -87,19 +86,10 @@ class CountedSample:
 
         With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
-        everybody = np.zeros((len(influence), self.n, 1))
-        everybody[:, self.counted.rows, 0] = influence
-        everybody, moved = influence_with_nuisance(everybody, self.stretches, self.time, slice(0, 1))
-        by_unit = everybody[:, :, 0]
-        if self.groups is not None:
-            by_unit = np.array([np.bincount(self.groups.codes, one) for one in by_unit])
-        factor = np.sqrt(small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64)))
-        by_unit = by_unit * np.broadcast_to(factor, len(influence))[:, None]
-        found = by_unit @ by_unit.T
-        nuisance = self.stretches.nuisance
-        if isinstance(nuisance, Elsewhere):
-            found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
-        return np.asarray(found)
+        everybody = np.zeros((len(influence), self.n))
+        everybody[:, self.counted.rows] = influence
+        factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
+        return joint_covariance(everybody, self.stretches, self.time, slice(0, 1), self.groups, factor)
 
 
 def too_few_units(sample: CountedSample) -> str | None:

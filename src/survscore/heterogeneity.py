@@ -135,14 +135,14 @@ def between(tables: SegmentTables, of: Quantity, model: str | None, against: Key
         p_adjusted[compared] = adjusted(p_value[compared], tables.correction)
         half = student_quantile(tables.total.level, degrees) * se
         known = ~np.isnan(estimates.value)
-        higher = np.full(difference.shape[1], one.direction == "higher")
+        directions = [one.direction] * difference.shape[1]
         for g in compared:
             numbers = {
                 "estimate": estimates.value[g], "others": rest[g], "difference": difference[g], "se": se[g],
                 "lower": difference[g] - half[g], "upper": difference[g] + half[g], "p_value": p_value[g],
                 "p_adjusted": p_adjusted[g],
                 "verdict": verdicts_by_p(
-                    np.where(known[g], difference[g], 0.0), p_adjusted[g], known[g], higher, tables.total.level
+                    np.where(known[g], difference[g], 0.0), p_adjusted[g], known[g], directions, tables.total.level
                 ),
             }  # fmt: skip
             parts.append(pd.DataFrame({

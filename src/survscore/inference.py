@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
-from survscore.metrics import Direction, Scale
+from survscore.metrics import Direction, Scale, sides
 from survscore.student import student_p, student_quantile
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -55,7 +55,12 @@ def score_interval(
 ) -> Interval:
     """Return the confidence interval of a score."""
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
-    return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE if scale == "logit" else FEW_FOR_SCORE))
+    return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value))
+
+
+def few_for_score(scale: Scale) -> int:
+    """Return of how many with each status the interval of a score needs to hold what it says."""
+    return FEW_FOR_SCORE if scale == "log" else FEW_FOR_DIFFERENCE
 
 
 def difference_interval(
@@ -82,7 +87,8 @@ def difference_interval(
         p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
     half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
-    return Contrast(difference - half, difference + half, support.enough(FEW_FOR_DIFFERENCE), p_value)
+    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference)
+    return Contrast(difference - half, difference + half, reliable, p_value)
 
 
 def ratio_interval(ratio: NDArray[np.float64], se: NDArray[np.float64], level: float, support: Support) -> Interval:
@@ -129,10 +135,13 @@ def _score_limits(
 
 
 def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: Direction) -> NDArray[np.object_]:
-    """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one."""
-    better, worse = (upper < 0, lower > 0) if direction == "lower" else (lower > 0, upper < 0)
+    """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one.
+
+    Where values should be close to a target, a difference says lower or higher.
+    """
     unknown = np.isnan(lower) | np.isnan(upper)
-    return np.select([unknown, better, worse], ["unknown", "better", "worse"], "undecided").astype(object)
+    below, above = sides(direction)
+    return np.select([unknown, upper < 0, lower > 0], ["unknown", below, above], "undecided").astype(object)
 
 
 def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws: int, seed: int) -> float:

@@ -13,7 +13,7 @@ from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
 from survscore.diagnostics import Diagnosis
 from survscore.estimate import Estimate
-from survscore.metrics import AUC, Direction, metric_label
+from survscore.metrics import AUC, Direction, metric_label, sides
 from survscore.results import ScoreCurve
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class DifferenceDisplay:
         The numbers, as `Comparison.contrasts` gives them.
     metric, reference : str
         What was compared.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     ax_, figure_
         The matplotlib objects, once drawn.
@@ -109,8 +109,10 @@ class DifferenceDisplay:
                 shade(ax, line, part["time"], part["lower"], part["upper"])
         ax.axhline(0.0, color="0.5", linewidth=1, linestyle="--")
         label = metric_label(self.metric)
-        above = "worse" if self.direction == "lower" else "better"
-        ax.set(xlabel="time", ylabel=f"difference in {label} to {self.reference}", title=f"above 0: {above}")
+        ax.set(
+            xlabel="time", ylabel=f"difference in {label} to {self.reference}",
+            title=f"above 0: {sides(self.direction)[1]}",
+        )  # fmt: skip
         ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
@@ -130,7 +132,7 @@ class SegmentsDisplay:
         The segmenting columns.
     metric, weighting, model, reference : str
         What was compared.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     level : float
         Of the intervals.
@@ -219,7 +221,7 @@ class SegmentsDisplay:
 
     def _sides(self, ax: Axes, n_rows: int) -> None:
         """Name the sides of zero, each at its end of the axis."""
-        left, right = ("better", "worse") if self.direction == "lower" else ("worse", "better")
+        left, right = sides(self.direction)
         across = ax.get_yaxis_transform()
         for x, text, align in ((0.0, f"← {left}", "left"), (1.0, f"{right} →", "right")):
             ax.text(x, n_rows + 2.05, text, transform=across, ha=align, va="center", fontsize="small", color="0.35")

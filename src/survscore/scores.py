@@ -191,8 +191,8 @@ def score_all(
     ----------
     y, curves, times, groups, level, ranges, errors
         As for `brier_score`.
-    metric : {"brier", "log", "auc"} or Metric, or several
-        What to compute.
+    metric : str or Metric, or several
+        What to compute, as for `compare`: "brier", "log", "auc", "slope", "net_benefit@0.1", and so on.
     weighting : {"administrative", "uncensored", "ipcw"} or Weighting, or several
         Whom to count, and how much.
 

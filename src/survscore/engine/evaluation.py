@@ -40,7 +40,7 @@ from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import Sums
 from survscore.engine.support import Support
 from survscore.engine.units import Groups, Units
-from survscore.metrics import Direction, Loss, Metric, PooledMetric, Scale, as_metric
+from survscore.metrics import Direction, JointMetric, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
 from survscore.stretches import Stretches, TimeIndex
 from survscore.weighting import IPCW, Weighting, as_weighting
@@ -61,7 +61,7 @@ class Scored:
     ----------
     metric, weighting : str
         What was computed, in words.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     scores : ndarray of shape (models, times)
     moments : Moments or None
@@ -78,6 +78,8 @@ class Scored:
         Why scores are NaN, and for how many times.
     settings : dict
         The same in a form for machines.
+    has_null : bool
+        Whether the null model, where there is one, has scores by this metric.
     """
 
     metric: str
@@ -91,6 +93,7 @@ class Scored:
     support: Support
     undefined: dict[str, int]
     settings: dict[str, Any]
+    has_null: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +252,7 @@ class Evaluation:
                         metric, q, weights, total, known.get(q), counted[q], units[q], where, averages, backend
                     )
                 elif isinstance(metric, PooledMetric):
-                    found = self._of_pooled(metric, weights, units[q], where, averages, backend)
+                    found = self._of_pooled(metric, weights, units[q], where, reasons, averages, backend)
                 else:
                     raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric")
                 to_the_last = weights.last_stop is weights.population_stop
@@ -311,7 +314,8 @@ class Evaluation:
         found = {}
         for q in estimated_first:
             found[q] = self.weightings[q].prepare(self.index)
-            if not self.errors:  # only standard errors ask what was estimated
+            # standard errors ask what was estimated, and metrics that know the variance of what they are made of
+            if not self.errors and all(isinstance(one, Loss) for one in self.metrics):
                 found[q] = replace(found[q], nuisance=None)
         return [found[q] for q in range(len(self.weightings))]
 
@@ -362,19 +366,37 @@ class Evaluation:
         weights: Stretches,
         units: Units,
         undefined: NDArray[np.bool_],
+        reasons: dict[str, int],
         averages: NDArray[np.float64],
         backend: Backend,
     ) -> tuple[NDArray[np.float64], Moments | None, AllBounds | None]:
+        """Return values and variances; why models have none is added to `reasons`."""
         matrices = self.models.in_memory
         if matrices is None:
             raise InputError(f"{metric.name} needs all predictions at once, not batches")
-        nothing = SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
-        curves = [*matrices, *([] if self.null is None else [nothing])]
-        scores, moments = backend.pooled(
+        curves = list(matrices)
+        if self.null is not None and metric.scores_null:  # that tells nobody apart
+            curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold"))
+        found = backend.pooled(
             metric, self.index, weights, curves, self.groups, units, averages,
             any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
         )  # fmt: skip
-        return scores, moments, None
+        reasons |= self._told(found.reasons)
+        if len(curves) == len(self.names):
+            return found.values, found.moments, None
+        missing = np.full((1, self.index.times.size), np.nan)
+        moments = None if found.moments is None else found.moments.and_one_without()
+        return np.concatenate((found.values, missing)), moments, None
+
+    def _told(self, reasons: NDArray[np.object_]) -> dict[str, int]:
+        """Return why models, the first axis, have no value at times, with their names where others have one."""
+        told: dict[str, int] = {}
+        for at_a_time in reasons.T:
+            for reason in filter(None, dict.fromkeys(at_a_time)):
+                whose = [name for name, one in zip(self.names, at_a_time, strict=False) if one == reason]
+                key = reason if len(whose) == len(at_a_time) else f"{reason} ({', '.join(whose)})"
+                told[key] = told.get(key, 0) + 1
+        return told
 
     def _scored(
         self,
@@ -400,6 +422,7 @@ class Evaluation:
             support=support,
             undefined={**reasons, **self.far},
             settings=self._settings(metric, q),
+            has_null=self.null is not None and not (isinstance(metric, JointMetric) and not metric.scores_null),
         )
 
     def _support(
@@ -431,8 +454,9 @@ class Evaluation:
             "between": grids[0].between,
             "beyond": grids[0].beyond,
         }
-        if getattr(metric, "epsilon", 0.0):
-            settings["epsilon"] = metric.epsilon  # type: ignore[attr-defined]
+        for name in ("epsilon", "threshold"):
+            if getattr(metric, name, 0.0):
+                settings[name] = getattr(metric, name)
         return settings
 
     def _any_range(self, k: int) -> bool:
@@ -558,7 +582,7 @@ def undefined_times(
         add("the population curves are zero for somebody who is counted", infinite)
     add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
     add("nobody has a weight", total == 0)
-    if isinstance(metric, PooledMetric):
+    if isinstance(metric, JointMetric) and metric.needs_both:
         without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
         add("all who are counted have the same status", (without == 0) | (with_event == 0))
     return undefined, reasons

@@ -3,17 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
-from survscore.engine.influence import Totals, add_by_label, influence_with_nuisance
-from survscore.engine.moments import Moments, contrast
+from survscore.engine.influence import Totals, add_by_label, influence_with_nuisance, joint_covariance
+from survscore.engine.moments import Moments, contrast, pairs
 from survscore.engine.units import Groups, Units
-from survscore.metrics import PooledMetric
+from survscore.metrics import Found, PooledMetric
 from survscore.nuisance import Elsewhere, HereMartingale
 from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
+
+
+@dataclass(frozen=True, eq=False)
+class PooledValues:
+    """What a metric of everybody taken together came to, by model and time.
+
+    Attributes
+    ----------
+    values : ndarray of shape (models, times)
+    moments : Moments or None
+        Their variances, where errors were asked for.
+    reasons : ndarray of str, of shape (models, times)
+        Why there is no value; nothing where there is.
+    """
+
+    values: NDArray[np.float64]
+    moments: Moments | None
+    reasons: NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredErrors:
+    """Errors whose squares are part of the values of models (see `Found.squared`).
+
+    Attributes
+    ----------
+    covariance : ndarray of shape (errors, errors)
+    model : ndarray of shape (errors,)
+        Whose they are.
+    """
+
+    covariance: NDArray[np.float64]
+    model: NDArray[np.intp]
+
+    def mean(self, a: int) -> float:
+        """Return what they add to the value of a model on average."""
+        return float(np.diag(self.covariance)[self.model == a].sum())
+
+    def variance(self, a: int, b: int) -> float:
+        r"""Return the variance of a model's sum of squares, or of the difference of two models'.
+
+        :math:`2\,\mathrm{tr}(D \Sigma D \Sigma)` for normal errors, with 1 and -1 on the diagonal of D.
+        """
+        sign = (self.model == a).astype(np.float64) - (0.0 if a == b else self.model == b)
+        signed = sign[:, None] * self.covariance
+        return 2.0 * float(np.sum(signed * signed.T))
+
+
+def models_of_squares(found: Sequence[Found]) -> NDArray[np.intp]:
+    """Return whose errors are squared, in the order of `Found.squared`."""
+    return np.repeat(np.arange(len(found)), [0 if one.squared is None else len(one.squared) for one in found])
+
+
+def added_variances(
+    metric: PooledMetric, n_models: int, squares: SquaredErrors | None, weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what comes on top of squared influences, for every model and every difference of two."""
+    unseen = metric.unseen_variance(weight)
+    return np.array(
+        [(0.0 if a == b else unseen) + (0.0 if squares is None else squares.variance(a, b)) for a, b in pairs(n_models)]
+    )
+
+
+def why_no_value(found: Found, n_units: float, *, grouped: bool) -> str:
+    """Return why there is no value; nothing where there is. A bias can't be taken off where one unit is left."""
+    if not found.reason and found.squared is not None and n_units <= 1:
+        return f"only one {'group' if grouped else 'individual'} is counted, so that chance can't be told"
+    return found.reason
 
 
 def evaluate_pooled(
@@ -28,16 +97,17 @@ def evaluate_pooled(
     any_range: bool,
     undefined: NDArray[np.bool_],
     errors: bool,
-) -> tuple[NDArray[np.float64], Moments | None]:
-    """Return the values, (models, times), and their moments; time by time, so that no matrix is made of large data."""
+) -> PooledValues:
+    """Return the values and their moments; time by time, so that no matrix is made of large data."""
     m, n, k = index.times.size, len(index.outcomes), len(curves)
     n_units = n if groups is None else groups.n_groups
     totals = Totals(k, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
-    n_exits = 0 if stretches.nuisance is None else stretches.nuisance.curve.times.size
+    n_exits = 0 if stretches.nuisance is None or not errors else stretches.nuisance.curve.times.size
     # covariances over time need all times at once
     influences = np.zeros((k, n_units, m if any_range else 1))
     moved = np.zeros((k, n_exits, m if any_range else 1))
-    values = np.full((k, m), np.nan)
+    values, reasons = np.full((k, m), np.nan), np.full((k, m), "", dtype=object)
+    added = np.zeros((len(totals.pairs), m))
     for j in np.flatnonzero(~undefined):
         column = slice(j, j + 1)
         place = column if any_range else slice(0, 1)
@@ -45,7 +115,10 @@ def evaluate_pooled(
         weight = (early + late)[:, 0]
         label = np.where(index.before_time <= j, stretches.label, EVENT_FREE)
         found = [metric.evaluate(_at(one, index.times[column], n), label, weight) for one in curves]
-        values[:, j] = [one.value for one in found]
+        squares = _squared_errors(found, stretches, index.times[column], column, groups, units.inflation[j])
+        for a, one in enumerate(found):
+            values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
+            reasons[a, j] = why_no_value(one, units.counted[j], grouped=groups is not None)
         if not errors:
             continue
         deviations = np.array([one.influence for one in found])[:, :, None]
@@ -55,24 +128,56 @@ def evaluate_pooled(
         else:
             influences[:, :, place] = 0.0
             add_by_label(influence, groups.codes, influences[:, :, place], compiled=False)
-        for p, (a, b) in enumerate(totals.pairs):
-            if groups is not None or isinstance(stretches.nuisance, HereMartingale):
-                totals.inflation[p, j] = units.inflation[j]
-                continue
-            squares = float(np.sum(np.square(contrast(influence, a, b))))
-            added = metric.small_sample(contrast(deviations, a, b)[:, 0], label, weight > 0)
-            totals.inflation[p, j] = 1.0 + added / squares if squares > 0 else 1.0 + 0.0 * added
+        added[:, j] = added_variances(metric, k, squares, weight)
+        totals.inflation[:, j] = units.inflation[j]
+        if groups is None and not isinstance(stretches.nuisance, HereMartingale):
+            totals.inflation[:, j] = _inflation(metric, deviations, influence, label, weight > 0, units.inflation[j])
         if not any_range:
             totals.add(influences, column, slice(None))
             if isinstance(stretches.nuisance, Elsewhere):
                 totals.add_greenwood(stretches.nuisance.steps, moved, column)
     if not errors:
-        return values, None
+        return PooledValues(values, None, reasons)
     if any_range:
         totals.add(influences, slice(0, m), slice(None))
         if isinstance(stretches.nuisance, Elsewhere):
             totals.add_greenwood(stretches.nuisance.steps, moved, slice(0, m))
-    return values, totals.finish()
+    return PooledValues(values, totals.finish().with_added(added), reasons)
+
+
+def _inflation(
+    metric: PooledMetric,
+    deviations: NDArray[np.float64],
+    influence: NDArray[np.float64],
+    label: NDArray[np.int8],
+    counted: NDArray[np.bool_],
+    of_mean: float,
+) -> list[float]:
+    """Return the small-sample factors of a time, for every model and every difference of two."""
+    found = []
+    for a, b in pairs(len(deviations)):
+        more = metric.small_sample(contrast(deviations, a, b)[:, 0], label, counted)
+        if more is None:
+            found.append(of_mean)
+            continue
+        total = float(np.sum(np.square(contrast(influence, a, b))))
+        found.append(1.0 + more / total if total > 0 else 1.0 + 0.0 * more)
+    return found
+
+
+def _squared_errors(
+    found: Sequence[Found],
+    stretches: Stretches,
+    time: NDArray[np.float64],
+    column: slice,
+    groups: Groups | None,
+    factor: float,
+) -> SquaredErrors | None:
+    rows = [one.squared for one in found if one.squared is not None]
+    if not rows:
+        return None
+    covariance = joint_covariance(np.concatenate(rows), stretches, time, column, groups, factor)
+    return SquaredErrors(covariance, models_of_squares(found))
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:

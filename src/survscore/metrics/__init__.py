@@ -1,8 +1,9 @@
 """Metrics: what is computed of predictions and statuses by a time, and whether low or high values are good.
 
 A metric is the weighted mean of what each individual's prediction costs (`Loss`: Brier, log), a number of all who are
-counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of everything that happened up to it (`HistoryMetric`).
-All know their per-individual influence, so that standard errors, comparisons, tables and reports take any of them.
+counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of everything that happened up
+to it (`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and
+reports take any of them.
 """
 
 from __future__ import annotations

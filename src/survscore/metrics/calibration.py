@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from survscore._logistic import LogisticFit
 from survscore._validation import FloatArray
 from survscore.metrics._counted import Counted, Vector
-from survscore.metrics._spline import REACHED, SplineFit, distance_quantile, fit_spline
+from survscore.metrics._spline import SplineFit, distance_quantile, fit_spline
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 
 
