@@ -23,6 +23,7 @@ from survscore.censoring import (
 )
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
+from survscore.decision_curves import DecisionCurve, decision_curve
 from survscore.diagnostics import Diagnosis, diagnose
 from survscore.engine.blocks import CurveBatches
 from survscore.horizon import at_horizon
@@ -70,6 +71,7 @@ __all__ = [
     "CensoringFunction",
     "Comparison",
     "CurveBatches",
+    "DecisionCurve",
     "DeviceMemoryError",
     "Diagnosis",
     "FewGroupsWarning",
@@ -103,6 +105,7 @@ __all__ = [
     "compare",
     "config",
     "counted_population",
+    "decision_curve",
     "diagnose",
     "evaluate",
     "log_loss",

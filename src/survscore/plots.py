@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from survscore._validation import check_whole
 from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
+from survscore.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
 from survscore.diagnostics import Diagnosis
 from survscore.estimate import Estimate
 from survscore.metrics import AUC, Direction, metric_label, sides
@@ -287,6 +288,44 @@ class CalibrationDisplay:
         self.histogram_ax_.set(ylim=(0, 8 * max(counts.max(), 1)), yticks=[])
         if "label" in line:
             ax.legend(loc="lower right")
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class DecisionCurveDisplay:
+    """Drawn net benefit over thresholds.
+
+    Attributes
+    ----------
+    curve : DecisionCurve
+        The numbers.
+    ax_, figure_
+        The matplotlib objects, once drawn.
+    """
+
+    curve: DecisionCurve
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None, *, band: bool = True) -> Self:
+        """Draw one line per strategy into `ax`, or a new figure, with or without the simultaneous bands of models."""
+        ax = axes_or_new(ax)
+        curve, table = self.curve, self.curve.to_frame()
+        plain: dict[str, dict[str, Any]] = {
+            TREAT_ALL: {"color": "0.4", "linestyle": "--"}, TREAT_NONE: {"color": "0.4", "linestyle": ":"}
+        }  # fmt: skip
+        for name, part in table.groupby("strategy", sort=False):
+            (line,) = ax.plot(part["threshold"], part["net_benefit"], label=str(name), **plain.get(str(name), {}))
+            if band and name not in plain:
+                shade(ax, line, part["threshold"], part["band_lower"], part["band_upper"])
+        top = max(float(curve.net_benefit.max()), 1e-3)
+        ax.set(
+            xlabel="risk from which on to act", ylabel=f"net benefit at {curve.time:g} (higher is better)",
+            title=curve.weighting, ylim=(-0.25 * top, 1.2 * top),  # acting on all falls without bound
+        )  # fmt: skip
+        ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray, InputError
+from survscore._validation import FloatArray, check_number
 from survscore.metrics.base import Direction, Found, PooledMetric
 
 
@@ -58,7 +58,9 @@ class NetBenefit(PooledMetric):
     scores_null: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_threshold(self.threshold)
+        check_number(
+            "threshold", self.threshold, "between 0 and 1, a risk from which on to act", lambda given: 0 < given < 1
+        )
         # several thresholds are several metrics, told apart by their names
         object.__setattr__(self, "name", f"{type(self).name}@{self.threshold:.12g}")
         object.__setattr__(self, "label", f"{type(self).label} at {self.threshold:.12g}")
@@ -90,9 +92,3 @@ class NetBenefit(PooledMetric):
 
     def unseen_variance(self, weight: NDArray[np.float64]) -> float:  # noqa: D102
         return (1.0 + self.odds**2) * (1.0 / float(weight.sum())) ** 2
-
-
-def check_threshold(threshold: float) -> None:
-    """Raise unless a threshold is a risk between 0 and 1."""
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 < threshold < 1:
-        raise InputError(f"threshold must be between 0 and 1, a risk from which on to act, not {threshold!r}")
