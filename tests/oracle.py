@@ -211,7 +211,7 @@ def net_benefit(weighted, pi, mass=None, threshold=0.3):
     total = weights = 0.0
     for w, y, p in zip(*counted(weighted, pi, mass), strict=True):
         weights = weights + w
-        if p >= threshold:
+        if p >= threshold - 1e-7:
             total = total + w * (y - (1 - y) * threshold / (1 - threshold))
     return total / weights if weights != 0 else math.nan
 

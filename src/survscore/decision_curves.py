@@ -20,6 +20,7 @@ from survscore.engine.placing import on_processor
 from survscore.engine.support import FEW_FOR_BAND, Support
 from survscore.engine.units import Groups
 from survscore.inference import normal_quantile, simultaneous_quantile, with_degrees
+from survscore.metrics.benefit import AT_THRESHOLD
 from survscore.nuisance import Elsewhere, Here
 from survscore.outcomes import Outcomes
 from survscore.stretches import EVENT_FREE, Stretches
@@ -348,6 +349,11 @@ class Decisions:
         return self.thresholds / (1.0 - self.thresholds)
 
     @property
+    def _least(self) -> Values:
+        """The least risks to act upon."""
+        return self.thresholds - AT_THRESHOLD
+
+    @property
     def n_strategies(self) -> int:
         """The models, acting on all, and acting on none."""
         return len(self.risk) + 2
@@ -360,7 +366,7 @@ class Decisions:
         for risk in self.risk:
             order = np.argsort(risk, kind="stable")[::-1]
             reached = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
-            acted = risk.size - np.searchsorted(risk[order[::-1]], self.thresholds, side="left")
+            acted = risk.size - np.searchsorted(risk[order[::-1]], self._least, side="left")
             with_event, without = reached[:, acted]
             found.append(with_event - self.odds * without)
         with_event, without = parts.sum(axis=1)
@@ -372,7 +378,7 @@ class Decisions:
         risks = [*self.risk, everybody, nobody]
 
         def acted(risk: Values) -> NDArray[np.int64]:
-            return risk.size - np.searchsorted(np.sort(risk), self.thresholds, side="left")
+            return risk.size - np.searchsorted(np.sort(risk), self._least, side="left")
 
         every = [(risks[a], risks[b]) for a, b in pairs(len(risks))]
         return np.array([acted(np.maximum(*two)) - acted(np.minimum(*two)) for two in every])
@@ -435,7 +441,7 @@ class Decisions:
         found = np.zeros((self.n_strategies, rows.stop - rows.start, self.thresholds.size))
         some = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]))
         worth = np.where(self.event[some, None], 1.0, -self.odds)
-        acts = [risk[some, None] >= self.thresholds for risk in self.risk]
+        acts = [risk[some, None] >= self._least for risk in self.risk]
         for a, acted in enumerate([*acts, np.True_]):
             benefit = np.where(acted, worth, 0.0)
             found[a, self.rows[some] - rows.start] = self.share[some, None] * (benefit - self.net_benefit[a])

@@ -130,7 +130,8 @@ def _score_limits(
             upper = np.where(inside, 1.0 / (1.0 + 1.0 / (odds * factor)), np.where(value <= 0, 1.0 - extreme, 1.0))
             lower, upper = (np.where(np.isnan(half) | np.isnan(value), np.nan, limit) for limit in (lower, upper))
     with np.errstate(invalid="ignore"):
-        blind = (upper - lower <= ROUNDING * np.abs(value)) & (n_rarer < 1)
+        # a plain scale is that of sums of both signs, such as a net benefit, whose parts may all be the same
+        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale == "plain"))
     return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
 
 

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from survscore._validation import FloatArray, check_number
 from survscore.metrics.base import Direction, Found, PooledMetric
 
+#: A risk that is closer than this to a threshold is at it, so that rounding does not decide on whom to act.
+AT_THRESHOLD = 1e-7
+
 
 @dataclass(frozen=True)
 class NetBenefit(PooledMetric):
@@ -23,7 +26,7 @@ class NetBenefit(PooledMetric):
     are found by acting on the prediction, once the others acted upon are paid for at the odds of the threshold: who
     acts from a risk of 10 % on finds nine acts in vain as bad as one event that was missed. Acting on nobody has zero,
     so a value is not the share of anything, and only differences at the same threshold can be compared. The threshold
-    is a matter of costs, and not to be chosen for its net benefit.
+    is a matter of costs, and not to be chosen for its net benefit. A risk within 1e-7 of it counts as reaching it.
 
     Models differ at a threshold by the individuals on whom they decide differently (`discordant`). Where these are few
     their influences don't know it, so variances of differences have :math:`(1 + (z/(1 - z))^2)/(\sum w)^2` more: as
@@ -71,8 +74,8 @@ class NetBenefit(PooledMetric):
         return self.threshold / (1.0 - self.threshold)
 
     def acts(self, survival: FloatArray) -> NDArray[np.bool_]:
-        """Return whom to act upon: a predicted risk of just the threshold is enough."""
-        return 1.0 - np.asarray(survival, dtype=np.float64) >= self.threshold
+        """Return whom to act upon: a predicted risk of just the threshold is enough, to within 1e-7."""
+        return 1.0 - np.asarray(survival, dtype=np.float64) >= self.threshold - AT_THRESHOLD
 
     def discordant(self, survival: FloatArray, other: FloatArray, weight: NDArray[np.float64]) -> int:
         """Return on how many of those who are counted two predictions decide differently."""

@@ -226,9 +226,9 @@ class DistanceQuantile(CurveDistance):
     r"""A quantile of the distance of the smooth calibration curve to the predictions.
 
     The influence has two parts. An individual's own share of the weights moves the quantile q by
-    :math:`(s - 1\{d_i \le q\}) w_i / (f(q) \sum w)`, with the density f from the distances within h of the share s,
-    where h falls with the cube root of the effective number of individuals; and the curve moves all distances, of which
-    those within h count.
+    :math:`(F(q) - 1\{d_i \le q\}) w_i / (f(q) \sum w)`, with F(q) the share up to q and the density f from the
+    distances within h of the share, where h falls with the cube root of the effective number of individuals; and the
+    curve moves all distances, of which those within h count.
     """
 
     share: ClassVar[float]
@@ -242,10 +242,10 @@ class DistanceQuantile(CurveDistance):
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
         ends = [float(distance_quantile(distance, mass, share)) for share in (first, last)]
         below = (distance <= value).astype(np.float64)
-        own = mass * (self.share - below) * (ends[1] - ends[0]) / (last - first)
+        own = mass * (mass @ below - below) * (ends[1] - ends[0]) / (last - first)
         near = np.where((distance >= ends[0]) & (distance <= ends[1]), mass, 0.0)
         moved = (near / near.sum() * np.sign(difference)) @ by_coefficient @ spline.influence
-        return Found(value, own - own.sum() * mass + moved)
+        return Found(value, own + moved)
 
 
 @dataclass(frozen=True)
