@@ -266,12 +266,12 @@ def test_observed_by_expected_of_one_status_only():
 def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     problem = fitted_problem("administrative", 1, n=400)
     case = next(case for case in CASES if case.name == "administrative, nobody lost")
-    result, _ = compared(problem, case, ["oe", "slope", "intercept", "ici"])
+    result, _ = compared(problem, case, ["oe", "slope", "intercept", "miscalibration"])
     verdicts = result.contrasts.groupby("metric")["verdict"].agg(set)
     for metric in ("oe", "slope", "intercept"):
         assert verdicts[metric] <= {"lower", "higher", "undecided"}
     assert "lower" in verdicts["oe"]  # risks are higher
-    assert verdicts["ici"] <= {"better", "worse", "undecided"}
+    assert verdicts["miscalibration"] <= {"better", "worse", "undecided"}
     assert "oe (closer to 1 is better)" in repr(result)
     assert "intercept (closer to 0 is better)" in repr(result)
     assert sides(result.scored[0].direction) == ("lower", "higher")
@@ -280,6 +280,26 @@ def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     with pytest.raises(ss.InputError, match="lower or higher values are better, to choose models by, not 'slope'"):
         ss.make_scorer("slope", weighting="administrative", times=[5])
     assert ss.make_scorer("net_benefit@0.2", weighting="administrative", times=[5]).metric == NetBenefit(0.2)
+
+
+def test_distances_that_chance_makes_larger_have_no_interval():
+    """Coverage of one around them is .56 to .83 where predictions are right, and of their differences .58 to .88."""
+    problem = fitted_problem("administrative", 1, n=400)
+    case = next(case for case in CASES if case.name == "administrative, nobody lost")
+    result, _ = compared(problem, case, ["ici", "e50", "e90"])
+    assert (result.scores["se"] > 0).all()
+    assert result.scores[["lower", "upper"]].isna().all(axis=None)
+    assert (result.contrasts["se"] > 0).all()
+    assert result.contrasts[["lower", "upper", "p_value"]].isna().all(axis=None)
+    assert set(result.contrasts["verdict"]) == {"unknown"}
+    assert not result.contrasts["reliable"].any()
+    assert not result.band()["reliable"].any()
+    segmented = ss.compare(
+        problem.y, {"a": problem.curves}, metric="ici", weighting="administrative", times=[15, 30], null=False,
+        by={"side": np.arange(400) % 2},
+    )  # fmt: skip
+    assert set(segmented.integrated().scores["reason"]) == {"chance alone makes much of it, so that it has no interval"}
+    assert segmented.heterogeneity(of="score")["p_value"].isna().all()
 
 
 @quiet

@@ -365,7 +365,7 @@ class Comparison:
                 "lower": found.lower,
                 "upper": found.upper,
                 "critical_value": critical,
-                "reliable": one.support.enough(FEW_FOR_BAND),
+                "reliable": one.support.enough(FEW_FOR_BAND) & found.reliable,
             }
 
         return self._table(columns, against=self.reference)

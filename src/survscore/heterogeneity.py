@@ -112,6 +112,7 @@ def _estimate(one: Scored, a: int, r: int | None) -> tuple[NDArray[np.float64], 
     with np.errstate(invalid="ignore"):
         variance = np.maximum(one.moments.variance(a, b), rounding**2)
         known = one.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value) & np.isfinite(variance) & (variance > 0)
+        known &= one.scale != "none"  # chance makes more of it in small segments
     gone = (np.where(known, column, np.nan) for column in (value, variance, degrees))
     return (*gone, one.support.n_counted)
 

@@ -53,7 +53,9 @@ class Contrast(NamedTuple):
 def score_interval(
     value: NDArray[np.float64], se: NDArray[np.float64], level: float, scale: Scale, support: Support
 ) -> Interval:
-    """Return the confidence interval of a score."""
+    """Return the confidence interval of a score; NaN for one of which chance alone makes much."""
+    if scale == "none":
+        return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
     return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value))
 
@@ -75,9 +77,12 @@ def difference_interval(
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
     changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
-    nothing is known.
+    nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
     """
     difference = value - reference
+    if scale == "none":
+        nothing = np.full_like(difference, np.nan)
+        return Contrast(nothing, nothing, np.zeros(difference.shape, dtype=np.bool_), nothing)
     rounding = ROUNDING * np.maximum(np.abs(value), np.abs(reference))
     if scale == "logit":
         rounding = np.maximum(rounding, 1.0 / np.maximum(support.n_events * support.n_event_free, 1.0))

@@ -238,6 +238,8 @@ def _reason(one: Scored, seen: Scored, models: list[int], few: int, reliable: bo
     """Return why the mean of some models, or its interval, is missing; nothing where neither is."""
     if np.isnan(seen.scores[models]).any():
         return "; ".join(one.undefined) or "there is no score"
+    if one.scale == "none":
+        return "chance alone makes much of it, so that it has no interval"
     return "" if reliable else too_few(seen.support, few)
 
 

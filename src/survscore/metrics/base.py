@@ -15,7 +15,7 @@ from survscore.product_limit import ProductLimit
 
 #: Which values are better: the words before "is better".
 Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
-Scale = Literal["plain", "log", "logit"]
+Scale = Literal["plain", "log", "logit", "none"]
 
 
 def sides(direction: Direction) -> tuple[str, str]:
@@ -36,7 +36,8 @@ class Metric(ABC):
     label: ClassVar[str] = ""
     #: Which values are better.
     direction: ClassVar[Direction] = "lower"
-    #: Where its distribution is closest to symmetric, so that confidence intervals are made there.
+    #: Where its distribution is closest to symmetric, so that confidence intervals are made there; "none" if it lies so
+    #: far from what it estimates that no interval around it holds what it says: then there is a standard error alone.
     scale: ClassVar[Scale] = "plain"
 
 

@@ -140,7 +140,12 @@ class CalibrationIntercept(CalibrationMetric):
 
 
 class CurveDistance(CalibrationMetric):
-    """How far the smooth calibration curve is from the predictions."""
+    """How far the smooth calibration curve is from the predictions.
+
+    Chance makes distances larger, by as much as they vary and more: no interval around them holds what it says.
+    """
+
+    scale: ClassVar[Scale] = "none"
 
     def of_counted(self, counted: Counted) -> Found:  # noqa: D102
         spline = fit_spline(counted)
@@ -174,13 +179,14 @@ class Miscalibration(CurveDistance):
     with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. On the scale of
     the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the predictions
     are right. The variance of the curve is that of the whole, with what was estimated inside the weights, and by group.
-    Close to zero the squares of errors are what varies: their variance is added to that of the influences, which makes
-    intervals there wide rather than wrong. Between two models the sum of both curves' errors is small beside a
-    difference of Brier scores only where many have the event.
+    Close to zero it is the squares of errors that vary: their variance is added to that of the influences. Intervals
+    then hold the truth more often than they say, and those of differences as often. A wrong model whose errors a spline
+    can't follow, as one that is wrong about some people and right about others of the same risk, is not found out.
     """
 
     name: ClassVar[str] = "miscalibration"
     label: ClassVar[str] = "mean squared miscalibration"
+    scale: ClassVar[Scale] = "plain"
 
     def of_curve(  # noqa: D102
         self, spline: SplineFit, difference: Vector, by_coefficient: Vector, mass: Vector
@@ -200,9 +206,10 @@ class ICI(CurveDistance):
     .. math:: \mathrm{ICI}(t) = \frac{\sum_i w_i |c(p_i) - p_i|}{\sum_i w_i}
 
     By how much a predicted risk is wrong on average, in percentage points. It can't be less than zero, so chance only
-    makes it larger: with 500 individuals right predictions have about .035, and an interval around the value does not
-    know that. For one model, `survscore.calibration` gives the value expected by chance, and limits that hold;
-    `Miscalibration` has its bias taken off. Between models of the same individuals the bias is much the same.
+    makes it larger: right predictions have about .04 with 300 individuals who are counted. An interval around the value
+    would miss that, as would one of a difference, since chance makes more of the better model; so there is a standard
+    error alone. For one model, `survscore.calibration` gives the value expected by chance, and limits that hold; models
+    are compared by `Miscalibration`, which has its bias taken off.
 
     References
     ----------
@@ -253,7 +260,7 @@ class E50(DistanceQuantile):
     r"""Median distance of the smooth calibration curve to the predictions.
 
     :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge \tfrac12 \sum_i w_i\}`: half of the individuals have a
-    predicted risk that is wrong by no more. Biased upwards as `ICI` is, with what is said there of its interval.
+    predicted risk that is wrong by no more. Larger by chance, and without an interval, as `ICI` is.
     """
 
     name: ClassVar[str] = "e50"
@@ -266,7 +273,8 @@ class E90(DistanceQuantile):
     r"""90th percentile of the distance of the smooth calibration curve to the predictions.
 
     :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge 0.9 \sum_i w_i\}`: one of ten individuals has a predicted
-    risk that is wrong by more. It rests on the ends of the curve, where data are few; biased upwards as `ICI` is.
+    risk that is wrong by more. It rests on the ends of the curve, where data are few. Larger by chance, and without an
+    interval, as `ICI` is.
     """
 
     name: ClassVar[str] = "e90"
