@@ -59,6 +59,18 @@ class ObservedExpected(CalibrationMetric):
     Intervals are made on the scale of its logarithm. It speaks of the mean alone: predictions that are the same for
     everybody, or far too high for some and too low for others, may have the value of right ones, which is 1. Of two
     models the difference is given as it is; which is closer to 1 is another question.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
+    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
+    >>> (score,) = ss.score_all(y, curves, metric="oe", times=[5])
+    >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
+    (array([0.672]), array([0.624]), array([0.725]))
     """
 
     name: ClassVar[str] = "oe"
@@ -96,16 +108,29 @@ def shift_in_log_odds(counted: Counted) -> LogisticFit | str:
 
 @dataclass(frozen=True)
 class CalibrationSlope(CalibrationMetric):
-    r"""The slope b of a weighted logistic regression, :math:`\operatorname{logit} P(y = 1) = a + b \operatorname{logit} p`.
+    r"""The slope b of a weighted logistic regression of the status on the predicted log odds.
 
-    .. math:: (e_i^a, e_i^b)' = H^{-1} w_i z_i (y_i - \mu_i), \qquad z_i = (1, \operatorname{logit} p_i)', \quad
+    .. math:: \operatorname{logit} P(y_i = 1) = a + b \operatorname{logit} p_i, \qquad
+        (e_i^a, e_i^b)' = H^{-1} w_i z_i (y_i - \mu_i), \qquad z_i = (1, \operatorname{logit} p_i)', \quad
         H = \sum_k w_k z_k z_k' \mu_k (1 - \mu_k)
 
     Right predictions have 1; below it they are too far apart, as those of an overfitted model, and above it too close
     together. It says nothing of the mean (see `ObservedExpected`), and a slope of 1 may hide a curve that bends.
     Risks are clipped at 1e-7: predictions of 0 and 1 weigh heavily. Without a value where all predictions are the
     same, or where they tell those with event from those without.
-    """  # noqa: E501
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
+    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
+    >>> (score,) = ss.score_all(y, curves, metric="slope", times=[5])
+    >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
+    (array([0.756]), array([0.62]), array([0.892]))
+    """
 
     name: ClassVar[str] = "slope"
     label: ClassVar[str] = "calibration slope"
@@ -126,6 +151,18 @@ class CalibrationIntercept(CalibrationMetric):
 
     Right predictions have 0; above it, risks are too low. The slope is held at one, so this is not the intercept beside
     a fitted slope, which `survscore.calibration` gives, too. Like `ObservedExpected` it speaks of the mean alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
+    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
+    >>> (score,) = ss.score_all(y, curves, metric="intercept", times=[5])
+    >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
+    (array([-0.93]), array([-1.081]), array([-0.779]))
     """
 
     name: ClassVar[str] = "intercept"
@@ -182,6 +219,18 @@ class Miscalibration(CurveDistance):
     Close to zero it is the squares of errors that vary: their variance is added to that of the influences. Intervals
     then hold the truth more often than they say, and those of differences as often. A wrong model whose errors a spline
     can't follow, as one that is wrong about some people and right about others of the same risk, is not found out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
+    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
+    >>> (score,) = ss.score_all(y, curves, metric="miscalibration", times=[5])
+    >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
+    (array([0.035]), array([0.024]), array([0.046]))
     """
 
     name: ClassVar[str] = "miscalibration"
@@ -215,6 +264,18 @@ class ICI(CurveDistance):
     ----------
     .. [1] Austin, Harrell and van Klaveren (2020). Graphical calibration curves and the integrated calibration index
        (ICI) for survival models. Statistics in Medicine 39(21).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
+    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
+    >>> (score,) = ss.score_all(y, curves, metric="ici", times=[5])
+    >>> score.scores.round(3), score.se.round(3)
+    (array([0.181]), array([0.014]))
     """
 
     name: ClassVar[str] = "ici"
