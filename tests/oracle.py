@@ -3,8 +3,13 @@
 Slow on purpose, and free of everything the library does to be fast. Nothing here imports the library.
 """
 
+import cmath
 import math
+from functools import lru_cache
 from itertools import pairwise, product
+
+import numpy as np
+from scipy.optimize import linprog, minimize
 
 
 def survival_at(grid, row, t, between, beyond="nan"):
@@ -144,6 +149,8 @@ def weights_administrative(
 
 # Metrics of such weights
 
+LOSSES = ("brier", "log")
+
 
 def loss(name, event_free, pi, epsilon=1e-7):
     if name == "brier":
@@ -184,8 +191,204 @@ def auc(weighted, pi, mass=None):
     return math.nan if both == 0 else total / both
 
 
+def counted(weighted, pi, mass=None):
+    """Those who are counted: weight times mass, status, predicted risk."""
+    pairs, _ = weighted
+    mass = [1.0] * len(pairs) if mass is None else mass
+    some = [(m * w, 0.0 if free else 1.0, 1.0 - float(p)) for (w, free), p, m in zip(pairs, pi, mass, strict=True)
+            if free is not None and w != 0]  # fmt: skip
+    return tuple(zip(*some, strict=True)) if some else ((), (), ())
+
+
+def observed_expected(weighted, pi, mass=None):
+    total = risks = 0.0
+    for w, y, p in zip(*counted(weighted, pi, mass), strict=True):
+        total, risks = total + w * y, risks + w * p
+    return total / risks if risks != 0 else math.nan
+
+
+def net_benefit(weighted, pi, mass=None, threshold=0.3):
+    total = weights = 0.0
+    for w, y, p in zip(*counted(weighted, pi, mass), strict=True):
+        weights = weights + w
+        if p >= threshold - 1e-7:
+            total = total + w * (y - (1 - y) * threshold / (1 - threshold))
+    return total / weights if weights != 0 else math.nan
+
+
+def log_odds(p, epsilon=1e-7):
+    p = min(max(p, epsilon), 1 - epsilon)
+    return math.log(p) - math.log(1 - p)
+
+
+def separated(design, event):
+    """Whether some combination of columns is nowhere on the wrong side for anybody: then no coefficients are best."""
+    signed = np.where(np.array(event)[:, None] == 1, 1.0, -1.0) * design
+    found = linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=[(-1, 1)] * design.shape[1])
+    return -found.fun > 1e-9
+
+
+@lru_cache(maxsize=1000)
+def best_coefficients(columns, event, weight, offset):
+    """Maximise the weighted likelihood with SciPy; None where it has no maximum."""
+    design, y, w, known = np.array(columns).T, np.array(event), np.array(weight), np.array(offset)
+    if np.linalg.matrix_rank(design) < design.shape[1] or separated(design, event):
+        return None
+
+    def minus_likelihood(beta):
+        eta = known + design @ beta
+        return -np.sum(w * (y * eta - np.logaddexp(0, eta)))
+
+    def gradient(beta):
+        return -design.T @ (w * (y - 1 / (1 + np.exp(-known - design @ beta))))
+
+    def hessian(beta):
+        mu = 1 / (1 + np.exp(-known - design @ beta))
+        return (design * (w * mu * (1 - mu))[:, None]).T @ design
+
+    start = np.zeros(design.shape[1])
+    return minimize(minus_likelihood, start, jac=gradient, hess=hessian, method="trust-exact").x
+
+
+def logistic(columns, event, weight, offset=None):
+    """Weighted logistic regression, for complex weights too: from SciPy's answer by Newton's steps."""
+    offset = tuple([0.0] * len(event) if offset is None else offset)
+    beta = best_coefficients(tuple(map(tuple, columns)), event, tuple(complex(w).real for w in weight), offset)
+    if beta is None:
+        return None
+    design, y, w = np.array(columns).T, np.array(event), np.array(weight, dtype=complex)
+    beta = beta.astype(complex)
+    for _ in range(6):
+        mu = 1 / (1 + np.exp(-np.array(offset) - design @ beta))
+        information = (design * (w * mu * (1 - mu))[:, None]).T @ design
+        beta = beta + np.linalg.solve(information, design.T @ (w * (y - mu)))
+    return beta
+
+
+def slope(weighted, pi, mass=None):
+    weight, event, risk = counted(weighted, pi, mass)
+    x = [log_odds(p) for p in risk]
+    if len(set(event)) < 2 or len(set(x)) < 2:
+        return math.nan
+    beta = logistic([[1.0] * len(x), x], event, weight)
+    return math.nan if beta is None else beta[1]
+
+
+def intercept(weighted, pi, mass=None):
+    weight, event, risk = counted(weighted, pi, mass)
+    if len(set(event)) < 2:
+        return math.nan
+    return logistic([[1.0] * len(risk)], event, weight, [log_odds(p) for p in risk])[0]
+
+
+def natural_spline(x, knots):
+    """Columns of a cubic spline that is straight beyond its outer knots, by the truncated powers of textbooks."""
+
+    def bend(k, value):
+        last = knots[-1]
+        return (max(value - knots[k], 0) ** 3 - max(value - last, 0) ** 3) / (last - knots[k])
+
+    columns = [[1.0] * len(x)]
+    if len(knots) >= 2:
+        columns.append(list(x))
+        for k in range(len(knots) - 2):
+            column = np.array([bend(k, value) - bend(len(knots) - 2, value) for value in x])
+            columns.append(list((column - column.mean()) / column.std()))
+    return columns
+
+
+def spline_knots(x, event):
+    """Where splines may have their knots, the richest first: five from 100 of each status on, three, a line."""
+    distinct = sorted(set(x))
+    if len(distinct) == 1:
+        return [[]]
+    rarer = min(sum(event), len(event) - sum(event))
+    found = []
+    for shares in ([0.05, 0.275, 0.5, 0.725, 0.95], [0.1, 0.5, 0.9])[0 if rarer >= 100 else 1 :]:
+        for values in (x, distinct):
+            knots = [float(np.quantile(values, share)) for share in shares]
+            if len(distinct) >= len(shares) and min(b - a for a, b in pairwise(knots)) > 1e-6 * (
+                distinct[-1] - distinct[0]
+            ):
+                found.append(knots)
+                break
+    return [*found, [distinct[0], distinct[-1]]]
+
+
+@lru_cache(maxsize=4000)
+def smooth_curve(weight, event, risk):
+    """The calibration curve at everybody's risk, by the richest spline that has a best fit; None without any."""
+    if len(set(event)) < 2:
+        return None
+    x = [log_odds(p) for p in risk]
+    for knots in spline_knots(x, event):
+        columns = natural_spline(x, knots)
+        beta = logistic(columns, event, weight)
+        if beta is not None:
+            return 1 / (1 + np.exp(-np.array(columns).T @ beta))
+    return None
+
+
+def curve_distance(name, weighted, pi, mass=None):
+    """Distances of the curve to the predictions: mean square (with its bias), mean, and quantiles.
+
+    A quantile of finitely many distances does not move with their masses. The derivative that it stands for is that of
+    the distances around it, and of the share below it divided by the density: both enter as imaginary parts.
+    """
+    weight, event, risk = counted(weighted, pi, mass)
+    curve = smooth_curve(weight, event, risk)
+    if curve is None:
+        return math.nan
+    difference = [c - p for c, p in zip(curve, risk, strict=True)]
+    distance = [d if d.real >= 0 else -d for d in difference]
+    total = sum(weight)
+    if name == "miscalibration":
+        return sum(w * d**2 for w, d in zip(weight, difference, strict=True)) / total
+    if name == "ici":
+        return sum(w * d for w, d in zip(weight, distance, strict=True)) / total
+    share = {"e50": 0.5, "e90": 0.9}[name]
+    value = quantile(distance, weight, share)
+    if not any(isinstance(w, complex) for w in weight):
+        return value
+    shares = [(w / total).real for w in weight]
+    width = 4 * share * (1 - share) * sum(s**2 for s in shares) ** (1 / 3)
+    first, last = max(share - width, 0), min(share + width, 1)
+    low, high = quantile(distance, weight, first), quantile(distance, weight, last)
+    near = [(s, d) for s, d in zip(shares, distance, strict=True) if low <= d.real <= high]
+    moved = sum(s * d for s, d in near) / sum(s for s, _ in near)
+    sparsity = (high - low) / (last - first)
+    for s, w, d in zip(shares, weight, distance, strict=True):
+        own = s * ((share if d.real > value else share - 1) - (share - reached(distance, shares, value))) * sparsity
+        moved = moved + own * cmath.log(w)
+    return value + 1j * moved.imag
+
+
+def reached(distance, shares, value):
+    return sum(s for s, d in zip(shares, distance, strict=True) if d.real <= value)
+
+
+def quantile(distance, weight, share):
+    """The least distance that a share of the weights does not exceed."""
+    total = sum(complex(w).real for w in weight)
+    for value in sorted(d.real for d in distance):
+        if reached(distance, [complex(w).real for w in weight], value) >= share * total * (1 - 1e-12):
+            return value
+    raise ValueError(share)
+
+
+JOINT = {"auc": auc, "oe": observed_expected, "slope": slope, "intercept": intercept, "net_benefit": net_benefit}
+DISTANCES = ("miscalibration", "ici", "e50", "e90")
+
+
 def metric(name, weighted, pi, mass=None, *, by_n=False):
-    return auc(weighted, pi, mass) if name == "auc" else mean_loss(name, weighted, pi, mass, by_n=by_n)
+    """Any metric; that of miscalibration with its bias."""
+    if name in LOSSES:
+        return mean_loss(name, weighted, pi, mass, by_n=by_n)
+    if weighted is None or any(math.isnan(p) for p in pi):
+        return math.nan
+    if name in DISTANCES:
+        return curve_distance(name, weighted, pi, mass)
+    return JOINT[name](weighted, pi, mass)
 
 
 # Metrics of all that happened up to a time tau. `until` is C* (infinite under IPCW, minus infinity for those left out);

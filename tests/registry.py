@@ -6,7 +6,7 @@ A new one joins all tests in test_common.py by one line here; test_registry.py f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,22 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 
+#: What has settings of its own is asked for with these.
+ASKED: dict[str, Any] = {"net_benefit": ss.NetBenefit(0.3)}
+
+
+def _scored_by(name):
+    return lambda y, curves, **settings: ss.score_all(y, curves, metric=ASKED.get(name, name), **settings)[0]
+
+
+LOSSES = {"brier": ss.brier_score, "log": ss.log_loss}
+#: What regressions are fitted for: they need more individuals than a handful.
+CURVED = ("miscalibration", "ici", "e50", "e90")
+FITTED = {name: _scored_by(name) for name in ("slope", "intercept", *CURVED)}
+#: What the smallest of problems have.
+UNFITTED = {**LOSSES, "auc": ss.auc, "oe": _scored_by("oe"), "net_benefit": _scored_by("net_benefit")}
 #: The literal version of each metric is `oracle.metric`.
-METRICS = {"brier": ss.brier_score, "log": ss.log_loss, "auc": ss.auc}
-LOSSES = {name: METRICS[name] for name in ("brier", "log")}
+METRICS = {**UNFITTED, **FITTED}
 
 
 @dataclass(frozen=True)
@@ -391,6 +404,18 @@ def problems(draw, data="any", min_size=1, max_size=12):
         training=draw(outcomes_of(draw(st.integers(1, 8)), "lost")),
         times=np.array(sorted(draw(st.sets(HALVES, min_size=1, max_size=8)))),
     )
+
+
+def fitted_problem(data, seed, n=40):
+    """A problem with enough of each status for regressions, with tied times and predictions."""
+    problem = random_problem(n, 5, seed, lost=data in ("drop-outs", "lost"))
+    y = problem.y
+    if data == "uncensored":
+        y = ss.Outcomes(np.random.default_rng(seed).exponential(60, n).round(1), np.ones(n))
+    else:
+        y = ss.Outcomes(np.ceil(y.time / 3) * 3, y.event, np.ceil(y.censoring_time / 3) * 3)
+    curves = ss.SurvivalCurves(problem.curves.probabilities.round(2), problem.curves.times, beyond="hold")
+    return replace(problem, y=y, curves=curves, times=np.array([15.0, 30.0]))
 
 
 def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):

@@ -476,12 +476,12 @@ def test_a_terminal_shows_progress(tmp_path):
     assert "━" in shown
 
 
-def test_a_new_metric_or_weighting_is_offered_at_once(capsys):
-    from survscore.metrics import METRICS
+def test_a_new_loss_or_weighting_is_offered_at_once(capsys):
+    from survscore.metrics import AUC, LOSSES
     from survscore.weighting import WEIGHTINGS
 
     out = run(capsys, "score", "--help")[1]
-    assert f"[{'|'.join(METRICS)}]" in out
+    assert f"[{'|'.join([*LOSSES, AUC.name])}]" in out
     assert f"[{'|'.join(WEIGHTINGS)}|known]" in out
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from registry import CASES, LOSSES, METRICS, Case, problems, random_problem
+from registry import ASKED, CASES, LOSSES, METRICS, Case, problems, random_problem
 from survscore.engine import compiled, sums
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
@@ -22,7 +22,7 @@ from survscore.weighting import as_weighting
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
-every_metric = pytest.mark.parametrize("loss", METRICS)
+every_metric = pytest.mark.parametrize("loss", [*LOSSES, "auc"])  # of the others, fewer: test_pooled.py
 thorough = settings(
     max_examples=60,
     deadline=None,
@@ -282,9 +282,8 @@ def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
 def test_one_pass_gives_the_same_as_many():
     problem = random_problem(500, 20)
     weightings = [case.weighting(problem) for case in CASES if case.data not in ("uncensored", "lost")]
-    together = ss.score_all(
-        problem.y, problem.curves, metric=list(METRICS), weighting=weightings, times=problem.times[1:]
-    )
+    asked = [ASKED.get(name, name) for name in METRICS]
+    together = ss.score_all(problem.y, problem.curves, metric=asked, weighting=weightings, times=problem.times[1:])
     apart = [
         METRICS[name](problem.y, problem.curves, weighting=w, times=problem.times[1:])
         for name in METRICS

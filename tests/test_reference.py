@@ -90,3 +90,25 @@ def test_auc_of_riskregression(data):
     np.testing.assert_allclose(result.contrasts["se"], theirs["se"], rtol=1e-9)
     normal = student_p(result.contrasts["difference"] / result.contrasts["se"], np.inf)
     np.testing.assert_allclose(normal, theirs["p"], rtol=1e-9)
+
+
+@every_dataset
+def test_auc_of_proc(data):
+    """DeLong's variances and paired test, among those whose status is known at each time; its p-values are normal."""
+    theirs, time, event = data["results"]["delong"], np.array(data["time"]), np.array(data["event"]) == 1
+    for j, t in enumerate(data["times"]):
+        seen = (time > t) | event
+        case = (time <= t)[seen]
+        y = ss.Outcomes(np.where(case, time[seen], t + 1), case, np.full(case.size, t + 1))
+        models = {
+            name: ss.SurvivalCurves(np.array(data[f"model_{name}"])[seen, j][:, None], [t]) for name in "ab"
+        }  # fmt: skip
+        result = ss.compare(y, models, metric="auc", weighting="administrative", times=[t], null=False)
+        scores, contrast = result.scores.set_index("model"), result.contrasts.iloc[0]
+        for name in "ab":
+            assert scores.loc[name, "score"] == pytest.approx(theirs[f"auc_{name}"][j], rel=1e-12)
+            assert scores.loc[name, "se"] ** 2 == pytest.approx(theirs[f"var_{name}"][j], rel=1e-9)
+        of_difference = theirs["var_a"][j] + theirs["var_b"][j] - 2 * theirs["cov"][j]
+        assert contrast["se"] ** 2 == pytest.approx(of_difference, rel=1e-9)
+        assert contrast["difference"] / contrast["se"] == pytest.approx(theirs["z"][j], rel=1e-9)
+        assert float(student_p(theirs["z"][j], np.inf)) == pytest.approx(theirs["p"][j], rel=1e-9)

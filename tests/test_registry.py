@@ -18,8 +18,9 @@ def test_every_metric_has_an_oracle():
         OF_THE_LIBRARY[name] for name in METRICS
     }
     assert [metric.name for metric in made.values()] == list(HISTORIES)
-    weighted = [(1.0, True), (2.0, False), (1.5, True)], [True] * 3
-    values = {name: oracle.metric(name, weighted, [0.9, 0.4, 0.5]) for name in METRICS}
+    statuses = [(1.0, True), (2.0, False), (1.5, True), (1.0, False), (1.0, True), (1.2, True), (2.0, False)]
+    weighted = statuses, [True] * len(statuses)
+    values = {name: oracle.metric(name, weighted, [0.9, 0.4, 0.5, 0.8, 0.6, 0.3, 0.72]) for name in METRICS}
     assert len(set(values.values())) == len(METRICS)
     assert np.isfinite(list(values.values())).all()
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from registry import CASES, METRICS, problems, random_problem
+from registry import ASKED, CASES, METRICS, problems, random_problem
 from survscore.engine.evaluation import Evaluation
 
 torch = pytest.importorskip("torch")
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 DEVICES = ["cpu", pytest.param("cuda", marks=on_gpu)]
-ALL = tuple(METRICS)
+ALL = ("brier", "log", "auc")  # which have forms of their own there; all: test_every_metric_of_tensors
 CLOSE = {"rtol": 1e-12, "atol": 1e-15}
 
 
@@ -98,6 +98,18 @@ def test_torch_agrees_with_numpy(case, way, lost):
         pytest.skip("data that this weighting refuses")
     problem, other = (random_problem(300, 9, seed=seed, lost=lost) for seed in (1, 2))
     found, expected = both_ways(problem, case, [other.curves], **WAYS[way])
+    assert_same(found, expected)
+
+
+@every_case
+@pytest.mark.parametrize("way", ["scores alone", "groups", "null model, any range"])
+def test_every_metric_of_tensors(case, way):
+    """Also those that are made in NumPy, of which some have a bias that is taken off."""
+    if not fits(case, True):
+        pytest.skip("data that this weighting refuses")
+    problem, other = (random_problem(300, 9, seed=seed, lost=True) for seed in (1, 2))
+    asked = {"metric": [ASKED.get(name, name) for name in METRICS if name not in ALL], "times": problem.times[1:3]}
+    found, expected = both_ways(problem, case, [other.curves], **asked, **WAYS[way])
     assert_same(found, expected)
 
 

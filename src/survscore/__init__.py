@@ -23,6 +23,7 @@ from survscore.censoring import (
 )
 from survscore.comparison import Comparison, IntegratedComparison, compare
 from survscore.curves import SurvivalCurves
+from survscore.decision_curves import DecisionCurve, decision_curve
 from survscore.diagnostics import Diagnosis, diagnose
 from survscore.distribution import distribution_calibration
 from survscore.distribution_results import DistributionCalibration
@@ -31,13 +32,21 @@ from survscore.horizon import at_horizon
 from survscore.metrics import (
     AUC,
     CRPS,
+    E50,
+    E90,
+    ICI,
     Brier,
+    CalibrationIntercept,
+    CalibrationSlope,
     Concordance,
     HistoryMetric,
     Log,
     LogScore,
     Loss,
     Metric,
+    Miscalibration,
+    NetBenefit,
+    ObservedExpected,
     PooledMetric,
 )
 from survscore.outcomes import Outcomes
@@ -54,17 +63,23 @@ from survscore.weighting import IPCW, Administrative, Uncensored, weightings_tha
 __all__ = [
     "AUC",
     "CRPS",
+    "E50",
+    "E90",
+    "ICI",
     "IPCW",
     "Administrative",
     "Bounds",
     "Brier",
     "Calibration",
+    "CalibrationIntercept",
+    "CalibrationSlope",
     "CensoringCurves",
     "CensoringDistribution",
     "CensoringFunction",
     "Comparison",
     "Concordance",
     "CurveBatches",
+    "DecisionCurve",
     "DeviceMemoryError",
     "Diagnosis",
     "DistributionCalibration",
@@ -80,6 +95,9 @@ __all__ = [
     "LogScore",
     "Loss",
     "Metric",
+    "Miscalibration",
+    "NetBenefit",
+    "ObservedExpected",
     "Outcomes",
     "PooledMetric",
     "Report",
@@ -98,6 +116,7 @@ __all__ = [
     "compare",
     "config",
     "counted_population",
+    "decision_curve",
     "diagnose",
     "distribution_calibration",
     "evaluate",

@@ -14,9 +14,9 @@ from survscore.calibration_curves import (
     IsotonicCurve,
     SmoothCurve,
     distances,
-    fit_spline,
     isotonic_curve,
     smooth_curve,
+    spline_of,
 )
 from survscore.calibration_measures import (
     CountedSample,
@@ -30,7 +30,9 @@ from survscore.engine.evaluation import Evaluation, Scored
 from survscore.engine.placing import on_processor
 from survscore.engine.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.estimate import Estimate
+from survscore.metrics._counted import Counted
 from survscore.outcomes import Outcomes
+from survscore.stretches import EVENT_FREE
 from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
@@ -304,19 +306,18 @@ def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
     index = evaluation.index
     stretches = evaluation.weightings[0].prepare(index)
     early, late = stretches.cells(index.times)
-    weight = (early + late)[:, 0]
-    weight /= weight.max()  # before they are added up, since weights may be as large as numbers go
-    event = (stretches.event_from(index.before_time, 1) <= 0).astype(np.float64)
-    risk = 1.0 - np.asarray(curves.at(index.times)[:, 0], dtype=np.float64)
-    return CountedSample(index.times, risk, event, weight / weight[weight > 0].mean(), stretches, evaluation.groups)
+    label = np.where(index.before_time <= 0, stretches.label, EVENT_FREE)
+    counted = Counted.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
+    return CountedSample(index.times, counted, len(index.outcomes), stretches, evaluation.groups)
 
 
 def _calibration(
     sample: CountedSample, scored: Scored, n_groups: int, level: float, n_draws: int, seed: int
 ) -> Calibration:
     reasons: dict[str, str] = {}
+    counted = sample.counted
     in_the_large, intercept, slope = regressions(sample, level, reasons)
-    spline = fit_spline(sample, reasons)
+    spline = spline_of(sample, reasons)
     found = distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
     return Calibration(
@@ -333,14 +334,14 @@ def _calibration(
         mean_square=found["mean_square"],
         isotonic=isotonic,
         **parts,
-        n=sample.weight.size,
-        n_counted=sample.rows.size,
-        n_events=sample.statuses[1],
-        n_effective=sample.effective(sample.rows, by_group=False),
+        n=sample.n,
+        n_counted=counted.rows.size,
+        n_events=counted.statuses[1],
+        n_effective=sample.effective(by_group=False),
         n_units=int(sample.n_units),
-        reliable=min(sample.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
+        reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
         weighting=scored.weighting,
         level=level,
-        histogram=np.histogram(sample.risk[sample.rows], bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
+        histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
     )

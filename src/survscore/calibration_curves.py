@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
-from survscore._logistic import expit, restricted_cubic_spline
+from survscore._logistic import expit
 from survscore.calibration_measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.estimate import Estimate
-from survscore.metrics import DEFAULT_EPSILON
+from survscore.metrics import E50, E90
+from survscore.metrics._spline import SplineFit, distance_quantile, distinct_risks, fit_spline
 from survscore.student import fisher_quantile, student_quantile
 
-#: Where the knots are, as shares of the predictions: Harrell's, for few and for many with the rarer status.
-FEW_KNOTS, MANY_KNOTS = (0.1, 0.5, 0.9), (0.05, 0.275, 0.5, 0.725, 0.95)
-MANY_EVENTS = 100
 CURVE_POINTS = 100
 CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
 MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
@@ -77,66 +75,43 @@ class Distance(Estimate):
 
 @dataclass(frozen=True, eq=False)
 class Spline:
-    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`."""
+    """A fitted spline with the covariance of its coefficients."""
 
-    knots: Vector
-    gamma: Vector
+    fit: SplineFit
     covariance: Vector
+
+    @property
+    def gamma(self) -> Vector:
+        """Its coefficients, which are 0 where predictions are right."""
+        return self.fit.gamma
 
     def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
         """Return the curve's log odds for one or several vectors of coefficients."""
-        x = _logit(risk)
-        return np.asarray(x + gamma @ restricted_cubic_spline(x, self.knots).T)
+        return self.fit.log_odds(risk, gamma)
 
     def deviations(self, risk: Vector, gamma: Vector, draws: Vector) -> Vector:
         """Return by how much the curve with coefficients `gamma` moves with draws around them, to first order."""
         share = expit(self.log_odds(risk, gamma))
-        return np.asarray(share * (1 - share) * (draws @ restricted_cubic_spline(_logit(risk), self.knots).T))
+        return np.asarray(share * (1 - share) * (draws @ self.fit.columns(risk).T))
 
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
-        columns = restricted_cubic_spline(_logit(risk), self.knots)
+        columns = self.fit.columns(risk)
         return np.asarray(np.einsum("ij,jk,ik->i", columns, self.covariance, columns))
 
 
-def fit_spline(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
-    """Fit the richest spline that the data allow."""
-    why = sample.why_no_regression()
-    if why is not None:
-        reasons["curve"] = why
+def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
+    """Fit the richest spline that the data allow, with the covariance that groups and weights give it."""
+    fit = fit_spline(sample.counted)
+    if isinstance(fit, str):
+        reasons["curve"] = fit
         return None
-    x = sample.log_odds
-    for knots in _possible_knots(x, min(sample.statuses)):
-        columns = restricted_cubic_spline(x, knots)
-        fit = sample.fit(columns)
-        if fit is not None:
-            right = np.zeros(fit.coefficients.size)
-            right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
-            return Spline(knots, fit.coefficients - right, sample.covariance(fit.influence))
-    reasons["curve"] = "the predictions tell those with event from those without, so that the curve has no bound"
-    return None
-
-
-def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
-    """Return sets of knots, the richest first: none for a constant, two for a straight line."""
-    distinct = np.unique(x)
-    if distinct.size == 1:
-        return [np.zeros(0)]
-    found = []
-    for shares in (MANY_KNOTS, FEW_KNOTS) if rarer >= MANY_EVENTS else (FEW_KNOTS,):
-        if distinct.size < len(shares):
-            continue
-        for values in (x, distinct):  # where predictions are tied heavily, knots fall together
-            knots = np.quantile(values, shares)
-            if np.diff(knots).min() > 1e-6 * np.ptp(distinct):
-                found.append(knots)
-                break
-    return [*found, distinct[[0, -1]]]
+    return Spline(fit, sample.covariance(fit.influence))
 
 
 def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
     """Return the curve with limits from its log odds, where most predictions are."""
-    risk = sample.risk[sample.rows]
+    risk = sample.counted.risk
     grid = np.unique(risk)
     if grid.size > CURVE_POINTS:
         first, last = np.quantile(risk, CURVE_QUANTILES)
@@ -150,7 +125,7 @@ def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, rea
     if np.isnan(variance).any():
         reasons["curve"] = too_few_units(sample) or "it does not vary between groups"
     half = student_quantile(level, sample.degrees) * np.sqrt(variance)
-    n_knots = spline.knots.size if spline.knots.size > 2 else 0
+    n_knots = spline.fit.knots.size if spline.fit.knots.size > 2 else 0
     return SmoothCurve(grid, expit(middle), expit(middle - half), expit(middle + half), n_knots)
 
 
@@ -168,7 +143,7 @@ def distances(
     if spline is None:
         reasons["ici"] = reasons["curve"]
         return dict.fromkeys(names, Distance(math.nan))
-    risk, mass = _distinct(sample.risk[sample.rows], sample.weight[sample.rows])
+    risk, mass = distinct_risks(sample.counted.risk, sample.counted.weight)
     values = _measures(expit(spline.log_odds(risk, spline.gamma)) - risk, mass)
     observed = expit(spline.log_odds(risk, spline.gamma))
     bias = float(mass @ ((observed * (1 - observed)) ** 2 * spline.variance(risk)))
@@ -211,7 +186,7 @@ def isotonic_curve(
     predictions, with the weights as they are. Where individuals belong to groups, statuses of a group are drawn
     together: residuals keep their size, and change their sign with the whole group.
     """
-    weight, event, risk = sample.weight[sample.rows], sample.event[sample.rows], sample.risk[sample.rows]
+    weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
     predicted, place, counts = np.unique(risk, return_inverse=True, return_counts=True)
     total: Vector = np.bincount(place, weight).astype(np.float64, copy=False)
     share = total / total.sum()
@@ -251,10 +226,10 @@ def _drawing(
     rng: np.random.Generator,
 ) -> Callable[[], Vector]:
     """Return a function that draws the weighted share with event for each distinct prediction, were these right."""
-    weight, event = sample.weight[sample.rows], sample.event[sample.rows]
-    if sample.groups is not None:
+    weight, event, codes = sample.counted.weight, sample.counted.event, sample.codes
+    if sample.groups is not None and codes is not None:
         curve = predicted if spline is None else expit(spline.log_odds(predicted, spline.gamma))
-        codes, n_groups = sample.groups.codes[sample.rows], sample.groups.n_groups
+        n_groups = sample.groups.n_groups
         fitted = 0 if spline is None else spline.gamma.size
         # residuals of a curve that was fitted to few groups are too small
         few = math.sqrt(sample.n_units / max(sample.n_units - fitted, 1.0))
@@ -277,18 +252,6 @@ def _drawing(
     return one_by_one
 
 
-def _logit(risk: Vector) -> Vector:
-    clipped = np.clip(risk, DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
-
-
-def _distinct(risk: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """Return the distinct risks, and which share of the weights each has."""
-    distinct, place = np.unique(risk, return_inverse=True)
-    mass = np.bincount(place, weight)
-    return distinct, mass / mass.sum()
-
-
 def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
     """Return some risks that stand for many, with their shares."""
     if risk.size <= MEAN_POINTS:
@@ -302,18 +265,10 @@ def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
 def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
     """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
     distance = np.abs(difference)
-    order = np.argsort(distance, axis=-1)
-    ordered = np.take_along_axis(distance, order, axis=-1)
-    reached = np.cumsum(mass[order], axis=-1)
-
-    def quantile(share: float) -> Vector:
-        first = np.argmax(reached >= share * (1 - 1e-12), axis=-1)
-        return np.take_along_axis(ordered, first[..., None], axis=-1)[..., 0]
-
     return {
         "ici": np.asarray(distance @ mass),
-        "e50": quantile(0.5),
-        "e90": quantile(0.9),
+        "e50": distance_quantile(distance, mass, E50.share),
+        "e90": distance_quantile(distance, mass, E90.share),
         "mean_square": np.asarray(distance**2 @ mass),
     }
 

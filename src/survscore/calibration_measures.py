@@ -13,12 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._logistic import LogisticFit, logistic_fit
-from survscore.engine.influence import influence_with_nuisance
+from survscore._logistic import LogisticFit
+from survscore.engine.influence import joint_covariance
 from survscore.engine.units import Groups, Units, small_sample
 from survscore.estimate import Estimate
-from survscore.metrics import DEFAULT_EPSILON
-from survscore.nuisance import Elsewhere
+from survscore.metrics import ObservedExpected
+from survscore.metrics._counted import Counted
+from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.stretches import Stretches
 from survscore.student import student_quantile
 
@@ -27,15 +28,15 @@ NO_VARIANCE = 1e-24  # what is less is rounding
 
 @dataclass(frozen=True, eq=False)
 class CountedSample:
-    """Predicted risks, statuses and weights at one time.
+    """Predicted risks, statuses and weights at one time, and what their covariances need beside.
 
     Attributes
     ----------
     time : ndarray of shape (1,)
-    risk : ndarray of shape (n,)
-        Everybody's predicted probability of the event by then.
-    event, weight : ndarray of shape (n,)
-        Status, zero or one, and weight; zero for those who are not counted, one on average for the others.
+    counted : Counted
+        Those who are counted; weights are one on average.
+    n : int
+        How many there are, counted or not.
     stretches : Stretches
         Where the weights come from.
     groups : Groups or None
@@ -43,28 +44,10 @@ class CountedSample:
     """
 
     time: NDArray[np.float64]
-    risk: NDArray[np.float64]
-    event: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    counted: Counted
+    n: int
     stretches: Stretches
     groups: Groups | None
-
-    @cached_property
-    def rows(self) -> NDArray[np.intp]:
-        """Who is counted."""
-        return np.flatnonzero(self.weight)
-
-    @cached_property
-    def log_odds(self) -> NDArray[np.float64]:
-        """The predictions of those who are counted, clipped as by the logarithmic loss."""
-        clipped = np.clip(self.risk[self.rows], DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
-        return np.asarray(np.log(clipped) - np.log1p(-clipped))
-
-    @cached_property
-    def statuses(self) -> tuple[int, int]:
-        """How many of those who are counted have no event, and how many have it."""
-        events = int(np.count_nonzero(self.event[self.rows]))
-        return self.rows.size - events, events
 
     @cached_property
     def _units(self) -> Units:
@@ -80,15 +63,20 @@ class CountedSample:
         """Degrees of freedom of their variances."""
         return float(self._units.degrees[0])
 
-    def units_of(self, rows: NDArray[np.intp]) -> float:
-        """How many individuals, or groups, some individuals are."""
-        return float(rows.size if self.groups is None else np.unique(self.groups.codes[rows]).size)
+    @cached_property
+    def codes(self) -> NDArray[np.int32] | None:
+        """The groups of those who are counted."""
+        return None if self.groups is None else self.groups.codes[self.counted.rows]
 
-    def effective(self, rows: NDArray[np.intp], *, by_group: bool = True) -> float:
+    def units_of(self, some: NDArray[np.bool_]) -> float:
+        """How many individuals, or groups, some of those who are counted are."""
+        return float(np.count_nonzero(some) if self.codes is None else np.unique(self.codes[some]).size)
+
+    def effective(self, some: NDArray[np.bool_] | slice = slice(None), *, by_group: bool = True) -> float:
         """Kish's effective number of some individuals, or of their groups: as if all of a group were the same."""
-        weight = self.weight[rows] / self.weight[rows].max()
-        if by_group and self.groups is not None:
-            return float(weight.sum() ** 2 / np.square(np.bincount(self.groups.codes[rows], weight)).sum())
+        weight = self.counted.weight[some] / self.counted.weight[some].max()
+        if by_group and self.codes is not None:
+            return float(weight.sum() ** 2 / np.square(np.bincount(self.codes[some], weight)).sum())
         return float(weight.sum() ** 2 / np.square(weight).sum())
 
     def covariance(
@@ -98,30 +86,10 @@ class CountedSample:
 
         With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
-        everybody = np.zeros((len(influence), self.weight.size, 1))
-        everybody[:, self.rows, 0] = influence
-        everybody, moved = influence_with_nuisance(everybody, self.stretches, self.time, slice(0, 1))
-        by_unit = everybody[:, :, 0]
-        if self.groups is not None:
-            by_unit = np.array([np.bincount(self.groups.codes, one) for one in by_unit])
-        factor = np.sqrt(small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64)))
-        by_unit = by_unit * np.broadcast_to(factor, len(influence))[:, None]
-        found = by_unit @ by_unit.T
-        nuisance = self.stretches.nuisance
-        if isinstance(nuisance, Elsewhere):
-            found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
-        return np.asarray(found)
-
-    def fit(self, design: NDArray[np.float64], offset: NDArray[np.float64] | float = 0.0) -> LogisticFit | None:
-        """Regress the statuses of those who are counted on some columns."""
-        return logistic_fit(design, self.event[self.rows], self.weight[self.rows], offset)
-
-    def why_no_regression(self) -> str | None:
-        """Return why no regression of the status can be fitted, if it can't."""
-        without, with_event = self.statuses
-        if with_event == 0 or without == 0:
-            return f"{'nobody' if with_event == 0 else 'everybody'} who is counted had the event"
-        return None
+        everybody = np.zeros((len(influence), self.n))
+        everybody[:, self.counted.rows] = influence
+        factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
+        return joint_covariance(everybody, self.stretches, self.time, slice(0, 1), self.groups, factor)
 
 
 def too_few_units(sample: CountedSample) -> str | None:
@@ -146,54 +114,44 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
     Where nobody or everybody had the event, the logarithm's variance knows nothing of chance: the limit is that of the
     exact binomial interval for as many as the weights are worth, :math:`1 - (\alpha/2)^{1/n}`.
     """
-    weight, event, risk = sample.weight[sample.rows], sample.event[sample.rows], sample.risk[sample.rows]
-    total = weight.sum()
-    observed, expected = float(weight @ event / total), float(weight @ risk / total)
-    if not expected > 0:
-        reasons["observed_expected"] = "all predicted risks are 0"
+    counted = sample.counted
+    found = ObservedExpected().of_counted(counted)
+    if found.reason:
+        reasons["observed_expected"] = found.reason
         return Estimate()
-    ratio = observed / expected
-    if 0 in sample.statuses:
-        chance = ((1 - level) / 2) ** (1 / sample.effective(sample.rows))
-        if sample.statuses[1] == 0:
+    if 0 in counted.statuses:
+        expected = float(counted.weight @ counted.risk / counted.weight.sum())
+        chance = ((1 - level) / 2) ** (1 / sample.effective())
+        if counted.statuses[1] == 0:
             return Estimate(0.0, math.nan, 0.0, (1 - chance) / expected)
-        return Estimate(ratio, math.nan, chance / expected, 1 / expected)
-    influence = weight * (event / observed - risk / expected) / total
-    logarithm = interval(math.log(ratio), sample.covariance(influence[None])[0, 0], sample.degrees, level)
+        return Estimate(found.value, math.nan, chance / expected, 1 / expected)
+    influence = found.influence / found.value
+    logarithm = interval(math.log(found.value), sample.covariance(influence[None])[0, 0], sample.degrees, level)
     if math.isnan(logarithm.se):
         reasons["observed_expected"] = too_few_units(sample) or "the predictions are the statuses themselves"
-        return Estimate(ratio)
+        return Estimate(found.value)
     return logarithm.exp()
 
 
 def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) -> tuple[Estimate, Estimate, Estimate]:
     """Return intercept and slope on the predicted log odds, and the intercept where the slope is held at one."""
-    df = sample.degrees
-    why = sample.why_no_regression()
-    in_the_large = intercept = slope = Estimate()
-    if why is None:
-        offset = sample.fit(np.ones((sample.rows.size, 1)), sample.log_odds)
-        if offset is None:
-            reasons["in_the_large"] = "the weights leave one status only"
-        else:
-            in_the_large = interval(float(offset.coefficients[0]), sample.covariance(offset.influence)[0, 0], df, level)
-    else:
-        reasons["in_the_large"] = why
-    if why is None and np.ptp(sample.log_odds) == 0:
-        why = "all predictions are the same"
-    both = None if why else sample.fit(np.column_stack((np.ones(sample.rows.size), sample.log_odds)))
-    if both is None:
-        why = why or "the predictions tell those with event from those without, so that the slope has no bound"
-        reasons["slope"] = reasons["intercept"] = why
-    else:
-        variances = np.diag(sample.covariance(both.influence))
-        intercept, slope = (
-            interval(float(value), float(variance), df, level)
-            for value, variance in zip(both.coefficients, variances, strict=True)
-        )
-    for name, value in (("in_the_large", in_the_large), ("intercept", intercept), ("slope", slope)):
-        if name not in reasons and math.isnan(value.se):
-            reasons[name] = too_few_units(sample) or "it does not vary"
+
+    def estimates(fit: LogisticFit | str, names: tuple[str, ...]) -> list[Estimate]:
+        if isinstance(fit, str):
+            reasons.update(dict.fromkeys(names, fit))
+            return [Estimate()] * len(names)
+        variances = np.diag(sample.covariance(fit.influence))
+        found = [
+            interval(float(value), float(variance), sample.degrees, level)
+            for value, variance in zip(fit.coefficients, variances, strict=True)
+        ]
+        for name, one in zip(names, found, strict=True):
+            if math.isnan(one.se):
+                reasons[name] = too_few_units(sample) or "it does not vary"
+        return found
+
+    (in_the_large,) = estimates(shift_in_log_odds(sample.counted), ("in_the_large",))
+    intercept, slope = estimates(line_in_log_odds(sample.counted), ("intercept", "slope"))
     return in_the_large, intercept, slope
 
 
@@ -225,7 +183,7 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
 
     The interval is Wilson's, for as many individuals as the standard error is worth: :math:`O (1 - O)/\mathrm{se}^2`.
     """
-    weight, event, risk = sample.weight[sample.rows], sample.event[sample.rows], sample.risk[sample.rows]
+    weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
     edges = np.unique(np.quantile(risk, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
     _, label = np.unique(np.searchsorted(edges, risk, side="left"), return_inverse=True)
     counts = np.bincount(label)
@@ -234,9 +192,9 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
     inside = label == np.arange(counts.size)[:, None]
     influence = np.where(inside, weight * (event - observed[label]) / totals[label], 0.0)
     events = np.bincount(label, event).astype(np.int64)
-    units = np.array([sample.units_of(sample.rows[one]) for one in inside])
+    units = np.array([sample.units_of(one) for one in inside])
     variances = np.diag(sample.covariance(influence, units))
-    effective = [sample.effective(sample.rows[one]) for one in inside]
+    effective = [sample.effective(one) for one in inside]
     limits = [_wilson(*one, level) for one in zip(observed, variances, units, effective, strict=True)]
     se, lower, upper = np.array(limits).T
     return RiskGroups(predicted, np.clip(observed, 0.0, 1.0), se, lower, upper, counts, events)

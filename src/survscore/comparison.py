@@ -103,8 +103,11 @@ def compare(
         What was observed.
     models : mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
-    metric : {"brier", "log", "auc", "concordance", "crps", "log_score"} or Metric, or several
-        What to compute; see `score_all` for the last three.
+    metric : str or Metric, or several
+        What to compute: "brier", "log", "auc"; "oe", "slope", "intercept", "miscalibration", "ici", "e50", "e90" for
+        calibration; "net_benefit@0.1" with its threshold; "concordance", "crps", "log_score" of all that happened up
+        to a time. Where values should be close to a target, as a slope to 1, verdicts on differences say lower or
+        higher.
     weighting : str, Weighting, or several
         As for `brier_score`; several show the same models side by side.
     times : array_like, optional
@@ -268,14 +271,14 @@ class Comparison:
         """Long table of skill scores, 1 - score / null score.
 
         Columns: metric, weighting, model, time, skill, se, lower, upper, reliable. Only for metrics of which lower
-        values are better.
+        values are better, and that the null model has.
         """
         null = self.null_index()
 
         def columns(one: Scored, a: int) -> Columns:
             return skill_columns(one, a, null, self.level)
 
-        return self._table(columns, skip=self.null, of=[one for one in self.scored if one.direction == "lower"])
+        return self._table(columns, skip=self.null, of=[one for one in self.scored if has_skill(one)])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the contrasts."""
@@ -306,7 +309,7 @@ class Comparison:
                     if name != self.reference:
                         found = {**contrast_columns(mean, a, r, self.level), **bound_columns(mean, a, r), **ends}
                         tables["contrasts"].append({**row, "reference": self.reference, **found})
-                    if self.null is not None and name != self.null and one.direction == "lower":
+                    if self.null is not None and name != self.null and has_skill(one):
                         found = skill_columns(mean, a, self.null_index(), self.level)
                         tables["skill"].append({**row, **found, **ends})
         frames = {
@@ -323,7 +326,7 @@ class Comparison:
         for metric in self.metrics:
             some = [one for one in self.scored if one.metric == metric]
             worst = np.full(self.times.size, np.nan)
-            worst[: some[0].scores.shape[1]] = np.sum([one.scores.sum(axis=0) for one in some], axis=0)
+            worst[: some[0].scores.shape[1]] = np.sum([defined_models(one).sum(axis=0) for one in some], axis=0)
             reasons = dict.fromkeys(reason for one in some for reason in one.undefined)
             found[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
         return found
@@ -363,7 +366,7 @@ class Comparison:
                 "lower": found.lower,
                 "upper": found.upper,
                 "critical_value": critical,
-                "reliable": one.support.enough(FEW_FOR_BAND),
+                "reliable": one.support.enough(FEW_FOR_BAND) & found.reliable,
             }
 
         return self._table(columns, against=self.reference)
@@ -513,6 +516,12 @@ class _MeanBounds:
         return np.array([lower]), np.array([upper])
 
 
+def defined_models(one: Scored) -> NDArray[np.float64]:
+    """Return the scores of the models that have any, or of all: one that has none can't have a mean anyway."""
+    some = np.isfinite(one.scores).any(axis=1)
+    return one.scores[some] if some.any() else one.scores
+
+
 def mean_of(one: Scored, weights: NDArray[np.float64]) -> Any:
     """Return a mean over time as if it were a score at one time."""
     scored = weights[: one.scores.shape[1]]
@@ -526,6 +535,11 @@ def mean_of(one: Scored, weights: NDArray[np.float64]) -> Any:
     )
 
 
+def has_skill(one: Scored) -> bool:
+    """Whether there are skill scores: of what the null model has, too, and of which lower values are better."""
+    return one.has_null and one.direction == "lower"
+
+
 class _NoMoments:
     """The moments of what is not defined."""
 
@@ -536,7 +550,7 @@ class _NoMoments:
 def mean_where_defined(one: Scored, weights: NDArray[np.float64]) -> Any:
     """Return a mean over time as `mean_of` does, or, if a score is missing in the range, one that is NaN."""
     m = one.scores.shape[1]
-    if not weights[m:].any() and np.isfinite(one.scores[:, weights[:m] > 0]).all():
+    if not weights[m:].any() and np.isfinite(defined_models(one)[:, weights[:m] > 0]).all():
         return mean_of(one, weights)
     none, nobody = np.zeros(1), Units(np.zeros(1), np.full(1, np.nan), np.zeros(1))
     return replace(

@@ -112,6 +112,7 @@ def _estimate(one: Scored, a: int, r: int | None) -> tuple[NDArray[np.float64], 
     with np.errstate(invalid="ignore"):
         variance = np.maximum(one.moments.variance(a, b), rounding**2)
         known = one.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value) & np.isfinite(variance) & (variance > 0)
+        known &= one.scale != "none"  # chance makes more of it in small segments
     gone = (np.where(known, column, np.nan) for column in (value, variance, degrees))
     return (*gone, one.support.n_counted)
 
@@ -135,14 +136,14 @@ def between(tables: SegmentTables, of: Quantity, model: str | None, against: Key
         p_adjusted[compared] = adjusted(p_value[compared], tables.correction)
         half = student_quantile(tables.total.level, degrees) * se
         known = ~np.isnan(estimates.value)
-        higher = np.full(difference.shape[1], one.direction == "higher")
+        directions = [one.direction] * difference.shape[1]
         for g in compared:
             numbers = {
                 "estimate": estimates.value[g], "others": rest[g], "difference": difference[g], "se": se[g],
                 "lower": difference[g] - half[g], "upper": difference[g] + half[g], "p_value": p_value[g],
                 "p_adjusted": p_adjusted[g],
                 "verdict": verdicts_by_p(
-                    np.where(known[g], difference[g], 0.0), p_adjusted[g], known[g], higher, tables.total.level
+                    np.where(known[g], difference[g], 0.0), p_adjusted[g], known[g], directions, tables.total.level
                 ),
             }  # fmt: skip
             parts.append(pd.DataFrame({

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
-from survscore.metrics import Direction, Scale
+from survscore.metrics import Direction, Scale, sides
 from survscore.student import student_p, student_quantile
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -53,9 +53,16 @@ class Contrast(NamedTuple):
 def score_interval(
     value: NDArray[np.float64], se: NDArray[np.float64], level: float, scale: Scale, support: Support
 ) -> Interval:
-    """Return the confidence interval of a score."""
+    """Return the confidence interval of a score; NaN for one of which chance alone makes much."""
+    if scale == "none":
+        return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
-    return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE if scale == "logit" else FEW_FOR_SCORE))
+    return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value))
+
+
+def few_for_score(scale: Scale) -> int:
+    """Return of how many with each status the interval of a score needs to hold what it says."""
+    return FEW_FOR_SCORE if scale == "log" else FEW_FOR_DIFFERENCE
 
 
 def difference_interval(
@@ -70,9 +77,12 @@ def difference_interval(
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
     changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
-    nothing is known.
+    nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
     """
     difference = value - reference
+    if scale == "none":
+        nothing = np.full_like(difference, np.nan)
+        return Contrast(nothing, nothing, np.zeros(difference.shape, dtype=np.bool_), nothing)
     rounding = ROUNDING * np.maximum(np.abs(value), np.abs(reference))
     if scale == "logit":
         rounding = np.maximum(rounding, 1.0 / np.maximum(support.n_events * support.n_event_free, 1.0))
@@ -82,7 +92,8 @@ def difference_interval(
         p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
     half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
-    return Contrast(difference - half, difference + half, support.enough(FEW_FOR_DIFFERENCE), p_value)
+    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference)
+    return Contrast(difference - half, difference + half, reliable, p_value)
 
 
 def ratio_interval(ratio: NDArray[np.float64], se: NDArray[np.float64], level: float, support: Support) -> Interval:
@@ -124,15 +135,19 @@ def _score_limits(
             upper = np.where(inside, 1.0 / (1.0 + 1.0 / (odds * factor)), np.where(value <= 0, 1.0 - extreme, 1.0))
             lower, upper = (np.where(np.isnan(half) | np.isnan(value), np.nan, limit) for limit in (lower, upper))
     with np.errstate(invalid="ignore"):
-        blind = (upper - lower <= ROUNDING * np.abs(value)) & (n_rarer < 1)
+        # a plain scale is that of sums of both signs, such as a net benefit, whose parts may all be the same
+        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale == "plain"))
     return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
 
 
 def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: Direction) -> NDArray[np.object_]:
-    """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one."""
-    better, worse = (upper < 0, lower > 0) if direction == "lower" else (lower > 0, upper < 0)
+    """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one.
+
+    Where values should be close to a target, a difference says lower or higher.
+    """
     unknown = np.isnan(lower) | np.isnan(upper)
-    return np.select([unknown, better, worse], ["unknown", "better", "worse"], "undecided").astype(object)
+    below, above = sides(direction)
+    return np.select([unknown, upper < 0, lower > 0], ["unknown", below, above], "undecided").astype(object)
 
 
 def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws: int, seed: int) -> float:

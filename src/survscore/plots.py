@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 from survscore._validation import check_whole
 from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
+from survscore.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
 from survscore.diagnostics import Diagnosis
 from survscore.distribution_results import DistributionCalibration
 from survscore.estimate import Estimate
-from survscore.metrics import AUC, Direction, metric_label
+from survscore.metrics import AUC, Direction, metric_label, sides
 from survscore.results import ScoreCurve
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class DifferenceDisplay:
         The numbers, as `Comparison.contrasts` gives them.
     metric, reference : str
         What was compared.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     ax_, figure_
         The matplotlib objects, once drawn.
@@ -110,8 +111,10 @@ class DifferenceDisplay:
                 shade(ax, line, part["time"], part["lower"], part["upper"])
         ax.axhline(0.0, color="0.5", linewidth=1, linestyle="--")
         label = metric_label(self.metric)
-        above = "worse" if self.direction == "lower" else "better"
-        ax.set(xlabel="time", ylabel=f"difference in {label} to {self.reference}", title=f"above 0: {above}")
+        ax.set(
+            xlabel="time", ylabel=f"difference in {label} to {self.reference}",
+            title=f"above 0: {sides(self.direction)[1]}",
+        )  # fmt: skip
         ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
@@ -131,7 +134,7 @@ class SegmentsDisplay:
         The segmenting columns.
     metric, weighting, model, reference : str
         What was compared.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     level : float
         Of the intervals.
@@ -220,7 +223,7 @@ class SegmentsDisplay:
 
     def _sides(self, ax: Axes, n_rows: int) -> None:
         """Name the sides of zero, each at its end of the axis."""
-        left, right = ("better", "worse") if self.direction == "lower" else ("worse", "better")
+        left, right = sides(self.direction)
         across = ax.get_yaxis_transform()
         for x, text, align in ((0.0, f"← {left}", "left"), (1.0, f"{right} →", "right")):
             ax.text(x, n_rows + 2.05, text, transform=across, ha=align, va="center", fontsize="small", color="0.35")
@@ -338,6 +341,44 @@ class DistributionCalibrationDisplay:
         ax.set_title(textwrap.fill(f"{shown.test} test{p_value}: {shown.conclusion}", 70), fontsize="medium")
         if "label" in line:
             ax.legend()
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class DecisionCurveDisplay:
+    """Drawn net benefit over thresholds.
+
+    Attributes
+    ----------
+    curve : DecisionCurve
+        The numbers.
+    ax_, figure_
+        The matplotlib objects, once drawn.
+    """
+
+    curve: DecisionCurve
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None, *, band: bool = True) -> Self:
+        """Draw one line per strategy into `ax`, or a new figure, with or without the simultaneous bands of models."""
+        ax = axes_or_new(ax)
+        curve, table = self.curve, self.curve.to_frame()
+        plain: dict[str, dict[str, Any]] = {
+            TREAT_ALL: {"color": "0.4", "linestyle": "--"}, TREAT_NONE: {"color": "0.4", "linestyle": ":"}
+        }  # fmt: skip
+        for name, part in table.groupby("strategy", sort=False):
+            (line,) = ax.plot(part["threshold"], part["net_benefit"], label=str(name), **plain.get(str(name), {}))
+            if band and name not in plain:
+                shade(ax, line, part["threshold"], part["band_lower"], part["band_upper"])
+        top = max(float(curve.net_benefit.max()), 1e-3)
+        ax.set(
+            xlabel="risk from which on to act", ylabel=f"net benefit at {curve.time:g} (higher is better)",
+            title=curve.weighting, ylim=(-0.25 * top, 1.2 * top),  # acting on all falls without bound
+        )  # fmt: skip
+        ax.legend()
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self

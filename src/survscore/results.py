@@ -64,7 +64,7 @@ class ScoreCurve:
         How many of them dropped out; None where that is unknown.
     metric, weighting : str
         What was computed, in words.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     default_times : bool
         Whether the library chose the times.
@@ -311,7 +311,7 @@ class IntegratedScore:
         From when to when.
     metric, weighting : str
         What was computed, in words.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     level : float
         Of the confidence interval.

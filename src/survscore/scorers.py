@@ -44,8 +44,8 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
 
     Parameters
     ----------
-    metric : {"brier", "log", "auc"} or Metric
-        What to compute.
+    metric : str or Metric
+        What to compute, such as "brier", "log", "auc", "net_benefit@0.1"; not what should be close to a target.
     weighting : str or Weighting
         As for `brier_score`. Individual censoring curves do not fit, since each fold has other individuals.
     times : array_like
@@ -62,9 +62,14 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
     >>> ss.make_scorer("brier", weighting="administrative", times=[10, 20, 30])
     CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]))
     """
+    chosen = as_metric(metric)
+    if chosen.direction not in ("lower", "higher"):
+        raise InputError(
+            f"metric must be one of which lower or higher values are better, to choose models by, not {chosen.name!r}"
+        )
     if not isinstance(weighting, Weighting):
         check_choice("weighting", weighting, tuple(WEIGHTINGS))  # refuse an unknown name now, not in the first fold
-    return CurveScorer(as_metric(metric), weighting, as_times(times))
+    return CurveScorer(chosen, weighting, as_times(times))
 
 
 def curves_of(estimator: Any, X: Any) -> SurvivalCurves:

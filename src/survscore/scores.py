@@ -191,10 +191,10 @@ def score_all(
     ----------
     y, curves, times, groups, level, ranges, errors
         As for `brier_score`.
-    metric : {"brier", "log", "auc", "concordance", "crps", "log_score"} or Metric, or several
-        What to compute. The last three are of all that happened up to a time (`Concordance`, `CRPS`, `LogScore`): with
-        one of them among several, the default is one time, the median of follow-up (C*, or T where C* is unknown),
-        or the end of the predictions if that comes first.
+    metric : str or Metric, or several
+        What to compute, as for `compare`: "brier", "log", "auc", "slope", "net_benefit@0.1", and so on. Those of all
+        that happened up to a time (`Concordance`, `CRPS`, `LogScore`) have one time by default, for all metrics: the
+        median of follow-up (C*, or T where C* is unknown), or the end of the predictions if that comes first.
     weighting : {"administrative", "uncensored", "ipcw"} or Weighting, or several
         Whom to count, and how much.
 

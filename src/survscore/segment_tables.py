@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,13 +15,16 @@ from survscore.comparison import (
     MeanOver,
     bound_columns,
     contrast_columns,
+    has_skill,
     mean_where_defined,
     padded,
     score_columns,
     skill_columns,
 )
 from survscore.engine.evaluation import Scored
-from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
+from survscore.engine.support import FEW_FOR_DIFFERENCE, Support
+from survscore.inference import few_for_score
+from survscore.metrics import Direction, sides
 from survscore.multiplicity import Correction, adjusted
 from survscore.segment_labels import ALL, Key
 
@@ -114,7 +117,7 @@ class SegmentTables:
                     numbers |= {"n_groups": support.units.counted, "largest_share": support.units.largest_share}
             return {**score_columns(one, a, self.total.level), **numbers, **bound_columns(one, a, a)}
 
-        return self._table(columns, lambda one: FEW_FOR_DIFFERENCE if one.scale == "logit" else FEW_FOR_SCORE)
+        return self._table(columns, lambda one: few_for_score(one.scale))
 
     def contrasts(self) -> pd.DataFrame:
         """Return the differences of every model to the reference."""
@@ -136,7 +139,7 @@ class SegmentTables:
         def columns(one: Scored, a: int) -> Columns:
             return skill_columns(one, a, null, self.total.level)
 
-        return self._table(columns, lambda _: FEW_FOR_DIFFERENCE, skip=self.total.null, only="lower")
+        return self._table(columns, lambda _: FEW_FOR_DIFFERENCE, skip=self.total.null, only=has_skill)
 
     def _table(
         self,
@@ -145,13 +148,13 @@ class SegmentTables:
         *,
         skip: str | None = None,
         against: bool = False,
-        only: str | None = None,
+        only: Callable[[Scored], bool] = lambda _: True,
     ) -> pd.DataFrame:
         import pandas as pd
 
         blocks = list(self._blocks(columns, few, skip, against, only))
         if not blocks:  # nothing to compare with: the columns alone
-            blocks = list(self._blocks(columns, few, None, against, None))[:1]
+            blocks = list(self._blocks(columns, few, None, against, lambda _: True))[:1]
             return pd.DataFrame(_joined(blocks)).iloc[:0]
         table = pd.DataFrame(_joined(blocks))
         quiet = ~table["reliable"].to_numpy() & self._of_parts(len(table))
@@ -166,13 +169,13 @@ class SegmentTables:
         few: Callable[[Scored], int],
         skip: str | None,
         against: bool,
-        only: str | None,
+        only: Callable[[Scored], bool],
     ) -> Iterator[tuple[Columns, int]]:
         """Yield the columns of every model in the total, then in every part, and how many rows they have."""
         everything = {(ALL,) * len(self.by): self.total, **self.parts}
         for key, comparison in everything.items():
             for k, one in enumerate(comparison.scored):
-                if only is not None and one.direction != only:
+                if not only(one):
                     continue
                 seen = self.look.of(one)
                 names = {"metric": one.metric, "weighting": self.total.scored[k].weighting}
@@ -182,7 +185,8 @@ class SegmentTables:
                     found = columns(seen, a)
                     numbers: Columns = {column: padded(values, self.look.size) for column, values in found.items()}
                     if isinstance(self.look, Means):
-                        numbers["reason"] = _reason(one, seen, few(one), bool(found["reliable"][0]))
+                        of_models = [a, *([comparison.models.index(comparison.reference)] if against else [])]
+                        numbers["reason"] = _reason(one, seen, of_models, few(one), bool(found["reliable"][0]))
                     yield {
                         **dict(zip(self.by, key, strict=True)), **names, "model": name,
                         **({"reference": comparison.reference} if against else {}),
@@ -202,10 +206,10 @@ class SegmentTables:
         # every part has the same rows in the same order
         corrected = adjusted(p.reshape(len(self.parts), -1), self.correction).reshape(-1)
         table.loc[of_parts, "p_adjusted"] = corrected
-        higher = table["metric"].isin([one.metric for one in self.total.scored if one.direction == "higher"])
+        directions = {one.metric: one.direction for one in self.total.scored}
         found = verdicts_by_p(
             table["difference"].to_numpy()[of_parts], corrected, table["reliable"].to_numpy()[of_parts],
-            higher.to_numpy()[of_parts], self.total.level,
+            [directions[metric] for metric in table["metric"][of_parts]], self.total.level,
         )  # fmt: skip
         table.loc[of_parts, "verdict"] = found
         return table
@@ -215,24 +219,27 @@ def verdicts_by_p(
     difference: NDArray[np.float64],
     p_value: NDArray[np.float64],
     reliable: NDArray[np.bool_],
-    higher: NDArray[np.bool_],
+    directions: Sequence[Direction],
     level: float,
 ) -> NDArray[np.object_]:
     """Return whether models are better, worse or undecided by p-values; too few, where there is no interval for that.
 
-    `higher` says where higher values are better.
+    `directions` says of each difference which values are better; see `sides`.
     """
+    below, above = np.array([sides(one) for one in directions], dtype=object).reshape(-1, 2).T
     with np.errstate(invalid="ignore"):
         sure = p_value < 1.0 - level
-        better = (difference < 0) != higher
-    conditions = [np.isnan(difference), ~reliable, np.isnan(p_value), sure & better, sure]
-    return np.select(conditions, ["unknown", TOO_FEW, "unknown", "better", "worse"], "undecided").astype(object)
+        lower = sure & (difference < 0)
+    conditions = [np.isnan(difference), ~reliable, np.isnan(p_value), lower, sure]
+    return np.select(conditions, ["unknown", TOO_FEW, "unknown", below, above], "undecided").astype(object)
 
 
-def _reason(one: Scored, seen: Scored, few: int, reliable: bool) -> str:
-    """Return why a mean, or its interval, is missing; nothing where neither is."""
-    if np.isnan(seen.scores).any():
+def _reason(one: Scored, seen: Scored, models: list[int], few: int, reliable: bool) -> str:
+    """Return why the mean of some models, or its interval, is missing; nothing where neither is."""
+    if np.isnan(seen.scores[models]).any():
         return "; ".join(one.undefined) or "there is no score"
+    if one.scale == "none":
+        return "chance alone makes much of it, so that it has no interval"
     return "" if reliable else too_few(seen.support, few)
 
 

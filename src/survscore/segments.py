@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import InputError, check_choice, plural, shown
-from survscore.comparison import Comparison, MeanOver
+from survscore.comparison import Comparison, MeanOver, has_skill
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.support import FEW_FOR_DIFFERENCE
 from survscore.heterogeneity import Quantity, between, heterogeneity
@@ -329,8 +329,8 @@ class IntegratedSegments:
     @property
     def skill(self) -> pd.DataFrame | None:
         """Long table: those of `IntegratedComparison.skill`, and reason; None without null model."""
-        lower = any(one.direction == "lower" for one in self.segmented.total.scored)
-        return self._tables().skill() if self.segmented.total.null is not None and lower else None
+        some = any(has_skill(one) for one in self.segmented.total.scored)
+        return self._tables().skill() if self.segmented.total.null is not None and some else None
 
     def between(
         self, *, of: Quantity = "difference", model: str | None = None, against: str | Sequence[str] | None = None

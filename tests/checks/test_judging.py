@@ -56,6 +56,18 @@ def test_a_model_against_another_is_paired(run, comparison):
     assert one(replace(run, tables=tables), model="new", reference="old").verdict == "passed"
 
 
+def test_what_should_be_close_to_a_target_can_lie_between_limits_and_not_be_worse():
+    run = Run.of(compared(metric=("brier", "slope"), weighting="administrative", times=[20, 40]), id="now", date=day(1))
+    assert run.direction("slope") == "closer to 1"
+    assert one(run, metric="slope", model="old", at=40, between=[0.7, 1.3]).verdict == "passed"
+    assert one(run, metric="slope", model="new", at=40, between=[0.7, 1.3]).verdict == "failed"
+    with pytest.raises(ss.InputError, match="worse_by is of metrics of which lower or higher values are better, not"):
+        one(run, metric="slope", model="new", reference="old")
+    with pytest.raises(ss.InputError, match="skill is of metrics of which lower values are better, not of 'slope'"):
+        one(run, metric="slope", model="new", value="skill", above=0)
+    assert one(run, metric="*", model="new", reference="old", worse_by=0.5).metric == "brier"
+
+
 def test_worse_knows_that_a_higher_auc_is_better(run, comparison):
     row = comparison.integrated().contrasts.query(
         "metric == 'auc' and weighting == 'administrative' and model == 'new'"

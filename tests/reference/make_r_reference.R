@@ -9,8 +9,8 @@
 # the results to r_reference.json.  Every number is printed with the fewest
 # digits that read back as the same double, so nothing is lost in the file.
 #
-# Needs: riskRegression, pec, prodlim, survival (Debian: r-cran-riskregression,
-# r-cran-pec).  No JSON package is needed.
+# Needs: riskRegression, pec, prodlim, survival, pROC (Debian:
+# r-cran-riskregression, r-cran-pec, r-cran-proc).  No JSON package is needed.
 #
 # Conventions of the quantities in the file
 # -----------------------------------------
@@ -28,6 +28,8 @@
 # * Left limits G(T_i-) are the curve at the last distinct observed time
 #   strictly before T_i (one if there is none).
 # * Contrasts are "first minus second": b_minus_a is Brier(b) - Brier(a).
+# * delong: pROC's AUC at each time among those whose status is known then, all
+#   with the same weight; variances by DeLong's method, and the paired test.
 
 suppressPackageStartupMessages({
   library(survival)
@@ -35,6 +37,7 @@ suppressPackageStartupMessages({
   library(riskRegression)
   library(pec)
   library(data.table)
+  library(pROC)
 })
 
 seed <- 20240517
@@ -157,6 +160,29 @@ auc_results <- function(d) {
        auc_b_minus_a = list(delta = x$delta.AUC, se = x$se, p = x$p))
 }
 
+# Whoever is censored before a time, or at it, is left out there.
+delong_results <- function(d) {
+  one <- function(j) {
+    t <- d$times[j]
+    seen <- d$time > t | d$event == 1
+    case <- as.integer(d$time <= t)[seen]
+    curve <- function(model) {
+      roc(case, 1 - model[seen, j], levels = c(0, 1), direction = "<",
+          quiet = TRUE)
+    }
+    a <- curve(d$model_a)
+    b <- curve(d$model_b)
+    test <- roc.test(b, a, method = "delong", paired = TRUE)
+    c(auc_a = as.numeric(auc(a)), var_a = var(a, method = "delong"),
+      auc_b = as.numeric(auc(b)), var_b = var(b, method = "delong"),
+      cov = cov(a, b, method = "delong"), z = unname(test$statistic),
+      p = test$p.value)
+  }
+  found <- sapply(seq_along(d$times), one)
+  lapply(split(found, factor(rownames(found), levels = rownames(found))),
+         unname)
+}
+
 score_results <- function(d) {
   full <- run_score(d, conservative = FALSE)
   naive <- run_score(d, conservative = TRUE)
@@ -260,7 +286,7 @@ null_survival <- function(d) {
 references <- function(d) {
   c(score_results(d), auc_results(d),
     list(null_survival = null_survival(d), pec = pec_results(d),
-         censoring_km = censoring_results(d)),
+         censoring_km = censoring_results(d), delong = delong_results(d)),
     concordance_results(d))
 }
 
@@ -367,7 +393,8 @@ for (name in names(datasets)) {
 }
 
 version_of <- function(package) I(as.character(packageVersion(package)))
-packages <- c("riskRegression", "pec", "prodlim", "survival", "data.table")
+packages <- c("riskRegression", "pec", "prodlim", "survival", "data.table",
+              "pROC")
 
 output <- list(
   meta = list(

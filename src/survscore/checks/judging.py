@@ -276,10 +276,15 @@ def _metrics(rule: Rule, run: Run) -> list[str]:
         raise rule.wrong(f"metric must be given; {nearest('', known)}")
     chosen = _named(rule, "metric", rule.metrics, known)
     if rule.value == "skill":
-        higher = [name for name in chosen if run.direction(name) == "higher"]
+        higher = [name for name in chosen if run.direction(name) != "lower"]
         if higher and EVERY not in rule.metrics:
             raise rule.wrong(f"skill is of metrics of which lower values are better, not of {higher[0]!r}")
         chosen = [name for name in chosen if name not in higher]
+    if rule.threshold.kind == "worse_by":
+        aimed = [name for name in chosen if run.direction(name) not in ("lower", "higher")]
+        if aimed and EVERY not in rule.metrics:
+            raise rule.wrong(f"worse_by is of metrics of which lower or higher values are better, not of {aimed[0]!r}")
+        chosen = [name for name in chosen if name not in aimed]
     return chosen
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -153,7 +153,7 @@ class Run:
         given = told.get(metric) if isinstance(told, Mapping) else None
         if given is None and metric in METRICS:
             return METRICS[metric].direction
-        return "higher" if given == "higher" else "lower"
+        return next((one for one in get_args(Direction) if one == given), "lower")
 
     def for_history(self, times: Iterable[float] = ()) -> Run:
         """Return what a history keeps: the means, and the scores at these times."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from survscore._validation import InputError
-from survscore.metrics import LOSSES, METRICS
+from survscore.metrics import AUC, LOSSES
 from survscore.multiplicity import CORRECTIONS
 from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
 
@@ -233,7 +233,7 @@ weightings = several(
 )  # fmt: skip
 
 scoring = several(
-    choice("-m", "--metric", "metrics", of=list(METRICS), multiple=True, default=list(LOSSES), show_default=True,
+    choice("-m", "--metric", "metrics", of=[*LOSSES, AUC.name], multiple=True, default=list(LOSSES), show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What to compute."),
     times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
                  usual="101 times up to where 5 % are still followed"),

@@ -23,7 +23,7 @@ from survscore.engine.blocks import Block, Models
 from survscore.engine.bounds import AllBounds, bounds_of
 from survscore.engine.influence import by_influence
 from survscore.engine.moments import Moments, ScoredLoss
-from survscore.engine.pooled import evaluate_pooled
+from survscore.engine.pooled import PooledValues, evaluate_pooled
 from survscore.engine.sums import Sums
 from survscore.engine.units import Groups, Units, still_counted
 from survscore.metrics import Loss, PooledMetric
@@ -70,8 +70,8 @@ class Backend(ABC):
         any_range: bool,
         undefined: NDArray[np.bool_],
         errors: bool,
-    ) -> tuple[Values, Moments | None]:
-        """Return the values of a pooled metric, (models, times), and their variances."""
+    ) -> PooledValues:
+        """Return the values of a pooled metric and their variances."""
 
     @abstractmethod
     def bounds(
@@ -141,7 +141,7 @@ class Processor(Backend):
                 return _done(identity.by_identity(scored, models, groups, units, averages))
         return _done(by_influence(scored, models, groups, units, averages, any_range=any_range, compiled=self.compiled))
 
-    def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
+    def pooled(self, *args: Any, **settings: Any) -> PooledValues:  # noqa: D102
         return evaluate_pooled(*args, **settings)
 
     def bounds(self, *args: Any) -> AllBounds:  # noqa: D102
@@ -200,7 +200,7 @@ class Tensors(Backend):
                     return _done(tensor_identity.by_groups(scored, models, groups, units, averages))
             return _done(tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range))
 
-    def pooled(self, *args: Any, **settings: Any) -> tuple[Values, Moments | None]:  # noqa: D102
+    def pooled(self, *args: Any, **settings: Any) -> PooledValues:  # noqa: D102
         from survscore.engine import tensor_pooled
         from survscore.engine.tensors import memory_of
 

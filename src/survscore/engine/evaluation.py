@@ -43,7 +43,7 @@ from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import Sums
 from survscore.engine.support import Support
 from survscore.engine.units import Groups, Units
-from survscore.metrics import Direction, HistoryMetric, Loss, Metric, PooledMetric, Scale, as_metric
+from survscore.metrics import Direction, HistoryMetric, JointMetric, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
 from survscore.stretches import Stretches, TimeIndex
 from survscore.weighting import IPCW, Weighting, as_weighting
@@ -64,15 +64,15 @@ class Scored:
     ----------
     metric, weighting : str
         What was computed, in words.
-    direction : {"lower", "higher"}
+    direction : {"lower", "higher", "closer to 1", "closer to 0"}
         Which values are better.
     scores : ndarray of shape (models, times)
     moments : Moments or None
         Variances of the scores and their differences; None where errors were not asked for.
     bounds : AllBounds or None
         What the lost could change, where somebody is lost.
-    scale : {"plain", "log", "logit"}
-        Where confidence intervals are made.
+    scale : {"plain", "log", "logit", "none"}
+        Where confidence intervals are made, if they are.
     weight_sums : ndarray of shape (times,)
         Sum of the weights.
     support : Support
@@ -81,6 +81,8 @@ class Scored:
         Why scores are NaN, and for how many times.
     settings : dict
         The same in a form for machines.
+    has_null : bool
+        Whether the null model, where there is one, has scores by this metric.
     """
 
     metric: str
@@ -94,6 +96,7 @@ class Scored:
     support: Support
     undefined: dict[str, int]
     settings: dict[str, Any]
+    has_null: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +266,7 @@ class Evaluation:
                         metric, q, weights, total, known.get(q), counted[q], units[q], where, averages, backend
                     )
                 elif isinstance(metric, PooledMetric):
-                    found = self._of_pooled(metric, weights, units[q], where, averages, backend)
+                    found = self._of_pooled(metric, weights, units[q], where, reasons, averages, backend)
                 else:
                     raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric nor a HistoryMetric")
                 to_the_last = weights.last_stop is weights.population_stop
@@ -325,8 +328,8 @@ class Evaluation:
         found = {}
         for q in estimated_first:
             found[q] = self.weightings[q].prepare(self.index)
-            # only standard errors ask what was estimated, and metrics whose weights are made of it
-            if not self.errors and not any(isinstance(metric, HistoryMetric) for metric in self.metrics):
+            # standard errors ask what was estimated, and metrics that are made of it or know its variance
+            if not self.errors and all(isinstance(one, Loss) for one in self.metrics):
                 found[q] = replace(found[q], nuisance=None)
         return [found[q] for q in range(len(self.weightings))]
 
@@ -377,16 +380,34 @@ class Evaluation:
         weights: Stretches,
         units: Units,
         undefined: NDArray[np.bool_],
+        reasons: dict[str, int],
         averages: NDArray[np.float64],
         backend: Backend,
     ) -> tuple[NDArray[np.float64], Callable[[], Moments] | None, AllBounds | None]:
-        nothing = SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
-        curves = [*self._in_memory(metric), *([] if self.null is None else [nothing])]
-        scores, moments = backend.pooled(
+        """Return values and variances; why models have none is added to `reasons`."""
+        curves = list(self._in_memory(metric))
+        if self.null is not None and metric.scores_null:  # that tells nobody apart
+            curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold"))
+        found = backend.pooled(
             metric, self.index, weights, curves, self.groups, units, averages,
             any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
         )  # fmt: skip
-        return scores, None if moments is None else lambda: moments, None
+        reasons |= self._told(found.reasons)
+        values, moments = found.values, found.moments
+        if len(curves) < len(self.names):
+            values = np.concatenate((values, np.full((1, self.index.times.size), np.nan)))
+            moments = None if moments is None else moments.and_one_without()
+        return values, None if moments is None else lambda: moments, None
+
+    def _told(self, reasons: NDArray[np.object_]) -> dict[str, int]:
+        """Return why models, the first axis, have no value at times, with their names where others have one."""
+        told: dict[str, int] = {}
+        for at_a_time in reasons.T:
+            for reason in filter(None, dict.fromkeys(at_a_time)):
+                whose = [name for name, one in zip(self.names, at_a_time, strict=False) if one == reason]
+                key = reason if len(whose) == len(at_a_time) else f"{reason} ({', '.join(whose)})"
+                told[key] = told.get(key, 0) + 1
+        return told
 
     def _in_memory(self, metric: Metric) -> Sequence[SurvivalCurves]:
         matrices = self.models.in_memory
@@ -404,7 +425,9 @@ class Evaluation:
         where = np.asarray(np.isnan(found.values).any(axis=0))
         made = found.moments
         moments = None if made is None else lambda: made
-        return self._scored(metric, q, total, found.values, moments, None, found.support, where, found.undefined)
+        return self._scored(
+            metric, q, total, found.values, moments, None, found.support, where, self._told(found.reasons)
+        )
 
     def _scored(
         self,
@@ -430,6 +453,7 @@ class Evaluation:
             support=support,
             undefined={**reasons, **self.far},
             settings=self._settings(metric, q),
+            has_null=self.null is not None and not (isinstance(metric, JointMetric) and not metric.scores_null),
         )
 
     def _support(
@@ -461,8 +485,9 @@ class Evaluation:
             "between": grids[0].between,
             "beyond": grids[0].beyond,
         }
-        if getattr(metric, "epsilon", 0.0):
-            settings["epsilon"] = metric.epsilon  # type: ignore[attr-defined]
+        for name in ("epsilon", "threshold"):
+            if getattr(metric, name, 0.0):
+                settings[name] = getattr(metric, name)
         return settings
 
     def _any_range(self, k: int) -> bool:
@@ -588,7 +613,7 @@ def undefined_times(
         add("the population curves are zero for somebody who is counted", infinite)
     add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
     add("nobody has a weight", total == 0)
-    if isinstance(metric, PooledMetric):
+    if isinstance(metric, JointMetric) and metric.needs_both:
         without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
         add("all who are counted have the same status", (without == 0) | (with_event == 0))
     return undefined, reasons

@@ -39,14 +39,14 @@ class HistoryScores:
         None where errors were not asked for.
     support : Support
         How many individuals that rests on.
-    undefined : dict
-        Why values are NaN, and at how many times.
+    reasons : ndarray of str, of shape (models, times)
+        Why there is no value; nothing where there is.
     """
 
     values: NDArray[np.float64]
     moments: Moments | None
     support: Support
-    undefined: dict[str, int]
+    reasons: NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +115,12 @@ class Histories:
             martingale=isinstance(nuisance, HereMartingale), any_range=any_range,
         )  # fmt: skip
         values = np.full((len(predictions), times.size), np.nan)
-        undefined: dict[str, int] = {}
+        reasons = np.full(values.shape, "", dtype=object)
         for j, horizon in enumerate(times):
             history = self.up_to(float(horizon))
             found = [metric.evaluate(one, history) for one in predictions]
             values[:, j] = [one.value for one in found]
-            reasons = dict.fromkeys(one.reason for one in found if one.reason)
-            if reasons:
-                reason = "; ".join(reasons)
-                undefined[reason] = undefined.get(reason, 0) + 1
+            reasons[:, j] = [one.reason for one in found]
             if not errors:
                 continue
             deviations = np.array([one.influence for one in found])[:, :, None]
@@ -144,7 +141,7 @@ class Histories:
                     moved = np.concatenate((moved, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, moved, label, metric.speaks_for(history))
-        return HistoryScores(values, joint.finish() if errors else None, support, undefined)
+        return HistoryScores(values, joint.finish() if errors else None, support, reasons)
 
     @staticmethod
     def _null_influence(

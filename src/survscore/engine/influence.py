@@ -181,6 +181,31 @@ def influence_with_nuisance(
     return deviations + exits.spread(slice(None)) if isinstance(nuisance, Here) else deviations, exits.moved
 
 
+def joint_covariance(
+    influence: NDArray[np.float64],
+    stretches: Stretches,
+    times: NDArray[np.float64],
+    column: slice,
+    groups: Groups | None,
+    factor: NDArray[np.float64] | float,
+) -> NDArray[np.float64]:
+    """Return the covariance of several numbers at one time, from the influences on them, (numbers, individuals).
+
+    Those are the influences while what was estimated inside the weights is held fixed. `factor`, for each number or
+    for all, is that of a sample variance.
+    """
+    everybody, moved = influence_with_nuisance(influence[:, :, None], stretches, times, column)
+    by_unit = everybody[:, :, 0]
+    if groups is not None:
+        by_unit = np.array([np.bincount(groups.codes, one, groups.n_groups) for one in by_unit])
+    by_unit = by_unit * np.broadcast_to(np.sqrt(factor), len(influence))[:, None]
+    found = by_unit @ by_unit.T
+    nuisance = stretches.nuisance
+    if isinstance(nuisance, Elsewhere):
+        found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
+    return np.asarray(found)
+
+
 def add_by_label(
     block: NDArray[np.float64], labels: NDArray[Any], table: NDArray[np.float64], *, compiled: bool
 ) -> None:

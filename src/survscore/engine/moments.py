@@ -113,6 +113,29 @@ class Moments:
             self.of_averages + has_null[:, None] * of_averages, over_time,
         )  # fmt: skip
 
+    def with_added(self, added: NDArray[np.float64]) -> Moments:
+        """Add variances, (pairs, times), of what errs alike at all times, so that none of it averages out."""
+        if not added.any():
+            return self
+        root = np.sqrt(added)
+        over_time = self.over_time
+        if over_time is not None:
+            over_time = over_time + root[:, :, None] * root[:, None, :]
+        # NaN where a time rests on one unit
+        means = np.array([root[:, weights != 0] @ weights[weights != 0] for weights in self.averages])
+        of_averages = self.of_averages + np.square(means.reshape(self.of_averages.T.shape)).T
+        return Moments(self.pointwise + added, self.averages, of_averages, over_time)
+
+    def and_one_without(self) -> Moments:
+        """Add a last model that has no scores."""
+        more = int(np.sqrt(2 * len(self.pointwise))) + 1
+
+        def longer(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.concatenate((values, np.full((more, *values.shape[1:]), np.nan)))
+
+        over_time = None if self.over_time is None else longer(self.over_time)
+        return Moments(longer(self.pointwise), self.averages, longer(self.of_averages), over_time)
+
     def covariance_over_time(self, a: int, b: int) -> NDArray[np.float64]:
         """Return the covariance over time of a difference."""
         if self.over_time is None:

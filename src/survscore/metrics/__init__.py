@@ -1,13 +1,14 @@
 """Metrics: what is computed of predictions and statuses by a time, and whether low or high values are good.
 
 A metric is the weighted mean of what each individual's prediction costs (`Loss`: Brier, log), a number of all who are
-counted at a time taken together (`PooledMetric`: AUC), or one of everything that happened up to it (`HistoryMetric`).
-All know their per-individual influence, so that standard errors, comparisons, tables and reports take any of them.
+counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of everything that happened up
+to it (`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and
+reports take any of them.
 """
 
 from __future__ import annotations
 
-from survscore._validation import check_choice
+from survscore._validation import InputError, check_choice
 from survscore.metrics.base import (
     Direction,
     Found,
@@ -18,6 +19,17 @@ from survscore.metrics.base import (
     Metric,
     PooledMetric,
     Scale,
+    sides,
+)
+from survscore.metrics.benefit import NetBenefit
+from survscore.metrics.calibration import (
+    E50,
+    E90,
+    ICI,
+    CalibrationIntercept,
+    CalibrationSlope,
+    Miscalibration,
+    ObservedExpected,
 )
 from survscore.metrics.concordance import Concordance
 from survscore.metrics.discrimination import AUC
@@ -28,9 +40,14 @@ __all__ = [
     "AUC",
     "CRPS",
     "DEFAULT_EPSILON",
+    "E50",
+    "E90",
+    "ICI",
     "LOSSES",
     "METRICS",
     "Brier",
+    "CalibrationIntercept",
+    "CalibrationSlope",
     "Concordance",
     "Direction",
     "Found",
@@ -41,24 +58,49 @@ __all__ = [
     "LogScore",
     "Loss",
     "Metric",
+    "Miscalibration",
+    "NetBenefit",
+    "ObservedExpected",
     "PooledMetric",
     "Scale",
     "as_metric",
     "metric_label",
+    "sides",
 ]
 
-METRICS: dict[str, type[Metric]] = {metric.name: metric for metric in (Brier, Log, AUC, Concordance, CRPS, LogScore)}
+METRICS: dict[str, type[Metric]] = {
+    metric.name: metric
+    for metric in (
+        Brier, Log, AUC, ObservedExpected, CalibrationSlope, CalibrationIntercept, Miscalibration, ICI, E50, E90,
+        NetBenefit, Concordance, CRPS, LogScore,
+    )
+}  # fmt: skip
 LOSSES = tuple(name for name, metric in METRICS.items() if issubclass(metric, Loss))
 
 
 def metric_label(name: str) -> str:
     """Return what the metric of this name is called in a sentence."""
-    return (METRICS[name].label if name in METRICS else "") or name
+    kind, _, setting = name.partition("@")
+    if kind not in METRICS:
+        return name
+    return (as_metric(name).label if setting else METRICS[kind].label) or name
 
 
 def as_metric(metric: str | Metric) -> Metric:
-    """Return a metric by its name, or as it is."""
+    """Return a metric by its name, such as ``"auc"`` or ``"net_benefit@0.1"``, or as it is."""
     if isinstance(metric, Metric):
         return metric
+    kind, _, setting = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
+    if kind == NetBenefit.name:
+        return NetBenefit(_threshold(metric, setting))
     check_choice("metric", metric, tuple(METRICS))
     return METRICS[metric]()
+
+
+def _threshold(metric: str, told: str) -> float:
+    try:
+        return float(told)
+    except ValueError:
+        raise InputError(
+            f"metric {metric!r} needs a threshold, the risk from which on to act, such as '{NetBenefit.name}@0.1'"
+        ) from None

@@ -14,8 +14,19 @@ from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit
 
-Direction = Literal["lower", "higher"]
-Scale = Literal["plain", "log", "logit"]
+#: Which values are better: the words before "is better".
+Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
+Scale = Literal["plain", "log", "logit", "none"]
+
+
+def sides(direction: Direction) -> tuple[str, str]:
+    """Return what a difference below zero says of a model, and one above.
+
+    Of two values that should be close to a target, which is closer can't be told from their difference: it only has a
+    sign.
+    """
+    words: dict[Direction, tuple[str, str]] = {"lower": ("better", "worse"), "higher": ("worse", "better")}
+    return words.get(direction, ("lower", "higher"))
 
 
 class Metric(ABC):
@@ -26,7 +37,8 @@ class Metric(ABC):
     label: ClassVar[str] = ""
     #: Which values are better.
     direction: ClassVar[Direction] = "lower"
-    #: Where its distribution is closest to symmetric, so that confidence intervals are made there.
+    #: Where its distribution is closest to symmetric, so that confidence intervals are made there; "none" if it lies so
+    #: far from what it estimates that no interval around it holds what it says: then there is a standard error alone.
     scale: ClassVar[Scale] = "plain"
 
     def of_rows(self, rows: NDArray[np.intp]) -> Self:
@@ -74,23 +86,39 @@ class Found:
     moved : ndarray of shape (exits,), optional
         Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
         by the logarithm of the curve's factor at s.
+    squared : ndarray of shape (rows, n), optional
+        Of a metric that is a sum of squares of estimates, everybody's influence on each of these, so that the square of
+        an error is on the scale of the metric: chance adds the sum of their variances to the value, which is taken off,
+        and where the squares are small the variance of the value is mostly that of squared errors, which is added.
     """
 
     value: float
     influence: NDArray[np.float64]
     reason: str = ""
     moved: NDArray[np.float64] | None = None
+    squared: NDArray[np.float64] | None = None
 
 
 class JointMetric(Metric):
     """A metric of several individuals taken together: what `PooledMetric` and `HistoryMetric` share."""
 
+    #: Whether there is a value only where some are counted with event, and some without.
+    needs_both: ClassVar[bool] = True
+    #: Whether a null model has a value; a prediction that is the same for everybody is nothing to learn from otherwise.
+    scores_null: ClassVar[bool] = True
+
     def small_sample(
         self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
-    ) -> float:
-        """Return what to add to the sum of squared influences, so that few individuals are not taken for many."""
-        number = np.count_nonzero(counted)
-        return float(np.square(influence[counted]).sum() / (number - 1)) if number > 1 else np.nan
+    ) -> float | None:
+        """Return what to add to the sum of squared influences, so that few individuals are not taken for many.
+
+        None for the factor n/(n - 1) of a mean of n individuals.
+        """
+        return None
+
+    def unseen_variance(self, weight: NDArray[np.float64]) -> float:
+        """Return what to add to the variance of the difference of two models, which may rest on few of all."""
+        return 0.0
 
 
 class PooledMetric(JointMetric):
