@@ -54,6 +54,7 @@ from survscore.populations import counted_population
 from survscore.reports import Report, report
 from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
 from survscore.scale.evaluating import evaluate
+from survscore.score_tables import ScoreTable, score_table
 from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
 from survscore.segments import IntegratedSegments, SegmentedComparison
@@ -102,6 +103,7 @@ __all__ = [
     "PooledMetric",
     "Report",
     "ScoreCurve",
+    "ScoreTable",
     "ScoreTerms",
     "SegmentedComparison",
     "StreamingScore",
@@ -124,6 +126,7 @@ __all__ = [
     "make_scorer",
     "report",
     "score_all",
+    "score_table",
     "score_terms",
     "weightings_that_fit",
 ]

@@ -635,3 +635,24 @@ def skill_columns(one: Scored, a: int, null: int, level: float) -> Columns:
     found = ratio_interval(ratio, se, level, one.support)
     return {"skill": 1.0 - ratio, "se": se, "lower": 1.0 - found.upper, "upper": 1.0 - found.lower,
             "reliable": found.reliable}  # fmt: skip
+
+
+def skill_contrast_columns(one: Scored, a: int, r: int, null: int, level: float) -> Columns:
+    """Return the differences of two models' skill scores, (reference - score) / null, to first order."""
+    of_null_model = one.scores[null]
+    moments = _of(one)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.where(of_null_model > 0, of_null_model, np.nan)
+        difference = (one.scores[r] - one.scores[a]) / scale
+        # covariances with the null score: of each model from the variances of both and of their difference
+        of_null = moments.variance(null, null)
+        with_null = [(moments.variance(b, b) + of_null - moments.variance(b, null)) / 2 for b in (r, a)]
+        variance = moments.variance(a, r) - 2 * difference * (with_null[0] - with_null[1]) + difference**2 * of_null
+        se = np.sqrt(np.maximum(variance, 0.0)) / scale
+        skills = 1.0 - one.scores[a] / scale, 1.0 - one.scores[r] / scale
+    critical = student_quantile(level, one.support.difference_degrees)
+    found = difference_interval(*skills, se, critical, "plain", one.support)
+    return {
+        "difference": difference, "se": se, "lower": found.lower, "upper": found.upper, "p_value": found.p_value,
+        "verdict": verdicts(found.lower, found.upper, "higher"), "reliable": found.reliable,
+    }  # fmt: skip
