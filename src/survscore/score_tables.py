@@ -369,8 +369,8 @@ class _Asked:
             found[INTEGRATED] = self._integrated(y, models, segment)
         if DISTRIBUTION in self.metrics:
             found[DISTRIBUTION] = self._distribution(y, models, segment)
-        names = [one if isinstance(one, str) else one.name for one in self.metrics]
-        return [row for name in names for row in found[as_name(name)]]
+        names = [as_metric(one).name if one not in MADE else one for one in self.metrics]
+        return [row for name in names for row in found[str(name)]]
 
     def _of_engine(self) -> list[str | Metric]:
         """Return the metrics that the engine computes: also those of which others are made."""
@@ -440,11 +440,6 @@ class _Asked:
         return rows
 
 
-def as_name(metric: str) -> str:
-    """Return the name under which the engine has a metric."""
-    return metric if metric in MADE else as_metric(metric).name
-
-
 def _with_limits(row: TableRow, found: Mapping[tuple[str, str, float], Calibration]) -> TableRow:
     """Return a distance from calibration with the interval that allows for chance making it larger."""
     one = found.get((row.weighting, row.model, row.time))
@@ -473,7 +468,8 @@ def _skill_rows(of: Comparison, one: Scored, segment: tuple[str, ...]) -> Iterat
         difference = skill_contrast_columns(one, a, r, null, of.level)
         both = {**skill_columns(one, a, null, of.level), **_differences(difference, r not in (a, null))}
         found.append(None if a == null else both)
-    scaled = replace(one, direction="higher")
+    nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
+    scaled = replace(one, direction="higher", undefined={**one.undefined, **nothing})
     return _at_times(of, scaled, segment, SKILL, MADE[SKILL], "skill", found)
 
 

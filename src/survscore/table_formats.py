@@ -79,12 +79,13 @@ def _part(table: ScoreTable, rows: list[TableRow]) -> Part:
     cells, notes = [], []
     for _, several in groupby(rows, key=lambda row: row.metric):
         same = list(several)
-        decimals = _decimals(same)
+        decimals = _decimals(row.se for row in same)
+        finer = max(decimals, _decimals(row.difference_se for row in same))
         for place, row in enumerate(same):
             better = f" ({row.direction})" if place == 0 and row.direction.startswith("closer") else ""
             words = (row.label + better if place == 0 else "", shown(row.model))
             estimate = _number(row.estimate, row.lower, row.upper, decimals)
-            difference = _number(row.difference, row.difference_lower, row.difference_upper, decimals, sign="+")
+            difference = _number(row.difference, row.difference_lower, row.difference_upper, finer, sign="+")
             verdict = row.verdict if row.verdict not in ("unknown", "") else ""
             more = (_p(row.p_value),) if tests else (difference, _p(row.p_value), verdict) if compares else ()
             cells.append((*words, estimate + ("" if row.reliable or math.isnan(row.estimate) else " ?"), *more))
@@ -101,12 +102,10 @@ def _counts(row: TableRow) -> str:
     return f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
 
 
-def _decimals(rows: Sequence[TableRow]) -> int:
+def _decimals(errors: Iterable[float]) -> int:
     """Return so many decimals that the smallest standard error shows two digits."""
-    errors = [se for row in rows for se in (row.se, row.difference_se) if se > 0 and math.isfinite(se)]
-    if not errors:
-        return 2
-    return min(max(1 - math.floor(math.log10(min(errors))), 0), MOST_DECIMALS)
+    known = [se for se in errors if se > 0 and math.isfinite(se)]
+    return min(max(1 - math.floor(math.log10(min(known))), 0), MOST_DECIMALS) if known else 2
 
 
 def _number(value: float, lower: float, upper: float, decimals: int, sign: str = "") -> str:

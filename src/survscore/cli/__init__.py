@@ -17,8 +17,9 @@ from survscore.cli.formats import completion, formats
 from survscore.cli.scoring import compare, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
+from survscore.cli.tabling import table
 
-COMMANDS = (score, compare, report, evaluate, check, formats, simulate, demo, reproduce, kkbox, completion)
+COMMANDS = (score, compare, table, report, evaluate, check, formats, simulate, demo, reproduce, kkbox, completion)
 
 
 class InOrder(click.Group):

@@ -150,7 +150,7 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return decorate
 
 
-def option(*names: str, help: str, usual: str | None = None, **settings: Any) -> Any:
+def option(*names: str, help: str, usual: str | None = None, **settings: Any) -> Callable[[Command], Command]:
     """Return an option whose help ends with what holds if it is not given."""
     return click.option(*names, help=help if usual is None else f"{help}  [default: {usual}]", **settings)
 
@@ -232,6 +232,15 @@ weightings = several(
            help="How to read these between grid points.", usual="as the file says, or linear"),
 )  # fmt: skip
 
+segments = several(
+    option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
+           help="Score every segment too, such as every country. Repeat it for combinations of columns."),
+    option("--groups", metavar="COLUMN",
+           help="Labels of those that depend on each other, such as a customer's subscriptions, for robust standard "
+           "errors. For scores of each country or plan, take --by."),
+    option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
+)  # fmt: skip
+
 scoring = several(
     choice("-m", "--metric", "metrics", of=[*LOSSES, AUC.name], multiple=True, default=list(LOSSES), show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What to compute."),
@@ -239,12 +248,7 @@ scoring = several(
                  usual="101 times up to where 5 % are still followed"),
     option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
            usual="all times"),
-    option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
-           help="Score every segment too, such as every country. Repeat it for combinations of columns."),
-    option("--groups", metavar="COLUMN",
-           help="Labels of those that depend on each other, such as a customer's subscriptions, for robust standard "
-           "errors. For scores of each country or plan, take --by."),
-    option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
+    segments,
 )  # fmt: skip
 
 correction: Callable[[Command], Command] = choice("--correction", of=CORRECTIONS, usual=CORRECTIONS[0],

@@ -1,0 +1,95 @@
+"""The command that puts all that a reviewer asks for into one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from survscore.cli import options
+from survscore.cli.options import FILE
+from survscore.cli.scoring import inputs, read, results_writer, settings_of
+from survscore.cli.screen import check_target, noted, one_line, progress
+
+if TYPE_CHECKING:
+    from survscore.score_tables import ScoreTable
+
+FORMATS: dict[str, Callable[[Any], str]] = {
+    ".txt": lambda table: f"{table}\n",
+    ".md": lambda table: str(table.to_markdown()),
+    ".tex": lambda table: str(table.to_latex()),
+    ".html": lambda table: str(table.to_html()),
+}
+
+
+@click.command(short_help="One table: accuracy, discrimination, calibration, benefit.")
+@options.files
+@options.weightings
+@options.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="What to compute; all for everything. Repeat it for several.",
+    usual="brier, skill, auc, oe, slope, miscalibration, integrated_brier, crps, concordance, distribution",
+)
+@options.times_option("--horizons", help="At which times: 90,365.", usual="the median of follow-up")
+@options.option(
+    "--threshold",
+    "thresholds",
+    type=float,
+    multiple=True,
+    metavar="RISK",
+    help="Predicted risk from which on one would act, for the net benefit. Repeat it for several.",
+)
+@options.segments
+@click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@options.null
+@click.option("-o", "--out", type=FILE, metavar="FILE", help="Write the tables as text, Markdown, LaTeX or HTML: .txt, "
+              ".md, .tex, .html.")  # fmt: skip
+@options.results
+def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **arguments: Any) -> None:
+    """Judge models at some horizons and over all time: estimates, intervals, differences and p-values in one table.
+
+    Files are as for "survscore score". --csv and --parquet write one row for each metric, horizon, weighting and model.
+
+    \b
+    Examples:
+      survscore table play/outcomes.csv play/truth.csv play/leaking.csv -w administrative
+      survscore table outcomes.csv new.csv old.csv -w administrative --horizons 90,180,365 --threshold 0.2
+      survscore table outcomes.csv new.csv old.csv -w administrative -m brier -m auc -o table.tex
+    """  # noqa: D301
+    from survscore.score_tables import score_table
+
+    write = results_writer(arguments)
+    if out is not None:
+        check_target(out, tuple(FORMATS), inputs(arguments))
+    metrics = arguments["metrics"]
+    with noted(), progress(total=1) as show:
+        study, weightings = read(arguments, show)
+        show(0, 1, "judging")
+        found = score_table(
+            study.outcomes, study.models, horizons=horizons, metrics="all" if metrics == ("all",) else metrics or None,
+            thresholds=arguments["thresholds"], weighting=weightings, reference=reference, null=null,
+            groups=study.groups, by=study.by, level=arguments["level"],
+        )  # fmt: skip
+    settings = {**settings_of("table", study, weightings, arguments), **found.settings}
+    frame = found.to_frame()
+    taken = write(frame, {"rows": frame}, settings)
+    if out is not None:
+        _write_page(out, found)
+    elif not taken:
+        click.echo(str(found))
+
+
+def _write_page(path: Path, found: ScoreTable) -> None:
+    from survscore._files import written_whole
+
+    with ExitStack() as stack:
+        temporary = stack.enter_context(written_whole(path))
+        temporary.write_text(FORMATS[path.suffix.lower()](found), encoding="utf-8")
+    click.echo(f"Written: {one_line(path)}", err=True)

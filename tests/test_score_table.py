@@ -1,0 +1,315 @@
+"""The table of all metrics: the numbers of the functions that give each alone, in every format, or a reason."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import survscore as ss
+from survscore.cli import cli
+from survscore.score_tables import DEFAULT, EVERY
+
+HORIZONS = [4.0, 9.0]
+
+
+def problem(n=400, seed=1, lost=False):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(2, 0.05, n)
+    event_time, end = rng.exponential(1 / rate), rng.uniform(3, 25, n)
+    until = np.where(rng.random(n) < (0.2 if lost else 0.0), end * rng.random(n), end)
+    y = ss.Outcomes(np.minimum(event_time, until), event_time <= until, end)
+    times = np.arange(0.0, 21.0)
+    noisy = rate * rng.lognormal(0, 0.3, n)
+    models = {
+        "right": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times),
+        "noisy": ss.SurvivalCurves(np.exp(-noisy[:, None] * times), times),
+    }
+    return y, models
+
+
+def table(y, models, **asked):
+    return ss.score_table(y, models, **{"horizons": HORIZONS, "weighting": "administrative", **asked})
+
+
+def row(found, metric, model, time=None):
+    frame = found.to_frame()
+    frame = frame[(frame.metric == metric) & (frame.model == model)]
+    return (frame if time is None else frame[frame.time == time]).iloc[0]
+
+
+# The numbers
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_numbers_are_those_of_compare(lost):
+    y, models = problem(lost=lost)
+    names = ["brier", "log", "auc", "oe", "slope", "intercept", "miscalibration", "net_benefit@0.2"]
+    found = table(y, models, metrics=names)
+    alone = ss.compare(y, models, metric=names, weighting="administrative", times=HORIZONS)
+    scores = alone.scores.set_index(["metric", "model", "time"])
+    contrasts = alone.contrasts.set_index(["metric", "model", "time"])
+    for name in names:
+        for time in HORIZONS:
+            one = row(found, name, "noisy", time)
+            expected, difference = scores.loc[name, "noisy", time], contrasts.loc[name, "noisy", time]
+            np.testing.assert_allclose(
+                one[["estimate", "se", "lower", "upper"]].astype(float),
+                expected[["score", "se", "lower", "upper"]].astype(float),
+            )
+            np.testing.assert_allclose(
+                one[["difference", "difference_se", "difference_lower", "difference_upper", "p_value"]].astype(float),
+                difference[["difference", "se", "lower", "upper", "p_value"]].astype(float),
+            )
+            assert one.verdict == difference.verdict
+            assert one.n_counted == expected.n_counted
+            assert one.n_events == expected.n_events
+    assert (found.to_frame().n_lost.max() > 0) == lost
+
+
+def test_what_is_over_all_time():
+    y, models = problem()
+    found = table(y, models, metrics=["integrated_brier", "crps", "concordance", "distribution"])
+    grid = np.linspace(0, HORIZONS[-1], 101)
+    mean = ss.compare(y, models, weighting="administrative", times=grid).integrated(0, HORIZONS[-1])
+    one = row(found, "integrated_brier", "noisy")
+    expected = mean.scores[mean.scores.model == "noisy"].iloc[0]
+    np.testing.assert_allclose(
+        [one.estimate, one.se, one.lower], [expected.score, expected.se, expected.lower], rtol=1e-9
+    )
+    assert one.p_value == pytest.approx(mean.contrasts.iloc[0].p_value)
+    for metric in ("crps", "concordance"):
+        (alone,) = ss.score_all(y, models["noisy"], metric=metric, weighting="administrative", times=HORIZONS[-1:])
+        assert row(found, metric, "noisy").estimate == pytest.approx(alone.scores[0])
+        assert row(found, metric, "noisy").se == pytest.approx(alone.se[0])
+    alone = ss.distribution_calibration(y, models["noisy"])
+    one = row(found, "distribution", "noisy")
+    assert (one.estimate, one.p_value) == pytest.approx((alone.statistic, alone.p_value))
+    assert alone.conclusion in one.note
+
+
+def test_skill_and_its_differences():
+    """Standard errors against the jackknife."""
+    y, models = problem(200)
+
+    def skills(rows):
+        found = ss.compare(
+            y[rows], {name: one[rows] for name, one in models.items()}, weighting="administrative", times=[4.0]
+        ).scores.score.to_numpy()
+        return 1 - found[0] / found[2], 1 - found[1] / found[2]
+
+    found = table(y, models, metrics=["skill"], horizons=[4.0])
+    whole = np.array(skills(np.arange(200)))
+    left_out = np.array([skills(np.delete(np.arange(200), i)) for i in range(200)])
+    one = row(found, "skill", "noisy")
+    np.testing.assert_allclose([row(found, "skill", "right").estimate, one.estimate], whole)
+    jackknife = np.sqrt(199 / 200 * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
+    of_difference = left_out[:, 1] - left_out[:, 0]
+    paired = np.sqrt(199 / 200 * np.sum((of_difference - of_difference.mean()) ** 2))
+    assert one.se == pytest.approx(jackknife[1], rel=0.05)
+    assert one.difference == pytest.approx(whole[1] - whole[0])
+    assert one.difference_se == pytest.approx(paired, rel=0.05)
+    assert "Kaplan-Meier" not in set(found.to_frame().model)
+
+
+def test_distances_have_the_limits_of_calibration():
+    y, models = problem()
+    found = table(y, models, metrics=["ici", "e90"], horizons=[4.0])
+    alone = ss.calibration(y, models["noisy"], 4.0)
+    for name in ("ici", "e90"):
+        one, distance = row(found, name, "noisy"), getattr(alone, name)
+        np.testing.assert_allclose(
+            [one.estimate, one.lower, one.upper], [distance.value, distance.lower, distance.upper]
+        )
+        assert "expected of a model that is right" in one.note
+        assert np.isnan(one.p_value)
+
+
+def test_segments_are_tables_of_their_own():
+    y, models = problem()
+    label = np.where(np.arange(400) % 3 == 0, "a", "b")
+    groups = np.arange(400) // 2
+    found = table(y, models, by={"part": label}, groups=groups, metrics=["brier", "auc", "crps"]).to_frame()
+    rows = np.flatnonzero(label == "a")
+    alone = table(
+        y[rows],
+        {name: one[rows] for name, one in models.items()},
+        groups=groups[rows],
+        metrics=["brier", "auc", "crps"],
+    ).to_frame()
+    part = found[found.part == "a"].drop(columns="part").reset_index(drop=True)
+    assert part.equals(alone[part.columns])
+    assert set(found.part) == {"(all)", "a", "b"}
+    assert (found.n_groups > 0).all()
+
+
+def test_everything_is_there_by_default_and_by_name():
+    y, models = problem()
+    assert list(dict.fromkeys(table(y, models).to_frame().metric)) == list(DEFAULT)
+    found = table(y, models, metrics="all", thresholds=[0.1, 0.3])
+    assert list(dict.fromkeys(found.to_frame().metric)) == [*EVERY, "net_benefit@0.1", "net_benefit@0.3"]
+    assert found.to_frame().estimate.notna().all()
+    assert set(ss.score_table(y, models, weighting="administrative", metrics="brier").to_frame().time) == {
+        float(np.quantile(y.censoring_time, 0.5, method="lower"))
+    }
+    strata = ss.Concordance("weighted", strata=np.arange(400) % 2)
+    assert row(table(y, models, metrics=[strata]), strata.name, "right").estimate > 0.5
+
+
+def test_several_weightings_stand_side_by_side():
+    y, models = problem()
+    found = table(y, models, weighting=["administrative", "ipcw"], metrics=["brier", "concordance"])
+    frame = found.to_frame()
+    assert frame.weighting.nunique() == 2
+    assert str(found).count("at 4;") == 2
+
+
+# The formats
+
+NASTY = "<script>alert(1)</script> a_b & 50% | c"
+
+
+def nasty():
+    y, models = problem(200)
+    return table(y, {NASTY: models["right"], "plain": models["noisy"]}, metrics=["brier", "oe"])
+
+
+def test_names_are_escaped_everywhere():
+    found = nasty()
+    assert "<script>" not in found.to_html()
+    assert "&lt;script&gt;" in found._repr_html_()
+    latex = found.to_latex()
+    assert r"a\_b \& 50\% | c" in latex
+    assert re.search(r"(?<!\\)[%&_](?=b| 50| \|)", latex.replace("% 200", "")) is None
+    markdown = found.to_markdown()
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+    assert all("script" not in line or "\\|" in line for line in lines)
+
+
+def test_text_is_aligned_and_rounded_by_standard_errors():
+    y, models = problem()
+    lines = str(table(y, models, metrics=["brier", "auc"])).splitlines()
+    rules = [place for place, line in enumerate(lines) if line.startswith("---")]
+    assert len(rules) == 2
+    for place in rules:
+        assert max(map(len, lines[place - 1 : place + 6])) <= len(lines[place])
+    one = row(table(y, models, metrics=["brier"]), "brier", "right", 4.0)
+    shown = re.search(r"Brier score +right +([\d.]+)", "\n".join(lines)).group(1)
+    assert float(shown) == pytest.approx(one.estimate, abs=one.se)
+    assert len(shown.split(".")[1]) == 4
+    assert "-0.0000" not in "\n".join(lines)
+
+
+def test_json_has_no_numbers_that_json_lacks():
+    found = json.loads(nasty().to_json(), parse_constant=pytest.fail)
+    assert found["settings"]["survscore"] == ss.__version__
+    assert found["rows"][0]["model"] == NASTY
+    assert found["rows"][0]["difference"] is None
+
+
+# Bad input, and data that say nothing
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"metrics": ["nonsense"]}, "metrics must be one of .* not 'nonsense'"),
+        ({"metrics": []}, "at least one"),
+        ({"metrics": ["skill"], "null": False}, "needs the null model"),
+        ({"thresholds": [1.0]}, "threshold must be between 0 and 1"),
+        ({"thresholds": [-0.1]}, "threshold must be between 0 and 1"),
+        ({"reference": "other"}, "reference must be one of the models"),
+        ({"horizons": [100.0]}, "times start at 100"),
+        ({"horizons": [-1.0]}, "times"),
+        ({"horizons": []}, "times"),
+        ({"level": 2.0}, "level"),
+        ({"groups": [1]}, "groups"),
+        ({"weighting": None}, "weighting must be given"),
+    ],
+)
+def test_bad_input(asked, told):
+    y, models = problem(50)
+    with pytest.raises(ss.InputError, match=told):
+        table(y, models, **asked)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_a_reason_stands_in_place_of_a_number():
+    y, models = problem(60)
+    far = table(y, models, horizons=[4.0, 30.0], metrics=["brier", "auc", "slope"])
+    one = row(far, "brier", "right", 30.0)
+    assert np.isnan(one.estimate)
+    assert one.note
+    constant = {"same": ss.SurvivalCurves(np.full((60, 1), 0.5), [4.0], beyond="hold"), **models}
+    found = table(y, constant, metrics=["slope", "auc", "brier"], horizons=[4.0])
+    assert "all predictions are the same" in row(found, "slope", "same").note
+    assert row(found, "auc", "same").estimate == 0.5
+    assert "all predictions are the same" in str(found)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+@pytest.mark.parametrize("events", [[True, False], [True, True], [False, False]])
+def test_two_individuals(events):
+    y = ss.Outcomes([2.0, 3.0], events, [5.0, 5.0] if any(events) else [2.0, 3.0])
+    curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.7]], [1.0, 4.0], beyond="hold")
+    found = table(y, {"a": curves, "b": curves}, metrics="all", horizons=[2.0], thresholds=[0.2])
+    frame = found.to_frame()
+    assert (frame.estimate.notna() | (frame.note != "")).all()
+    for text in (str(found), found.to_html(), found.to_latex(), found.to_markdown(), found.to_json()):
+        assert text
+
+
+# At the command line
+
+
+@pytest.fixture
+def files(tmp_path):
+    y, models = problem(150)
+    rows = ["time,event,censoring_time"] + [
+        f"{t!r},{int(e)},{c!r}" for t, e, c in zip(y.time.tolist(), y.event, y.censoring_time.tolist(), strict=True)
+    ]
+    (tmp_path / "y.csv").write_text("\n".join(rows))
+    for name, curves in models.items():
+        header = ",".join(f"{t:g}" for t in curves.times)
+        lines = [",".join(map(repr, line)) for line in curves.probabilities.tolist()]
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
+    return tmp_path, y, models
+
+
+def run(folder, *arguments):
+    given = ["table", str(folder / "y.csv"), str(folder / "right.csv"), str(folder / "noisy.csv"), *arguments]
+    return CliRunner().invoke(cli, given, catch_exceptions=True)
+
+
+def test_the_command_prints_the_same_table(files):
+    folder, y, models = files
+    done = run(folder, "-w", "administrative", "--horizons", "4,9", "-m", "brier", "-m", "auc", "--threshold", "0.2")
+    assert done.exit_code == 0, done.output
+    expected = str(table(y, models, metrics=["brier", "auc"], thresholds=[0.2]))
+    assert expected in done.output
+
+
+@pytest.mark.parametrize("ending", ["txt", "md", "tex", "html"])
+def test_the_command_writes_pages(files, ending):
+    folder, *_ = files
+    out = folder / f"table.{ending}"
+    done = run(folder, "-w", "administrative", "-m", "brier", "-o", str(out), "--json", str(folder / "all.json"))
+    assert done.exit_code == 0, done.output
+    assert "Brier score" in out.read_text()
+    assert json.loads((folder / "all.json").read_text())["rows"][0]["metric"] == "brier"
+
+
+def test_the_command_tells_mistakes_and_writes_nothing(files):
+    folder, *_ = files
+    before = sorted(folder.iterdir())
+    for arguments in (
+        ["-m", "nonsense"],
+        ["--threshold", "2"],
+        ["-o", str(folder / "table.pdf")],
+        ["--horizons", "999"],
+    ):
+        done = run(folder, "-w", "administrative", *arguments)
+        assert isinstance(done.exception, (ss.InputError, SystemExit)), arguments
+    assert sorted(folder.iterdir()) == before
