@@ -507,7 +507,8 @@ def _at_times(
                 continue
             cells = {key: padded(values, m)[j] for key, values in {**columns, **counts}.items()}
             estimate = float(cells.pop(value))
-            if model == of.null and cells["se"] == 0:  # where order is all, a prediction for everybody tells nothing
+            # where order is all, a prediction for everybody tells nothing
+            if model == of.null and (cells["se"] == 0 or math.isnan(estimate)):
                 continue
             enough = bool(cells.pop("reliable") & cells.pop("difference_reliable", True))
             verdict = str(cells.pop("verdict", ""))

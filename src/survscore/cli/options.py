@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from survscore._validation import InputError
-from survscore.metrics import AUC, LOSSES
+from survscore.metrics import LOSSES, METRICS, as_metric
 from survscore.multiplicity import CORRECTIONS
 from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
 
@@ -31,6 +32,20 @@ FIXED = "fixed"
 KNOWN = "known"  # IPCW with known censoring times, which the library has no name of its own for
 MOST_TIMES = 100_000
 READING = "survscore.files"  # where a command keeps which files its options have read
+
+
+class MetricName(click.ParamType[str]):
+    """The name of a metric, with its setting where it has one: ``brier``, ``net_benefit@0.2``."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, if there is such a metric."""
+        return as_metric(str(value)).name
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        return [CompletionItem(name) for name in METRICS if name.startswith(incomplete)]
 
 
 class Times(click.ParamType[Any]):
@@ -242,8 +257,9 @@ segments = several(
 )  # fmt: skip
 
 scoring = several(
-    choice("-m", "--metric", "metrics", of=[*LOSSES, AUC.name], multiple=True, default=list(LOSSES), show_default=True,
-           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What to compute."),
+    option("-m", "--metric", "metrics", type=MetricName(), multiple=True, default=list(LOSSES), show_default=True,
+           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
+           help="What to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others."),
     times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
                  usual="101 times up to where 5 % are still followed"),
     option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",

@@ -89,7 +89,7 @@ def _answer(row: Any) -> str:
 
 def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str, Any]) -> list[Any]:
     """Return each model's mean score with its interval, and its score at some of the times, ready to print."""
-    from survscore.metrics import METRICS
+    from survscore.metrics import as_metric
     from survscore.reports.comparing import by_name, records
 
     anybody_lost = "bound_lower" in means
@@ -98,7 +98,7 @@ def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str,
     times = _some(by_time["time"].unique(), max(0, min(4, room)) if mean_of else max(1, room))
     printed: list[Any] = []
     for (metric,), of_metric in by_name(by_time, "metric"):
-        better = f"{METRICS[metric].direction} is better"
+        better = f"{as_metric(metric).direction} is better"
         printed.append(heading(metric, settings["individuals"], settings["dropped_out"], better))
         for (weighting,), part in by_name(of_metric, "weighting"):
             bounded = anybody_lost and "bound_lower" in part and bool(part["bound_lower"].notna().any())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from survscore.metrics import sides
 from survscore.reports.comparing import Table
 from survscore.reports.verdicts import short
 
@@ -120,7 +121,7 @@ def _forests(summary: dict[str, Any]) -> list[Panel]:
     panels: dict[tuple[str, str], Panel] = {}
     table = (summary.get("segments") or {}).get("table", {})
     for (metric, weighting, model), start, stop in _runs(table, ("metric", "weighting", "model")):
-        label, lower = summary["metrics"][metric]["label"], summary["metrics"][metric]["direction"] == "lower"
+        label = summary["metrics"][metric]["label"]
         panel = panels.setdefault(
             (metric, weighting),
             {
@@ -129,7 +130,7 @@ def _forests(summary: dict[str, Any]) -> list[Panel]:
                 "title": weighting,
                 "xlabel": f"difference in {'mean ' if summary['means'] else ''}{label} to {summary['reference']}",
                 "by": summary["segments"]["by"],
-                "sides": ["better", "worse"] if lower else ["worse", "better"],
+                "sides": [*sides(summary["metrics"][metric]["direction"])],
                 "series": [],
             },
         )
