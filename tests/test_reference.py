@@ -1,7 +1,7 @@
 """Agreement with independent packages, each convention converted in the open.
 
-The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of SurvivalEVAL on
-the same data are in reference/survivaleval_reference.json, by reference/make_survivaleval_reference.py.
+The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of SurvivalEVAL
+on the same data are in reference/survivaleval_reference.json, by reference/make_survivaleval_reference.py.
 """
 
 import json
@@ -121,7 +121,7 @@ by_survivaleval = pytest.mark.parametrize("name", DATASETS)
 
 @by_survivaleval
 def test_scores_of_survivaleval(name):
-    """Whoever is censored at exactly t is event-free at t there, with 1/G(t-): as if the censored left a little later."""
+    """Whoever is censored at t is event-free at t there, with 1/G(t-): as if the censored left a little later."""
     data, theirs = DATASETS[name], SURVIVALEVAL[name]
     time, event = np.array(data["time"], dtype=float), np.array(data["event"]) == 1
     curves = ss.SurvivalCurves(data["model_a"], data["times"])

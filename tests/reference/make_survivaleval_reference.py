@@ -9,8 +9,8 @@ It writes survivaleval_reference.json beside this file. Everything is about mode
 Conventions of the quantities in the file
 -----------------------------------------
 - brier, auc_ipcw, auc_naive: at each of `times`. Whoever is censored at exactly t counts as event-free, with 1/G(t-).
-- uno, harrell: concordance of the survival predicted for tau with event times up to tau, for each tau of `times`. There,
-  "before tau" is strict, so that it gets the next larger number; what it calls predicted times are the predictions.
+- uno, harrell: concordance of the survival predicted for tau with event times up to tau, for each tau of `times`.
+  "Before tau" is strict there, so that it gets the next larger number; what it calls predicted times are predictions.
 - antolini: as harrell, but with predictions at the time of the case, read as steps (1 before the first of `times`), up
   to the last of `times`.
 - d_calibration: of the data cut off at the last of `times`, with curves that are linear between them, from 1 at 0.
