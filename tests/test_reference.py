@@ -1,7 +1,7 @@
 """Agreement with independent packages, each convention converted in the open.
 
-The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of SurvivalEVAL
-on the same data are in reference/survivaleval_reference.json, by reference/make_survivaleval_reference.py.
+The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of
+SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it.
 """
 
 import json
