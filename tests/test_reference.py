@@ -1,6 +1,7 @@
 """Agreement with independent packages, each convention converted in the open.
 
-The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them.
+The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of
+SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it.
 """
 
 import json
@@ -16,6 +17,7 @@ from survscore.student import student_p
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
 DATASETS = REFERENCE["datasets"]
+SURVIVALEVAL = json.loads((Path(__file__).parent / "reference" / "survivaleval_reference.json").read_text())["datasets"]
 every_dataset = pytest.mark.parametrize("data", DATASETS.values(), ids=DATASETS.keys())
 
 
@@ -112,3 +114,50 @@ def test_auc_of_proc(data):
         assert contrast["se"] ** 2 == pytest.approx(of_difference, rel=1e-9)
         assert contrast["difference"] / contrast["se"] == pytest.approx(theirs["z"][j], rel=1e-9)
         assert float(student_p(theirs["z"][j], np.inf)) == pytest.approx(theirs["p"][j], rel=1e-9)
+
+
+by_survivaleval = pytest.mark.parametrize("name", DATASETS)
+
+
+@by_survivaleval
+def test_scores_of_survivaleval(name):
+    """Whoever is censored at t is event-free at t there, with 1/G(t-): as if the censored left a little later."""
+    data, theirs = DATASETS[name], SURVIVALEVAL[name]
+    time, event = np.array(data["time"], dtype=float), np.array(data["event"]) == 1
+    curves = ss.SurvivalCurves(data["model_a"], data["times"])
+
+    def largest_difference(censored_leave):
+        y = ss.Outcomes(np.where(event, time, time + censored_leave), event)
+        differences = []
+        for metric, key, cap in [("brier", "brier", None), ("auc", "auc_ipcw", None), ("auc", "auc_naive", 1.0)]:
+            weighting = ss.IPCW(normalize="n", max_weight=cap)
+            (score,) = ss.score_all(y, curves, metric=metric, weighting=weighting, times=data["times"], errors=False)
+            differences.append(np.abs(score.scores - np.array(theirs[key])).max())
+        return max(differences)
+
+    assert largest_difference(1e-6) < 1e-12
+    assert (largest_difference(0.0) > 1e-3) == (name == "ties")
+
+
+@by_survivaleval
+def test_concordance_of_survivaleval(name):
+    data, theirs = DATASETS[name], SURVIVALEVAL[name]
+    y, times = ss.Outcomes(data["time"], data["event"]), data["times"]
+    curves = ss.SurvivalCurves(data["model_a"], times, "step")
+    metrics = [ss.Concordance(), ss.Concordance("harrell"), ss.Concordance("harrell", "antolini")]
+    uno, harrell, antolini = ss.score_all(y, curves, metric=metrics, weighting="ipcw", times=times, errors=False)
+    np.testing.assert_allclose(uno.scores, theirs["uno"], rtol=1e-12)
+    np.testing.assert_allclose(harrell.scores, theirs["harrell"], rtol=1e-12)
+    assert antolini.scores[-1] == pytest.approx(theirs["antolini"], rel=1e-12)
+
+
+@by_survivaleval
+def test_d_calibration_is_the_test_of_bins_where_nobody_is_censored(name):
+    data, theirs = DATASETS[name], SURVIVALEVAL[name]["d_calibration_all_events"]
+    n, end = len(data["time"]), 40.0  # where the curves fall to zero: END of the script
+    y = ss.Outcomes(data["time"], np.ones(n), np.full(n, end))
+    curves = ss.SurvivalCurves(np.column_stack((data["model_a"], np.zeros(n))), [*data["times"], end])
+    found = ss.distribution_calibration(y, curves, test="bins", form="continuous")
+    assert found.statistic == pytest.approx(theirs["statistic"], rel=1e-9)
+    assert found.p_value == pytest.approx(theirs["p_value"], rel=1e-9)
+    np.testing.assert_array_equal(found.bins.observed, theirs["histogram"])

@@ -60,7 +60,8 @@ class SquaredErrors:
         """
         sign = (self.model == a).astype(np.float64) - (0.0 if a == b else self.model == b)
         signed = sign[:, None] * self.covariance
-        return 2.0 * float(np.sum(signed * signed.T))
+        # of models that predict the same it is zero, and rounding may leave less
+        return max(2.0 * float(np.sum(signed * signed.T)), 0.0)
 
 
 def models_of_squares(found: Sequence[Found]) -> NDArray[np.intp]:

@@ -22,10 +22,23 @@ class AUC(PooledMetric):
     with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where nobody has a weight of its
     own, standard errors are DeLong's [1]_.
 
+    0.75 says that of one with and one without event by t, the one with had the higher risk three times in four; 0.5 is
+    a coin. It is about order alone, so that a model with the best value may be wrong with every probability. How high
+    it can be depends on how much people differ, so values of other people, or other times, can't be compared. Under
+    IPCW, predictions that can tell :math:`C^*` raise it.
+
     References
     ----------
     .. [1] DeLong, DeLong and Clarke-Pearson (1988). Comparing the areas under two or more correlated receiver operating
        characteristic curves. Biometrics 44, 837-845.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4, 5], event=[1, 0, 1, 0], censoring_time=[4, 3, 6, 5])
+    >>> curves = ss.SurvivalCurves([[0.5], [0.6], [0.5], [0.4]], times=[2])  # controls above, at and below the case
+    >>> ss.score_all(y, curves, metric=ss.AUC(), weighting="administrative", times=[2])[0].scores
+    array([0.5])
     """
 
     name: ClassVar[str] = "auc"

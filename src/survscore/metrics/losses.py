@@ -17,7 +17,23 @@ DEFAULT_EPSILON = 1e-7
 
 @dataclass(frozen=True)
 class Brier(Loss):
-    r""":math:`(1\{T^* > t\} - \pi(t))^2`."""
+    r"""The squared distance of the predicted survival to what happened, :math:`(1\{T^* > t\} - \pi(t))^2`.
+
+    .. math:: \mathrm{BS}(t) = \frac{\sum_i w_i [1\{T^*_i > t\} - \pi_i(t)]^2}{\sum_i w_i}
+
+    Zero is perfect foresight, and one half for everybody gets 0.25. It is proper: on average the truth has the lowest.
+    Most of the value is chance, q (1 - q) with q the share with event, so it is good or bad only beside others of the
+    same people at the same time; where events are rare, all models have low values.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> curves = ss.SurvivalCurves([[0.5], [0.9], [0.8]], times=[2])
+    >>> (score,) = ss.score_all(y, curves, metric=ss.Brier(), weighting="administrative", times=[2])
+    >>> score.scores  # (0.5**2 + 0.1**2 + 0.2**2) / 3
+    array([0.1])
+    """
 
     name: ClassVar[str] = "brier"
     label: ClassVar[str] = "Brier score"
@@ -34,8 +50,29 @@ class Brier(Loss):
 class Log(Loss):
     r"""Minus the binomial log-likelihood, :math:`-\log \pi(t)` or :math:`-\log(1 - \pi(t))`.
 
-    Probabilities are first clipped to [`epsilon`, 1 - `epsilon`], since one impossible prediction
-    would otherwise make the whole score infinite.
+    .. math:: \mathrm{LL}(t) = -\frac{\sum_i w_i \left(1\{T^*_i > t\} \log \pi_i(t) + 1\{T^*_i \le t\}
+        \log[1 - \pi_i(t)]\right)}{\sum_i w_i}
+
+    A difference of 0.1 says that what happened by t was, in the geometric mean, 10.5 % more likely under the one model
+    than under the other. It is proper, and dear to those who are sure and wrong: a handful of such predictions can
+    outweigh everybody else, and where a model predicts zeros the value is made by `epsilon`.
+
+    Parameters
+    ----------
+    epsilon : float, default 1e-7
+        Probabilities are first clipped to [`epsilon`, 1 - `epsilon`], since one impossible prediction would otherwise
+        make the whole score infinite.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3], event=[1, 0], censoring_time=[4, 3])
+    >>> curves = ss.SurvivalCurves([[0.0], [0.0]], times=[2])  # the second is event-free at 2
+    >>> for epsilon in (1e-7, 1e-3):
+    ...     score = ss.score_all(y, curves, metric=ss.Log(epsilon), weighting="administrative", times=[2])[0]
+    ...     print(score.scores.round(2))
+    [8.06]
+    [3.45]
     """
 
     epsilon: float = DEFAULT_EPSILON
