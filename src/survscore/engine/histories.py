@@ -87,7 +87,7 @@ class Histories:
         """Return what happened up to a time."""
         nuisance, outcomes = self.stretches.nuisance, self.index.outcomes
         lost = None if nuisance is None else nuisance.curve
-        return History(horizon, outcomes.time, self.index.label, self.until, lost)
+        return History(horizon, outcomes.time, self.index.label, self.until, lost, lambda: self.index.order)
 
     def evaluate(
         self,

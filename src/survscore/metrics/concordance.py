@@ -173,7 +173,7 @@ class Concordance(HistoryMetric):
         return Found(value, unsorted, moved=moved)
 
     def _readings(
-        self, curves: SurvivalCurves, history: History, order: NDArray[np.intp], case: NDArray[np.bool_]
+        self, curves: SurvivalCurves, history: History, order: NDArray[np.int32], case: NDArray[np.bool_]
     ) -> Iterator[tuple[FloatArray, NDArray[np.bool_], slice]]:
         """Yield predictions of everybody, the cases that are judged by them, and who was still there, by time."""
 
