@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._config import config
-from survscore._loops import buckets
+from survscore._loops import buckets, count_below
 from survscore._parallel import each, row_blocks
 from survscore.curves import SurvivalCurves
 from survscore.metrics.base import History
@@ -32,7 +32,9 @@ class Weights(NamedTuple):
             return cls(exits, np.concatenate(([1.0], 1.0 / lost.survival[: exits.size])))
 
     def before(self, time: Vector) -> Vector:
-        return np.asarray(self.inverse[np.searchsorted(self.exits, time, "left")])
+        if self.exits.size == 0:
+            return np.ones(time.size)
+        return np.asarray(self.inverse[count_below(self.exits, time, inclusive=False)])
 
 
 class Pieces(NamedTuple):
@@ -69,17 +71,40 @@ class Pieces(NamedTuple):
         sums = np.concatenate((np.zeros((3, 1)), np.cumsum(added, axis=1)), axis=1)
         return cls(knots, whole, points, inverse, sums - sums[:, np.searchsorted(points, knots)][:, interval])
 
-    def interval(self, time: Vector) -> NDArray[np.intp]:
+    def interval(self, time: Vector) -> NDArray[np.int32]:
         """Return which interval holds each time; as many as there are, for the horizon."""
-        return np.asarray(np.searchsorted(self.knots, time, "right") - 1)
+        return np.asarray(count_below(self.knots, time, inclusive=True) - np.int32(1))
 
     def partial(self, time: Vector) -> NDArray[np.float64]:
         """Return the integrals from the knot before each time up to it, (3, times)."""
-        place = np.searchsorted(self.points, time, "right") - 1
+        place = count_below(self.points, time, inclusive=True) - np.int32(1)
         knot = self.knots[self.interval(time)]
         stop, start = time - knot, self.points[place] - knot
         added = np.array([(stop**p - start**p) / p for p in (1, 2, 3)]) * self.inverse[place]
         return np.asarray(self.up_to[:, place] + added)
+
+    def sums_before(self, end: Vector) -> NDArray[np.float64]:
+        """Return the integrals over each interval, summed over those who are there until `end`, (3, intervals)."""
+        place = self.interval(end)
+        size = self.whole.shape[1]
+        for_all_of_it = end.size - np.cumsum(np.bincount(place, minlength=size + 1)[:size])
+        # of those who end with the horizon, all intervals are whole
+        partial = [np.bincount(place, own, size + 1)[:size] for own in self.partial(end)]
+        return self.whole * for_all_of_it + partial
+
+    def sums_after(self, start: Vector, stop: Vector, weight: Vector) -> NDArray[np.float64]:
+        """Return the same without 1/G, summed with weights over those who are there from `start` to `stop`."""
+        width = np.diff(self.knots)
+        powers = np.arange(1, 4)[:, None]
+        sums, begun = np.zeros((3, width.size)), np.zeros(width.size)
+        for sign, time in ((1.0, start), (-1.0, stop)):
+            place = self.interval(time)
+            begun += sign * np.bincount(place, weight, width.size + 1)[: width.size]
+            passed = time - self.knots[place]
+            for p in (1, 2, 3):
+                own = -sign * weight * passed**p / p
+                sums[p - 1] += np.bincount(place, own, width.size + 1)[: width.size]
+        return np.asarray(sums + np.cumsum(begun) * width**powers / powers)
 
 
 class Integrals(NamedTuple):

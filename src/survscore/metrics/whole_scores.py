@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._config import config
-from survscore._loops import buckets
+from survscore._loops import buckets, count_below
 from survscore._parallel import each, row_blocks
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
@@ -89,31 +89,18 @@ class CRPS(HistoryMetric):
         if not (followed.sum() > 0 and np.isfinite(weights.inverse).all()):
             return np.zeros(grid.size)
         knots = np.union1d(grid[(grid > 0) & (grid < horizon)], [0.0, horizon])
-        end = np.minimum(time, followed)
+        pieces = Pieces.of(knots, weights)
         late = history.event & (time < followed)
-        after = np.where(late, weights.before(time), 0.0)
-        # between these points nothing happens, and the derivative by the curve at u is linear in u
-        points = np.unique(np.concatenate((knots, weights.exits, end, followed[late])))
-        start, stop = points[:-1], points[1:]
-        still = end.size - np.searchsorted(np.sort(end), start, "right")
-        event_free = still * weights.inverse[np.searchsorted(weights.exits, start, "right")]
-        entered, left = (
-            np.bincount(np.searchsorted(points, when[late]), after[late], points.size) for when in (time, followed)
-        )
-        with_event = np.cumsum(entered - left)[:-1]
-        interval = np.searchsorted(knots, start, "right") - 1
+        # all integrals of 1, u - s and (u - s)^2, from the knot s before, times 1 or times the curve, linear in u
+        event_free = pieces.sums_before(np.minimum(time, followed))
+        both = event_free + pieces.sums_after(time[late], followed[late], weights.before(time[late]))
         width, value = np.diff(knots), np.asarray(curves.at(knots)[0], dtype=np.float64)
         rise = np.zeros(width.size) if curves.between == "step" else np.diff(value) / width
-        low, high = start - knots[interval], stop - knots[interval]
-        moments = [(high**p - low**p) / p for p in (1, 2, 3)]
-        both = event_free + with_event
-        constant = value[interval] * both - event_free
-        linear = rise[interval] * both
-        whole = constant * moments[0] + linear * moments[1]
-        at_end = np.zeros(start.size)
+        whole = value[:-1] * both[0] - event_free[0] + rise * both[1]
+        at_end = np.zeros(width.size)
         if curves.between != "step":
-            at_end = (constant * moments[1] + linear * moments[2]) / width[interval]
-        by_knot = np.bincount(interval, whole - at_end, knots.size) + np.bincount(interval + 1, at_end, knots.size)
+            at_end = (value[:-1] * both[1] - event_free[1] + rise * both[2]) / width
+        by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
         by_knot *= 2.0 / followed.sum()
         # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
         reading = curves.reading(knots)
@@ -258,7 +245,8 @@ class _OwnInterval:
         time, event = np.minimum(history.time, history.horizon), history.event
         grid, last = curves.times, curves.times.size - 1
         rows = np.zeros(time.size, dtype=np.intp) if len(curves) == 1 else np.arange(time.size)
-        lower = np.where(event, np.searchsorted(grid, time, "left"), np.searchsorted(grid, time, "right")) - 1
+        places = (count_below(grid, time, inclusive=inclusive) for inclusive in (False, True))
+        lower = np.where(event, *places) - 1
         upper, inside = np.minimum(lower + 1, last), np.maximum(lower, 0)
         left = np.where(lower < 0, 1.0, curves.probabilities[rows, inside].astype(np.float64))
         right = curves.probabilities[rows, upper].astype(np.float64)
