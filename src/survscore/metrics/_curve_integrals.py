@@ -121,8 +121,6 @@ class Integrals(NamedTuple):
         Of (1 - pi)^2 / G over the beginning of that interval.
     sums : ndarray of shape (3, intervals)
         Coefficients summed over those who are there for the whole interval.
-    whole : ndarray of shape (intervals,)
-        Integrals over the whole interval, summed over those.
     """
 
     before: Vector
@@ -130,7 +128,6 @@ class Integrals(NamedTuple):
     coefficients: NDArray[np.float64]
     partial: Vector
     sums: NDArray[np.float64]
-    whole: Vector
 
 
 def integrate(
@@ -152,10 +149,10 @@ def integrate(
         )
 
     parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
-    before, late, coefficients, partial, sums, whole = zip(*parts, strict=True)
+    before, late, coefficients, partial, sums = zip(*parts, strict=True)
     return Integrals(
         np.concatenate(before), np.concatenate(late), np.concatenate(coefficients, axis=1), np.concatenate(partial),
-        np.sum(sums, axis=0), np.sum(whole, axis=0),
+        np.sum(sums, axis=0),
     )  # fmt: skip
 
 
@@ -172,17 +169,17 @@ def _compiled(
     n_kept = n if estimated else 0
     coefficients, partial = np.zeros((3, n_kept)), np.zeros(n_kept)
 
-    def work(rows: slice) -> tuple[NDArray[np.float64], Vector]:
-        sums, whole = np.zeros((3, knots.size - 1)), np.zeros(knots.size - 1)
+    def work(rows: slice) -> NDArray[np.float64]:
+        sums = np.zeros((3, knots.size - 1))
         matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
         kernels.integrals(
             matrix, *how, *grids, end[rows], followed[rows], after[rows], before[rows], late[rows],
-            coefficients[:, rows], partial[rows], sums, whole,
+            coefficients[:, rows], partial[rows], sums,
         )  # fmt: skip
-        return sums, whole
+        return sums
 
-    sums, whole = zip(*each(work, row_blocks(n, knots.size, compiled=True), threads=True), strict=True)
-    return Integrals(before, late, coefficients, partial, np.sum(sums, axis=0), np.sum(whole, axis=0))
+    sums = each(work, row_blocks(n, knots.size, compiled=True), threads=True)
+    return Integrals(before, late, coefficients, partial, np.sum(sums, axis=0))
 
 
 def _integrals(
@@ -205,12 +202,11 @@ def _integrals(
     coefficients = np.where(inside, np.array([own_gap**2, -2.0 * own_gap * own_slope, own_slope**2]), 0.0)
     partial = np.einsum("pi,pi->i", coefficients, pieces.partial(end))
     before = whole.sum(axis=1) + partial
-    sums, by_column = np.zeros((3, width.size)), np.zeros(width.size)
+    sums = np.zeros((3, width.size))
     if not estimated:
         coefficients, partial = coefficients[:, :0], partial[:0]
     else:
         sums = np.array([np.sum(there * part, axis=0) for part in (gap**2, -2.0 * gap * slope, slope**2)])
-        by_column = whole.sum(axis=0)
 
     late = np.zeros(end.size)
     some = np.flatnonzero(after)
@@ -225,7 +221,7 @@ def _integrals(
             first = left[some, k]
             there_then = first + slope[some, k] * length
             late[some] += sign * length * (first**2 + first * there_then + there_then**2) / 3.0
-    return Integrals(before, late, coefficients, partial, sums, by_column)
+    return Integrals(before, late, coefficients, partial, sums)
 
 
 def moved_by_exits(exits: Vector, pieces: Pieces, found: Integrals, history: History, late: Vector) -> Vector:
@@ -246,6 +242,7 @@ def moved_by_exits(exits: Vector, pieces: Pieces, found: Integrals, history: His
         return sums
 
     done, still = up_to(found.partial), up_to(found.coefficients)
+    whole = np.einsum("pk,pk->k", found.sums, pieces.whole)
     moved = np.zeros(exits.size)
     inside = exits < pieces.knots[-1]
     s = exits[inside]
@@ -253,8 +250,8 @@ def moved_by_exits(exits: Vector, pieces: Pieces, found: Integrals, history: His
     left_by_s = np.searchsorted(ends, s, "right")
     left_by_knot = np.searchsorted(ends, pieces.knots[k + 1], "left")
     there = found.sums[:, k] + still[:, left_by_knot] - still[:, left_by_s]
-    up_to_s = np.concatenate(([0.0], np.cumsum(found.whole)))[k] + done[left_by_s]
+    up_to_s = np.concatenate(([0.0], np.cumsum(whole)))[k] + done[left_by_s]
     up_to_s = up_to_s + np.einsum("pi,pi->i", there, pieces.partial(s))
     later = np.append(np.cumsum(late[order][::-1])[::-1], 0.0)
-    moved[inside] = found.whole.sum() + found.partial.sum() - up_to_s + later[left_by_s]
+    moved[inside] = whole.sum() + found.partial.sum() - up_to_s + later[left_by_s]
     return moved

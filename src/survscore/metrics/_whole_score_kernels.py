@@ -27,15 +27,13 @@ def _whole_intervals(left, right, inverse_width, n, whole):
 
 
 @inlined
-def _add_to_sums(left, right, inverse_width, n, whole, sums, by_column):
-    """Add the coefficients of (1 - pi)^2 in the first n intervals, and the integrals, to sums over individuals."""
-    for k in range(n):
+def _add_to_sums(left, right, inverse_width, n, sums):
+    """Add the coefficients of (1 - pi)^2 in the first n intervals to sums over individuals."""
+    for k in range(np.uint64(n)):
         gap, slope = 1.0 - left[k], (right[k] - left[k]) * inverse_width[k]
-        square, product, slopes = gap * gap, -2.0 * gap * slope, slope * slope
-        sums[0, k] += square
-        sums[1, k] += product
-        sums[2, k] += slopes
-        by_column[k] += square * whole[0, k] + product * whole[1, k] + slopes * whole[2, k]
+        sums[0, k] += gap * gap
+        sums[1, k] += -2.0 * gap * slope
+        sums[2, k] += slope * slope
 
 
 @summing
@@ -81,7 +79,6 @@ def integrals(
     coefficients,
     partial,
     sums,
-    by_column,
 ):
     """Integrate squared distances of rows of curves (see `_curve_integrals.Integrals`); one row may stand for all.
 
@@ -114,7 +111,7 @@ def integrals(
 
         integral = _whole_intervals(left, right, inverse_width, place, whole)
         if estimated:
-            _add_to_sums(left, right, inverse_width, place, whole, sums, by_column)
+            _add_to_sums(left, right, inverse_width, place, sums)
         if place < n_intervals:
             gap, slope = 1.0 - left[place], (right[place] - left[place]) * inverse_width[place]
             p = place_of(end[i], points, point_starts, point_scale, True) - 1
