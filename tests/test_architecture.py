@@ -22,7 +22,7 @@ LAYERS = [
     ["_config"],
     ["_parallel"],
     ["_kernels", "_tensor_checks", "_tensor_kernels"],
-    ["_sort_kernels", "_tensor_loops"],
+    ["_sort_kernels", "_distribution_kernels", "_tensor_loops"],
     ["_loops"],
     ["_sorting"],
     ["_dates"],

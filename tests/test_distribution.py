@@ -530,6 +530,46 @@ def test_curves_that_rise_are_no_distributions(form):
     ss.distribution_calibration(y, ss.SurvivalCurves(rising, curves.times, monotone="enforce"), form=form)
 
 
+# What runs
+
+
+@pytest.mark.parametrize("between", ["linear", "constant-hazard"])
+@pytest.mark.parametrize("form", ["intervals", "continuous"])
+@pytest.mark.parametrize(
+    "lost", [{}, {"dropping": 0.1}, {"dropping": 0.1, "width": 0.5}], ids=["all followed", "lost", "lost, ties"]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_sums_are_those_of_numpy(dtype, lost, form, between):
+    y, curves = case(23, 3000, between=between, **lost)
+    survival = curves.probabilities.astype(dtype)
+    survival[5], survival[6], survival[7, 3:] = 1.0, 0.0, 0.0  # nothing predicted, all at once, and impossible later
+    survival[8, 1] = survival[8, 0] * (1 + 2 * np.finfo(dtype).eps)  # rounding is no rise
+    rounded = ss.SurvivalCurves(survival, curves.times, between, monotone="keep")
+    for exposure in ("known", "observed"):
+        followed = Followed.of(y, rounded, exposure, form)
+        found = []
+        for backend in ("numpy", "compiled"):
+            for threads in (1, 2):
+                with ss.config.using(backend=backend, threads=threads):
+                    found.append(vars(followed.sums(7, keep=True)))
+        for name, values in found[0].items():
+            atol = 1e-12 * np.max(np.abs(values))
+            np.testing.assert_array_equal(found[0][name], found[1][name])
+            np.testing.assert_array_equal(found[2][name], found[3][name])
+            np.testing.assert_allclose(found[2][name], values, rtol=1e-12, atol=atol)
+
+
+@pytest.mark.parametrize("form", ["intervals", "continuous"])
+def test_compiled_loops_refuse_the_first_curve_that_rises(form):
+    y, curves = case(19, 2000, n_times=100)
+    rising = curves.probabilities.copy()
+    for row, column in ((1500, 1), (1700, 0), (1500, 3)):
+        rising[row, column + 1] = rising[row, column] + 1e-3
+    kept = ss.SurvivalCurves(rising, curves.times, monotone="keep")
+    with ss.config.using(backend="compiled"), pytest.raises(ss.InputError, match=r"row 1500 does at time 0\.54"):
+        ss.distribution_calibration(y, kept, form=form)
+
+
 # What comes out
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from registry import HISTORIES, SEEN, Problem, Seen, problems, random_problem
+from survscore.engine.histories import Histories
+from survscore.stretches import TimeIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_seen = pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)
@@ -228,6 +230,37 @@ def test_large_input_takes_the_compiled_way_and_agrees(name):
     for other in found[1:]:
         np.testing.assert_allclose(other.scores, found[0].scores, rtol=1e-12)
         np.testing.assert_allclose(other.se, found[0].se, rtol=1e-10)
+
+
+@every_history
+@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_loops_agree_with_numpy(dtype, lost, between, name):
+    problem = random_problem(1500, 8, seed=4, lost=lost)
+    if name == "crps" and between == "constant-hazard":
+        pytest.skip("crps takes no constant hazards")
+    curves = problem.curves
+    curves = ss.SurvivalCurves(curves.probabilities.astype(dtype), curves.times, between, beyond="hold")
+    index = TimeIndex(problem.y, np.array([35.0]))
+    weighting = ss.Administrative()
+    history = Histories.of(metric := HISTORIES[name][0](problem), weighting, index, weighting.prepare(index)).up_to(
+        35.0
+    )
+    for prediction in (curves, curves[:1]):  # one for everybody, too
+        found = {}
+        for backend in ("numpy", "compiled"):
+            for threads in (1, 2):
+                with ss.config.using(backend=backend, threads=threads):
+                    found[backend, threads] = metric.evaluate(prediction, history)
+        reference = found["numpy", 1]
+        for key, other in found.items():
+            np.testing.assert_allclose(other.value, reference.value, rtol=1e-12)
+            for one, its in ((other.influence, reference.influence), (other.moved, reference.moved)):
+                assert (one is None) == (its is None)
+                if one is not None and its is not None:
+                    np.testing.assert_allclose(one, its, rtol=1e-11, atol=1e-12 * np.max(np.abs(its), initial=0.0))
+            np.testing.assert_array_equal(other.influence, found[key[0], 1].influence)
 
 
 @pytest.mark.parametrize("name", ["concordance", "crps"])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from survscore._loops import buckets, compiles_vector
 from survscore._parallel import each
+from survscore._validation import FloatArray
 
 PARTS, BLOCKS = 64, 64
 ROWS_PER_BLOCK = 1 << 14  # at least
@@ -97,6 +98,20 @@ def _dealt_values(
     dealt = np.empty(values.size)
     edges = _deal(values.size, count, deal)
     return dealt, np.column_stack((edges[0:-1:2], edges[1::2], edges[2::2]))
+
+
+def order(values: FloatArray, *, compiled: bool | None = None) -> NDArray[np.int32]:
+    """Return the positions of values, none of them negative, in ascending order; equal ones as they come."""
+    if not compiles_vector(values.size, compiled):
+        return np.argsort(values, kind="stable").astype(np.int32)
+    from survscore import _sort_kernels
+
+    # the bits of a float that is not negative are in the order of their values; adding zero makes one zero of two
+    n_bytes = values.dtype.itemsize
+    keys = (values + values.dtype.type(0)).view(np.uint32 if n_bytes == 4 else np.uint64)
+    positions = np.empty(values.size, dtype=np.int32)
+    _sort_kernels.order(keys, 8 * n_bytes, positions)
+    return positions
 
 
 def rows_by_bin(

@@ -9,13 +9,16 @@ score's mean over each; or as *continuous*, with what they say between grid poin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _arrays
+from survscore._config import config
+from survscore._loops import count_below
 from survscore._parallel import each, row_blocks
 from survscore._smooth_test import N_SCORES, hankel, interval_scores, moments, powers
 from survscore._validation import InputError
@@ -98,7 +101,7 @@ class Followed:
         if y.censoring_time is not None:
             end = np.minimum(y.censoring_time, end)
             if form == "intervals":
-                whole = np.searchsorted(curves.times, end, side="right")
+                whole = count_below(curves.times, end, inclusive=True)
                 end = np.where(whole > 0, curves.times[whole - 1], -1.0)
         event = y.event & (y.time <= end)
         exit_time = np.minimum(y.time, end)
@@ -106,10 +109,12 @@ class Followed:
 
     def sums(self, n_bins: int, *, keep: bool) -> Sums:
         """Return all sums, with everybody's own deviations if they are to be kept."""
-        scale = float(self._reach().max())
-        if not scale > 0:
-            scale = 1.0
+        compiled = config.compiles(self.curves.probabilities.size)
+        scale = self._largest_reach(compiled=compiled)
+        if compiled and self.form == "intervals":
+            return self._compiled_intervals(n_bins, scale, keep=keep)
         if self.form == "continuous":
+            self._check_falling(compiled=compiled)
             rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins, compiled=False), self._continuous
         else:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
@@ -121,25 +126,66 @@ class Followed:
         """Up to when everybody is exposed: whether or not the event comes first, or as far as was seen."""
         return self.end if self.exposure == "known" else self.exit
 
-    def _reach(self) -> Vector:
-        """Return the predicted risk where everybody's exposure stops, or at the end of that interval."""
+    def _largest_reach(self, *, compiled: bool) -> float:
+        """Return the largest predicted risk where anybody's exposure stops, or at the end of that interval; or one."""
         if self.form == "continuous":
-            return 1.0 - self.curves.before(self._stop)
-        n_columns = self._n_columns(slice(None))
-        reached = self.curves.probabilities[np.arange(n_columns.size), n_columns - 1]
-        return np.where(n_columns > 0, 1.0 - reached.astype(np.float64), 0.0)
+            reached = float((1.0 - self.curves.before(self._stop)).max())
+            return reached if reached > 0 else 1.0
+        n_columns, probabilities = self._n_columns, self.curves.probabilities
+        if compiled:
+            from survscore import _distribution_kernels as kernels
 
-    def _n_columns(self, rows: slice) -> NDArray[np.intp]:
-        """Return in how many intervals everybody is exposed."""
-        times, stop = self.curves.times, self._stop[rows]
+            blocks = row_blocks(*probabilities.shape, compiled=True)
+            parts = each(
+                lambda rows: kernels.smallest_survival(probabilities[rows], n_columns[rows]), blocks, threads=True
+            )
+            smallest = float(min(parts))
+        else:
+            last = probabilities[np.arange(n_columns.size), n_columns - 1].astype(np.float64)
+            smallest = float(np.min(np.where(n_columns > 0, last, 1.0)))
+        return 1.0 - smallest if smallest < 1 else 1.0
+
+    @cached_property
+    def _n_columns(self) -> NDArray[np.int32]:
+        """In how many intervals everybody is exposed."""
         if self.exposure == "known":
-            return np.searchsorted(times, stop, side="right")
-        return np.where(stop >= 0, np.searchsorted(times, stop, side="left") + 1, 0)
+            return count_below(self.curves.times, self._stop, inclusive=True)
+        return np.where(self._stop >= 0, self._place + 1, 0).astype(np.int32)
+
+    @cached_property
+    def _place(self) -> NDArray[np.int32]:
+        """In which interval everybody was last seen."""
+        return count_below(self.curves.times, self.exit, inclusive=False)
 
     # Curves by the intervals of their grid
 
+    def _compiled_intervals(self, n_bins: int, scale: float, *, keep: bool) -> Sums:
+        from survscore import _distribution_kernels as kernels
+
+        matrix, known = self.curves.probabilities, self.exposure == "known"
+        tolerance = 4.0 * _arrays.rounding_unit(matrix)
+        deviations = np.zeros((len(matrix) if keep else 0, N_SCORES + n_bins))
+
+        def work(rows: slice) -> tuple[Sums, int, int]:
+            total, observed, expected = np.zeros(N_SCORES), np.zeros(n_bins), np.zeros(n_bins)
+            covariance, bin_covariance = np.zeros((N_SCORES, N_SCORES)), np.zeros((n_bins, n_bins))
+            n_impossible, row, column = kernels.add_intervals(
+                matrix[rows], self.curves.times, self._n_columns[rows], self._place[rows], self.exit[rows],
+                self._stop[rows], self.event[rows], known, scale, tolerance, total, covariance, observed, expected,
+                bin_covariance, deviations[rows],
+            )  # fmt: skip
+            sums = Sums(total, covariance, observed, expected, bin_covariance, float(n_impossible), deviations[:0])
+            return sums, rows.start + row if row >= 0 else -1, column
+
+        _ = self._n_columns, self._place  # made here, once, and not by several threads
+        found = each(work, row_blocks(*matrix.shape, compiled=True), threads=True)
+        for _, row, column in found:
+            if row >= 0:
+                _refuse_rising(row, column, self.curves.times)
+        return replace(Sums.merge([sums for sums, *_ in found]), deviations=deviations)
+
     def _intervals(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
-        n_columns = self._n_columns(rows)
+        n_columns = self._n_columns[rows]
         width = max(int(n_columns.max()), 1)
         survival = self.curves.probabilities[rows, :width].astype(np.float64)
         before = np.empty_like(survival)
@@ -152,7 +198,7 @@ class Followed:
         scores = np.stack((np.ones_like(first), first, second, third))
         expected = np.einsum("jrk,rk->rj", scores, weight)
 
-        place = np.searchsorted(self.curves.times, self.exit[rows], side="left")
+        place = self._place[rows]
         seen = np.flatnonzero(self.event[rows] & (place < n_columns))
         cell = (seen, place[seen])
         deviation = -expected
@@ -179,7 +225,8 @@ class Followed:
         tolerance = 4.0 * _arrays.rounding_unit(self.curves.probabilities)
         rising = (fall < -tolerance) & inside
         if rising.any():
-            _refuse_rising(rising, rows.start, self.curves.times)
+            row, column = _first(rising)
+            _refuse_rising(rows.start + row, column, self.curves.times)
         return np.maximum(fall, 0.0) * inside
 
     def _expectations(
@@ -190,13 +237,13 @@ class Followed:
             return probability, probability
         hazard = np.divide(probability, before, out=np.zeros_like(before), where=before > 0)
         variance = hazard * (1.0 - hazard)
-        place = np.searchsorted(self.curves.times, self.exit[rows], side="left")
+        place = self._place[rows]
         gone = np.flatnonzero(~self.event[rows] & (self.exit[rows] >= 0) & (self.exit[rows] < self.curves.times[place]))
         cell = (gone, place[gone])
         hazard[cell], variance[cell] = self._left_within(hazard[cell], self.exit[rows][gone], place[gone])
         return hazard, variance
 
-    def _left_within(self, hazard: Vector, exit_time: Vector, place: NDArray[np.intp]) -> tuple[Vector, Vector]:
+    def _left_within(self, hazard: Vector, exit_time: Vector, place: NDArray[np.int32]) -> tuple[Vector, Vector]:
         r"""Return what is expected of those who left within an interval, event-free, and the variance of that.
 
         One who would leave when a probability f of the event is over, of q in the whole interval, has the event before
@@ -216,12 +263,26 @@ class Followed:
 
     # Curves as they are between grid points
 
+    def _check_falling(self, *, compiled: bool) -> None:
+        matrix = self.curves.probabilities
+        tolerance = matrix.dtype.type(4.0 * _arrays.rounding_unit(matrix))
+
+        def first_rising(rows: slice) -> tuple[int, int]:
+            if compiled:
+                from survscore import _distribution_kernels as kernels
+
+                row, column = kernels.first_rising(matrix[rows], tolerance)
+                return row, column
+            rising = np.diff(matrix[rows], axis=1, prepend=matrix.dtype.type(1)) > tolerance
+            return _first(rising) if rising.any() else (-1, -1)
+
+        blocks = row_blocks(*matrix.shape, compiled=compiled)
+        for rows, (row, column) in zip(blocks, each(first_rising, blocks, threads=True), strict=True):
+            if row >= 0:
+                _refuse_rising(rows.start + row, column, self.curves.times)
+
     def _continuous(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
         curves = self.curves[rows]
-        matrix = curves.probabilities
-        rising = np.diff(matrix, axis=1, prepend=matrix.dtype.type(1)) > 4.0 * _arrays.rounding_unit(matrix)
-        if rising.any():
-            _refuse_rising(rising, rows.start, curves.times)
         hazard = self.exposure == "observed"
         stop = 1.0 - curves.before(self._stop[rows])
         outlived = ~self.event[rows] & (stop >= 1.0)
@@ -276,9 +337,14 @@ def _by_bin(in_bin: NDArray[np.intp], weight: Vector, n_bins: int) -> Vector:
     return np.bincount(cells.ravel(), weight.ravel(), n * n_bins).astype(np.float64).reshape(n, n_bins)
 
 
-def _refuse_rising(rising: NDArray[np.bool_], first_row: int, times: Vector) -> None:
-    row, column = np.unravel_index(int(np.argmax(rising)), rising.shape)
+def _first(where: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the row and column of the first that is true."""
+    row, column = np.unravel_index(int(np.argmax(where)), where.shape)
+    return int(row), int(column)
+
+
+def _refuse_rising(row: int, column: int, times: Vector) -> None:
     raise InputError(
-        f"curves must not rise with time to be distributions: row {first_row + int(row)} does at time "
+        f"curves must not rise with time to be distributions: row {row} does at time "
         f"{times[column]:g}; SurvivalCurves(..., monotone='enforce') replaces every value by the smallest so far"
     )

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays, _loops
+from survscore import _arrays, _loops, _sorting
 from survscore._validation import FloatArray
 from survscore.curves import SurvivalCurves
 from survscore.nuisance import Nuisance
@@ -54,6 +54,11 @@ class TimeIndex:
         """Everybody's final status: `EVENT_FREE`, or the cause of the event."""
         label: NDArray[np.int8] = _arrays.as_int8(self.outcomes.event)
         return label
+
+    @cached_property
+    def order(self) -> NDArray[np.int32]:
+        """The individuals' positions by time."""
+        return _sorting.order(self.outcomes.time)
 
     @cached_property
     def before_time(self) -> NDArray[np.int32]:

@@ -87,7 +87,7 @@ class Histories:
         """Return what happened up to a time."""
         nuisance, outcomes = self.stretches.nuisance, self.index.outcomes
         lost = None if nuisance is None else nuisance.curve
-        return History(horizon, outcomes.time, self.index.label, self.until, lost)
+        return History(horizon, outcomes.time, self.index.label, self.until, lost, lambda: self.index.order)
 
     def evaluate(
         self,
@@ -126,13 +126,14 @@ class Histories:
             deviations = np.array([one.influence for one in found])[:, :, None]
             n_exits = 0 if nuisance is None else nuisance.curve.times.size
             moved = np.array([np.zeros(n_exits) if one.moved is None else one.moved for one in found])[:, :, None]
-            influence = deviations.copy()
+            influence = deviations
             if isinstance(nuisance, Here):
-                influence += Exits(nuisance, moved).spread(slice(None))
+                influence = deviations + Exits(nuisance, moved).spread(slice(None))
             moved = moved[:, : elsewhere.size]
             if isinstance(null, KaplanMeierNull):
                 of_null = self._null_influence(metric, null, predictions[-1], history)
                 if not of_others:
+                    influence = influence.copy() if influence is deviations else influence
                     before = _loops.count_below(predictions[-1].times, history.time, inclusive=False)
                     influence[-1, :, 0] += of_null.mean(np.ones(of_null.slope.size), before, slice(None))
                 else:

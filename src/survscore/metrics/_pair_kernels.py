@@ -26,15 +26,24 @@ def _sum_to(tree, place):
 
 
 @compiled
-def of_cases(time, event, rank, n_ranks, case_weight, control_weight, concordant, total):
+def of_cases(time, event, rank, n_ranks, n_early, case_weight, control_weight, concordant, total):
     """Fill in, for every case, the weight of its controls, and of those of a higher rank; equal ranks count half.
 
     Everything is in the order of time, ranks are from 1 on. From the latest time to the earliest: of those who leave at
-    the same time, only those without event are controls of the cases among them.
+    the same time, only those without event are controls of the cases among them. Those from `n_early` on leave after
+    the last case, and need no order.
     """
-    tree = np.zeros(n_ranks + 1)
+    tree, own = np.zeros(n_ranks + 1), np.zeros(n_ranks + 1)
     weight = 0.0
-    stop = time.size
+    for i in range(n_early, time.size):
+        own[rank[i]] += control_weight[i]
+        weight += control_weight[i]
+    tree[:] = own
+    for place in range(1, n_ranks + 1):
+        above = place + (place & -place)
+        if above <= n_ranks:
+            tree[above] += tree[place]
+    stop = n_early
     while stop > 0:
         start = stop - 1
         while start > 0 and time[start - 1] == time[start]:
@@ -42,36 +51,47 @@ def of_cases(time, event, rank, n_ranks, case_weight, control_weight, concordant
         for i in range(start, stop):
             if not event[i] and control_weight[i] != 0.0:
                 _add(tree, rank[i], control_weight[i])
+                own[rank[i]] += control_weight[i]
                 weight += control_weight[i]
         for i in range(start, stop):
             if case_weight[i] != 0.0:
-                concordant[i] = weight - 0.5 * (_sum_to(tree, rank[i]) + _sum_to(tree, rank[i] - 1))
+                concordant[i] = weight - _sum_to(tree, rank[i] - 1) - 0.5 * own[rank[i]]
                 total[i] = weight
         for i in range(start, stop):
             if event[i] and control_weight[i] != 0.0:
                 _add(tree, rank[i], control_weight[i])
+                own[rank[i]] += control_weight[i]
                 weight += control_weight[i]
         stop = start
 
 
 @compiled
-def of_controls(time, event, rank, n_ranks, case_weight, control_weight, concordant, total):
+def of_controls(time, event, rank, n_ranks, n_early, case_weight, control_weight, concordant, total):
     """Fill in, for every control, the weight of its cases, and of those of a lower rank; equal ranks count half."""
-    tree = np.zeros(n_ranks + 1)
+    tree, own = np.zeros(n_ranks + 1), np.zeros(n_ranks + 1)
     weight = 0.0
     start = 0
-    while start < time.size:
+    while start < n_early:
         stop = start + 1
-        while stop < time.size and time[stop] == time[start]:
+        while stop < n_early and time[stop] == time[start]:
             stop += 1
         for with_event in (True, False):
             for j in range(start, stop):
                 if event[j] == with_event and control_weight[j] != 0.0:
-                    concordant[j] = 0.5 * (_sum_to(tree, rank[j]) + _sum_to(tree, rank[j] - 1))
+                    concordant[j] = _sum_to(tree, rank[j] - 1) + 0.5 * own[rank[j]]
                     total[j] = weight
             if with_event:
                 for i in range(start, stop):
                     if case_weight[i] != 0.0:
                         _add(tree, rank[i], case_weight[i])
+                        own[rank[i]] += case_weight[i]
                         weight += case_weight[i]
         start = stop
+    below = 0.0
+    for place in range(1, n_ranks + 1):
+        tree[place] = below + 0.5 * own[place]
+        below += own[place]
+    for j in range(n_early, time.size):
+        if control_weight[j] != 0.0:
+            concordant[j] = tree[rank[j]]
+            total[j] = weight

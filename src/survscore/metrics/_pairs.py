@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _sorting
 from survscore._config import config
 from survscore._parallel import each
 from survscore._validation import FloatArray
@@ -62,10 +63,19 @@ def pair_sums(
 def _compiled(
     time: Vector, event: NDArray[np.bool_], survival: FloatArray, case_weight: Vector, control_weight: Vector
 ) -> PairSums:
+    from survscore import _sort_kernels
     from survscore.metrics import _pair_kernels
 
-    values, rank = np.unique(survival, return_inverse=True)
-    given = (time, event, rank.astype(np.int64) + 1, values.size, case_weight, control_weight)
+    n = time.size
+    rows = np.flatnonzero((case_weight != 0) | (control_weight != 0))
+    if rows.size < n:
+        time, event, survival = time[rows], event[rows], survival[rows]
+        case_weight, control_weight = case_weight[rows], control_weight[rows]
+    rank = np.empty(time.size, dtype=np.int32)
+    n_ranks = int(_sort_kernels.dense_ranks(survival, _sorting.order(survival, compiled=True), rank))
+    last_case = time[np.flatnonzero(case_weight)[-1:]]
+    n_early = int(np.searchsorted(time, last_case, side="right")[0]) if last_case.size else 0
+    given = (time, event, rank, n_ranks, n_early, case_weight, control_weight)
     found = PairSums(*np.zeros((4, time.size)))
 
     def walk(of_cases: bool) -> None:
@@ -75,4 +85,8 @@ def _compiled(
             _pair_kernels.of_controls(*given, found.control_concordant, found.control_total)
 
     each(walk, [True, False], threads=True)
-    return found
+    if rows.size == n:
+        return found
+    everybody = np.zeros((4, n))
+    everybody[:, rows] = found
+    return PairSums(*everybody)

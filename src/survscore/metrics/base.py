@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Self
@@ -10,6 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _sorting
 from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit
@@ -155,6 +157,8 @@ class History:
     lost : ProductLimit, optional
         The curve of being still under observation, by which weights make up for those who were lost before `until`;
         None where nobody is.
+    in_order : callable, optional
+        Returns the individuals' positions by time, where they are shared with other horizons and metrics.
     """
 
     horizon: float
@@ -162,16 +166,17 @@ class History:
     label: NDArray[np.int8]
     until: NDArray[np.float64]
     lost: ProductLimit | None = None
+    in_order: Callable[[], NDArray[np.int32]] | None = None
 
-    @property
+    @cached_property
     def event(self) -> NDArray[np.bool_]:
         """Who had the event by the horizon."""
         return np.asarray((self.label != 0) & (self.time <= self.horizon))
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> NDArray[np.int32]:
         """The individuals' positions by time, for all who need them in that order."""
-        return np.argsort(self.time, kind="stable")
+        return _sorting.order(self.time) if self.in_order is None else self.in_order()
 
 
 class HistoryMetric(JointMetric):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._loops import count_below
 from survscore._validation import FloatArray, InputError, as_array, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.metrics._pairs import pair_sums
@@ -173,7 +174,7 @@ class Concordance(HistoryMetric):
         return Found(value, unsorted, moved=moved)
 
     def _readings(
-        self, curves: SurvivalCurves, history: History, order: NDArray[np.intp], case: NDArray[np.bool_]
+        self, curves: SurvivalCurves, history: History, order: NDArray[np.int32], case: NDArray[np.bool_]
     ) -> Iterator[tuple[FloatArray, NDArray[np.bool_], slice]]:
         """Yield predictions of everybody, the cases that are judged by them, and who was still there, by time."""
 
@@ -214,17 +215,23 @@ class _Shares:
         time: Vector,
         case: NDArray[np.bool_],
     ) -> None:
-        self.codes, self.case, self.until, self.counted, self.case_time = codes, case, until, counted, time[case]
+        self.codes, self.case, self.counted = codes, case, counted
         self.n = int(codes.max()) + 1
         self.size = np.bincount(codes[counted], minlength=self.n).astype(np.float64)
+        #: To how many of the cases' times each is followed.
+        self.passed = count_below(time[case], until, inclusive=True)
+        n_cases = int(np.count_nonzero(case))
         #: How many of each stratum are followed to each case's time, (strata, cases).
         self.followed = np.array(
             [
-                (ends := np.sort(until[counted & (codes == g)])).size - np.searchsorted(ends, self.case_time)
+                self.size[g] - np.cumsum(np.bincount(self.passed[self._members(g)], minlength=n_cases + 1)[:n_cases])
                 for g in range(self.n)
             ],
             dtype=np.float64,
         )
+
+    def _members(self, g: int) -> NDArray[np.bool_]:
+        return np.asarray(self.counted & (self.codes == g))
 
     @property
     def overlap(self) -> bool:
@@ -235,7 +242,7 @@ class _Shares:
         """Return by how much the pairs of each case with controls of a stratum count more; zero for others."""
         weight = np.zeros(self.codes.size)
         if self.size[g] > 0:
-            own, places = self.codes[self.case], np.arange(self.case_time.size)
+            own, places = self.codes[self.case], np.arange(self.followed.shape[1])
             weight[self.case] = self.size[own] / self.followed[own, places] * self.size[g] / self.followed[g]
         return weight
 
@@ -246,12 +253,11 @@ class _Shares:
         weights of all pairs whose case or control is of it.
         """
         added = np.zeros(self.codes.size)
-        for g in np.flatnonzero(self.size > 0):
+        for g in np.flatnonzero(self.size > 0).tolist():
             own = np.where(self.codes == g, of_case, 0.0) + by_part[g]
             sums = np.concatenate(([0.0], np.cumsum(own[self.case] / self.followed[g])))
-            member = self.counted & (self.codes == g)
-            passed = np.searchsorted(self.case_time, self.until[member], side="right")
-            added[member] = own.sum() / self.size[g] - sums[passed]
+            members = self._members(g)
+            added[members] = own.sum() / self.size[g] - sums[self.passed[members]]
         return added
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._config import config
+from survscore._loops import buckets, count_below
 from survscore._parallel import each, row_blocks
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
+from survscore.metrics._curve_integrals import Pieces, Weights, integrate, moved_by_exits
 from survscore.metrics.base import Found, History, HistoryMetric, Scale
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
-from survscore.product_limit import ProductLimit
 from survscore.reading import blend
 
 Vector = NDArray[np.float64]
@@ -63,64 +65,42 @@ class CRPS(HistoryMetric):
         total = float(followed.sum())
         if not total > 0:
             return Found(np.nan, nothing, "nobody is followed beyond time 0")
-        weights = _Weights.of(history.lost, horizon)
+        weights = Weights.of(history.lost, horizon)
         if not np.isfinite(weights.inverse).all():
             return Found(np.nan, nothing, "nobody could be under observation up to then")
         knots = np.union1d(curves.times[(curves.times > 0) & (curves.times < horizon)], [0.0, horizon])
-        pieces = _Pieces.of(knots, weights)
+        pieces = Pieces.of(knots, weights)
         end = np.minimum(time, followed)
         after = np.where(history.event & (time < followed), weights.before(time), 0.0)
 
-        def work(rows: slice) -> _Integrals:
-            some = curves if len(curves) == 1 else curves[rows]
-            values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
-            return _integrals(
-                values, pieces, end[rows], followed[rows], after[rows], step=curves.between == "step",
-                estimated=history.lost is not None,
-            )  # fmt: skip
-
-        parts = each(work, row_blocks(time.size, knots.size, compiled=False), threads=True)
-        before = np.concatenate([part.before for part in parts])
-        late = after * np.concatenate([part.after for part in parts])
-        own = before + late
+        found = integrate(curves, pieces, end, followed, after, estimated=history.lost is not None)
+        late = after * found.after
+        own = found.before + late
         value = float(own.sum() / total)
         moved = None
         if history.lost is not None:
-            moved = _moved(history.lost.times, pieces, end, parts, time, late) / total
+            moved = moved_by_exits(history.lost.times, pieces, found, history, late) / total
         return Found(value, (own - value * followed) / total, moved=moved)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         horizon, time, grid = history.horizon, history.time, curves.times
         followed = np.clip(history.until, 0.0, horizon)
-        weights = _Weights.of(history.lost, horizon)
+        weights = Weights.of(history.lost, horizon)
         if not (followed.sum() > 0 and np.isfinite(weights.inverse).all()):
             return np.zeros(grid.size)
         knots = np.union1d(grid[(grid > 0) & (grid < horizon)], [0.0, horizon])
-        end = np.minimum(time, followed)
+        pieces = Pieces.of(knots, weights)
         late = history.event & (time < followed)
-        after = np.where(late, weights.before(time), 0.0)
-        # between these points nothing happens, and the derivative by the curve at u is linear in u
-        points = np.unique(np.concatenate((knots, weights.exits, end, followed[late])))
-        start, stop = points[:-1], points[1:]
-        still = end.size - np.searchsorted(np.sort(end), start, "right")
-        event_free = still * weights.inverse[np.searchsorted(weights.exits, start, "right")]
-        entered, left = (
-            np.bincount(np.searchsorted(points, when[late]), after[late], points.size) for when in (time, followed)
-        )
-        with_event = np.cumsum(entered - left)[:-1]
-        interval = np.searchsorted(knots, start, "right") - 1
+        # all integrals of 1, u - s and (u - s)^2, from the knot s before, times 1 or times the curve, linear in u
+        event_free = pieces.sums_before(np.minimum(time, followed))
+        both = event_free + pieces.sums_after(time[late], followed[late], weights.before(time[late]))
         width, value = np.diff(knots), np.asarray(curves.at(knots)[0], dtype=np.float64)
         rise = np.zeros(width.size) if curves.between == "step" else np.diff(value) / width
-        low, high = start - knots[interval], stop - knots[interval]
-        moments = [(high**p - low**p) / p for p in (1, 2, 3)]
-        both = event_free + with_event
-        constant = value[interval] * both - event_free
-        linear = rise[interval] * both
-        whole = constant * moments[0] + linear * moments[1]
-        at_end = np.zeros(start.size)
+        whole = value[:-1] * both[0] - event_free[0] + rise * both[1]
+        at_end = np.zeros(width.size)
         if curves.between != "step":
-            at_end = (constant * moments[1] + linear * moments[2]) / width[interval]
-        by_knot = np.bincount(interval, whole - at_end, knots.size) + np.bincount(interval + 1, at_end, knots.size)
+            at_end = (value[:-1] * both[1] - event_free[1] + rise * both[2]) / width
+        by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
         by_knot *= 2.0 / followed.sum()
         # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
         reading = curves.reading(knots)
@@ -181,10 +161,27 @@ class LogScore(HistoryMetric):
         number = int(np.count_nonzero(counted))
         if number == 0:
             return Found(np.nan, nothing, "nobody is counted")
-        loss = -np.log(self._likelihood(_OwnInterval.of(curves, history), history.event))
+        loss = self._losses(curves, history)
         value = float(loss[counted].mean())
         moved = None if history.lost is None else np.zeros(history.lost.times.size)
         return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
+
+    def _losses(self, curves: SurvivalCurves, history: History) -> Vector:
+        time, event = history.time, history.event
+        if not config.compiles(time.size * curves.times.size):
+            return -np.log(self._likelihood(_OwnInterval.of(curves, history), event))
+        from survscore.metrics import _whole_score_kernels as kernels
+
+        starts, scale = buckets(curves.times)
+        how = (history.horizon, curves.between == "step", curves.between == "constant-hazard", self.epsilon)
+        loss = np.empty(time.size)
+
+        def work(rows: slice) -> None:
+            matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
+            kernels.minus_log_likelihood(matrix, curves.times, starts, scale, time[rows], event[rows], *how, loss[rows])
+
+        each(work, row_blocks(time.size, curves.times.size, compiled=True), threads=True)
+        return loss
 
     def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
         """Return the density at the time of those with event, the survival of others."""
@@ -248,7 +245,8 @@ class _OwnInterval:
         time, event = np.minimum(history.time, history.horizon), history.event
         grid, last = curves.times, curves.times.size - 1
         rows = np.zeros(time.size, dtype=np.intp) if len(curves) == 1 else np.arange(time.size)
-        lower = np.where(event, np.searchsorted(grid, time, "left"), np.searchsorted(grid, time, "right")) - 1
+        places = (count_below(grid, time, inclusive=inclusive) for inclusive in (False, True))
+        lower = np.where(event, *places) - 1
         upper, inside = np.minimum(lower + 1, last), np.maximum(lower, 0)
         left = np.where(lower < 0, 1.0, curves.probabilities[rows, inside].astype(np.float64))
         right = curves.probabilities[rows, upper].astype(np.float64)
@@ -274,165 +272,3 @@ class _OwnInterval:
     def hazard(self) -> Vector:
         """The hazard times the length of the interval, where it falls."""
         return np.log(np.divide(self.left, self.right, out=np.ones(self.left.size), where=self.falls))
-
-
-class _Weights(NamedTuple):
-    """1/G up to a horizon: `inverse[k]` after `exits[:k]`."""
-
-    exits: Vector
-    inverse: Vector
-
-    @classmethod
-    def of(cls, lost: ProductLimit | None, horizon: float) -> _Weights:
-        if lost is None:
-            return cls(np.zeros(0), np.ones(1))
-        exits = lost.times[lost.times < horizon]
-        with np.errstate(divide="ignore"):
-            return cls(exits, np.concatenate(([1.0], 1.0 / lost.survival[: exits.size])))
-
-    def before(self, time: Vector) -> Vector:
-        return np.asarray(self.inverse[np.searchsorted(self.exits, time, "left")])
-
-
-class _Pieces(NamedTuple):
-    r"""Integrals of :math:`(u - s_k)^p / G(u)`, p = 0, 1, 2, over intervals that start at the knots :math:`s_k`.
-
-    Measured from the knot before, powers stay small and no digits cancel.
-
-    Attributes
-    ----------
-    knots : ndarray of shape (intervals + 1,)
-        From 0 to the horizon.
-    whole : ndarray of shape (3, intervals)
-        Over whole intervals.
-    points, inverse : ndarray of shape (points,)
-        Knots and exits, and 1/G from each on.
-    up_to : ndarray of shape (3, points)
-        From the knot before (or at) each of the points up to it.
-    """
-
-    knots: Vector
-    whole: NDArray[np.float64]
-    points: Vector
-    inverse: Vector
-    up_to: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, knots: Vector, weights: _Weights) -> _Pieces:
-        points = np.union1d(knots, weights.exits)
-        interval = np.searchsorted(knots, points, "right") - 1
-        inverse = weights.inverse[np.searchsorted(weights.exits, points, "right")]
-        start, stop = points[:-1] - knots[interval[:-1]], points[1:] - knots[interval[:-1]]
-        added = np.array([(stop**p - start**p) / p * inverse[:-1] for p in (1, 2, 3)])
-        whole = np.array([np.bincount(interval[:-1], row, knots.size - 1) for row in added])
-        sums = np.concatenate((np.zeros((3, 1)), np.cumsum(added, axis=1)), axis=1)
-        return cls(knots, whole, points, inverse, sums - sums[:, np.searchsorted(points, knots)][:, interval])
-
-    def interval(self, time: Vector) -> NDArray[np.intp]:
-        """Return which interval holds each time; as many as there are, for the horizon."""
-        return np.asarray(np.searchsorted(self.knots, time, "right") - 1)
-
-    def partial(self, time: Vector) -> NDArray[np.float64]:
-        """Return the integrals from the knot before each time up to it, (3, times)."""
-        place = np.searchsorted(self.points, time, "right") - 1
-        knot = self.knots[self.interval(time)]
-        stop, start = time - knot, self.points[place] - knot
-        added = np.array([(stop**p - start**p) / p for p in (1, 2, 3)]) * self.inverse[place]
-        return np.asarray(self.up_to[:, place] + added)
-
-
-class _Integrals(NamedTuple):
-    """Of some individuals: integrals before and after the event, and what makes sums over all who are still there.
-
-    Attributes
-    ----------
-    before, after : ndarray of shape (rows,)
-        Of (1 - pi)^2 / G while under observation, and of pi^2 from the event on.
-    coefficients : ndarray of shape (3, rows)
-        Of (1 - pi)^2 as a polynomial within the interval in which the observation ends; zero where that is the horizon.
-    partial : ndarray of shape (rows,)
-        Of (1 - pi)^2 / G over the beginning of that interval.
-    sums : ndarray of shape (3, intervals)
-        Coefficients summed over those who are there for the whole interval.
-    whole : ndarray of shape (intervals,)
-        Integrals over the whole interval, summed over those.
-    """
-
-    before: Vector
-    after: Vector
-    coefficients: NDArray[np.float64]
-    partial: Vector
-    sums: NDArray[np.float64]
-    whole: Vector
-
-
-def _integrals(
-    values: NDArray[np.float64], pieces: _Pieces, end: Vector, followed: Vector, after: Vector, *, step: bool,
-    estimated: bool,
-) -> _Integrals:  # fmt: skip
-    """Integrate rows of curves, given at the knots."""
-    left = values[:, :-1]
-    right = left if step else values[:, 1:]
-    width = np.diff(pieces.knots)
-    slope = (right - left) / width
-    gap = 1.0 - left
-    place = pieces.interval(end)
-    columns, rows = np.arange(width.size), np.arange(end.size)
-    there = columns < place[:, None]
-    whole = there * (gap**2 * pieces.whole[0] - 2.0 * gap * slope * pieces.whole[1] + slope**2 * pieces.whole[2])
-    last = np.minimum(place, width.size - 1)
-    own_gap, own_slope = gap[rows, last], slope[rows, last]
-    inside = place < width.size
-    coefficients = np.where(inside, np.array([own_gap**2, -2.0 * own_gap * own_slope, own_slope**2]), 0.0)
-    partial = np.einsum("pi,pi->i", coefficients, pieces.partial(end))
-    sums, by_column = np.zeros((3, width.size)), np.zeros(width.size)
-    if estimated:
-        sums = np.array([np.sum(there * part, axis=0) for part in (gap**2, -2.0 * gap * slope, slope**2)])
-        by_column = whole.sum(axis=0)
-
-    late = np.zeros(end.size)
-    some = np.flatnonzero(after)
-    if some.size:
-        squares = width * (left[some] ** 2 + left[some] * right[some] + right[some] ** 2) / 3.0
-        stop = pieces.interval(followed[some])
-        inner = (columns >= place[some, None]) & (columns < stop[:, None])
-        late[some] = np.sum(inner * squares, axis=1)
-        for sign, time in ((1.0, followed[some]), (-1.0, end[some])):
-            k = np.minimum(pieces.interval(time), width.size - 1)
-            length = np.where(time < pieces.knots[-1], time - pieces.knots[k], 0.0)
-            first = left[some, k]
-            there_then = first + slope[some, k] * length
-            late[some] += sign * length * (first**2 + first * there_then + there_then**2) / 3.0
-    return _Integrals(whole.sum(axis=1) + partial, late, coefficients, partial, sums, by_column)
-
-
-def _moved(exits: Vector, pieces: _Pieces, end: Vector, parts: list[_Integrals], time: Vector, late: Vector) -> Vector:
-    r"""Return the sum over individuals of the integral from each exit on, which the factor of G at it multiplies.
-
-    Those under observation have :math:`1/G(u)` from the exit s up to their end; those with event later than s have
-    :math:`1/G(T-)` afterwards. The former is the integral of a sum over those still there: in an interval of the grid
-    a polynomial whose coefficients change as they leave.
-    """
-    order = np.argsort(end, kind="stable")
-    ends = end[order]
-    partial = np.concatenate([part.partial for part in parts])[order]
-    coefficients = np.concatenate([part.coefficients for part in parts], axis=1)[:, order]
-    sums = np.sum([part.sums for part in parts], axis=0)
-    whole = np.sum([part.whole for part in parts], axis=0)
-    done = np.concatenate(([0.0], np.cumsum(partial)))
-    still = np.concatenate((np.zeros((3, 1)), np.cumsum(coefficients, axis=1)), axis=1)
-
-    moved = np.zeros(exits.size)
-    inside = exits < pieces.knots[-1]
-    s = exits[inside]
-    k = pieces.interval(s)
-    left_by_s = np.searchsorted(ends, s, "right")
-    left_by_knot = np.searchsorted(ends, pieces.knots[k + 1], "left")
-    there = sums[:, k] + still[:, left_by_knot] - still[:, left_by_s]
-    up_to_s = np.concatenate(([0.0], np.cumsum(whole)))[k] + done[left_by_s]
-    up_to_s = up_to_s + np.einsum("pi,pi->i", there, pieces.partial(s))
-    by_time = np.argsort(time, kind="stable")
-    later = np.append(np.cumsum(late[by_time][::-1])[::-1], 0.0)
-    after = later[np.searchsorted(time[by_time], s, "right")]
-    moved[inside] = whole.sum() + partial.sum() - up_to_s + after
-    return moved

@@ -1,0 +1,257 @@
+"""Integrals of squared distances of curves to what happened, up to everybody's own end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._config import config
+from survscore._loops import buckets, count_below
+from survscore._parallel import each, row_blocks
+from survscore.curves import SurvivalCurves
+from survscore.metrics.base import History
+from survscore.product_limit import ProductLimit
+
+Vector = NDArray[np.float64]
+
+
+class Weights(NamedTuple):
+    """1/G up to a horizon: `inverse[k]` after `exits[:k]`."""
+
+    exits: Vector
+    inverse: Vector
+
+    @classmethod
+    def of(cls, lost: ProductLimit | None, horizon: float) -> Weights:
+        if lost is None:
+            return cls(np.zeros(0), np.ones(1))
+        exits = lost.times[lost.times < horizon]
+        with np.errstate(divide="ignore"):
+            return cls(exits, np.concatenate(([1.0], 1.0 / lost.survival[: exits.size])))
+
+    def before(self, time: Vector) -> Vector:
+        if self.exits.size == 0:
+            return np.ones(time.size)
+        return np.asarray(self.inverse[count_below(self.exits, time, inclusive=False)])
+
+
+class Pieces(NamedTuple):
+    r"""Integrals of :math:`(u - s_k)^p / G(u)`, p = 0, 1, 2, over intervals that start at the knots :math:`s_k`.
+
+    Measured from the knot before, powers stay small and no digits cancel.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (intervals + 1,)
+        From 0 to the horizon.
+    whole : ndarray of shape (3, intervals)
+        Over whole intervals.
+    points, inverse : ndarray of shape (points,)
+        Knots and exits, and 1/G from each on.
+    up_to : ndarray of shape (3, points)
+        From the knot before (or at) each of the points up to it.
+    """
+
+    knots: Vector
+    whole: NDArray[np.float64]
+    points: Vector
+    inverse: Vector
+    up_to: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, knots: Vector, weights: Weights) -> Pieces:
+        points = np.union1d(knots, weights.exits)
+        interval = np.searchsorted(knots, points, "right") - 1
+        inverse = weights.inverse[np.searchsorted(weights.exits, points, "right")]
+        start, stop = points[:-1] - knots[interval[:-1]], points[1:] - knots[interval[:-1]]
+        added = np.array([(stop**p - start**p) / p * inverse[:-1] for p in (1, 2, 3)])
+        whole = np.array([np.bincount(interval[:-1], row, knots.size - 1) for row in added])
+        sums = np.concatenate((np.zeros((3, 1)), np.cumsum(added, axis=1)), axis=1)
+        return cls(knots, whole, points, inverse, sums - sums[:, np.searchsorted(points, knots)][:, interval])
+
+    def interval(self, time: Vector) -> NDArray[np.int32]:
+        """Return which interval holds each time; as many as there are, for the horizon."""
+        return np.asarray(count_below(self.knots, time, inclusive=True) - np.int32(1))
+
+    def partial(self, time: Vector) -> NDArray[np.float64]:
+        """Return the integrals from the knot before each time up to it, (3, times)."""
+        place = count_below(self.points, time, inclusive=True) - np.int32(1)
+        knot = self.knots[self.interval(time)]
+        stop, start = time - knot, self.points[place] - knot
+        added = np.array([(stop**p - start**p) / p for p in (1, 2, 3)]) * self.inverse[place]
+        return np.asarray(self.up_to[:, place] + added)
+
+    def sums_before(self, end: Vector) -> NDArray[np.float64]:
+        """Return the integrals over each interval, summed over those who are there until `end`, (3, intervals)."""
+        place = self.interval(end)
+        size = self.whole.shape[1]
+        for_all_of_it = end.size - np.cumsum(np.bincount(place, minlength=size + 1)[:size])
+        # of those who end with the horizon, all intervals are whole
+        partial = [np.bincount(place, own, size + 1)[:size] for own in self.partial(end)]
+        return self.whole * for_all_of_it + partial
+
+    def sums_after(self, start: Vector, stop: Vector, weight: Vector) -> NDArray[np.float64]:
+        """Return the same without 1/G, summed with weights over those who are there from `start` to `stop`."""
+        width = np.diff(self.knots)
+        powers = np.arange(1, 4)[:, None]
+        sums, begun = np.zeros((3, width.size)), np.zeros(width.size)
+        for sign, time in ((1.0, start), (-1.0, stop)):
+            place = self.interval(time)
+            begun += sign * np.bincount(place, weight, width.size + 1)[: width.size]
+            passed = time - self.knots[place]
+            for p in (1, 2, 3):
+                own = -sign * weight * passed**p / p
+                sums[p - 1] += np.bincount(place, own, width.size + 1)[: width.size]
+        return np.asarray(sums + np.cumsum(begun) * width**powers / powers)
+
+
+class Integrals(NamedTuple):
+    """Of individuals: integrals before and after the event, and what makes sums over all who are still there.
+
+    Attributes
+    ----------
+    before, after : ndarray of shape (rows,)
+        Of (1 - pi)^2 / G while under observation, and of pi^2 from the event on.
+    coefficients : ndarray of shape (3, rows)
+        Of (1 - pi)^2 as a polynomial within the interval in which the observation ends; zero where that is the
+        horizon. Only where weights are estimated; else of no rows, as `partial`.
+    partial : ndarray of shape (rows,)
+        Of (1 - pi)^2 / G over the beginning of that interval.
+    sums : ndarray of shape (3, intervals)
+        Coefficients summed over those who are there for the whole interval.
+    """
+
+    before: Vector
+    after: Vector
+    coefficients: NDArray[np.float64]
+    partial: Vector
+    sums: NDArray[np.float64]
+
+
+def integrate(
+    curves: SurvivalCurves, pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, estimated: bool
+) -> Integrals:
+    """Integrate everybody's curve up to `end`, and from there to `followed` where `after` is not zero.
+
+    `estimated` says whether weights are, so that sums over all who are still there are needed.
+    """
+    knots = pieces.knots
+    if config.compiles(end.size * knots.size):
+        return _compiled(curves, pieces, end, followed, after, estimated=estimated)
+
+    def work(rows: slice) -> Integrals:
+        some = curves if len(curves) == 1 else curves[rows]
+        values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
+        return _integrals(
+            values, pieces, end[rows], followed[rows], after[rows], step=curves.between == "step", estimated=estimated
+        )
+
+    parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
+    before, late, coefficients, partial, sums = zip(*parts, strict=True)
+    return Integrals(
+        np.concatenate(before), np.concatenate(late), np.concatenate(coefficients, axis=1), np.concatenate(partial),
+        np.sum(sums, axis=0),
+    )  # fmt: skip
+
+
+def _compiled(
+    curves: SurvivalCurves, pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, estimated: bool
+) -> Integrals:
+    from survscore.metrics import _whole_score_kernels as kernels
+
+    knots, n = pieces.knots, end.size
+    reading = curves.reading(knots[[0, -1]])
+    how = (int(np.searchsorted(curves.times, 0.0, "right")), reading.lower, reading.weight, curves.between == "step")
+    grids = (knots, *buckets(knots), pieces.whole, pieces.points, *buckets(pieces.points), pieces.inverse, pieces.up_to)
+    before, late = np.empty(n), np.zeros(n)
+    n_kept = n if estimated else 0
+    coefficients, partial = np.zeros((3, n_kept)), np.zeros(n_kept)
+
+    def work(rows: slice) -> NDArray[np.float64]:
+        sums = np.zeros((3, knots.size - 1))
+        matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
+        kernels.integrals(
+            matrix, *how, *grids, end[rows], followed[rows], after[rows], before[rows], late[rows],
+            coefficients[:, rows], partial[rows], sums,
+        )  # fmt: skip
+        return sums
+
+    sums = each(work, row_blocks(n, knots.size, compiled=True), threads=True)
+    return Integrals(before, late, coefficients, partial, np.sum(sums, axis=0))
+
+
+def _integrals(
+    values: NDArray[np.float64], pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, step: bool,
+    estimated: bool,
+) -> Integrals:  # fmt: skip
+    """Integrate rows of curves, given at the knots."""
+    left = values[:, :-1]
+    right = left if step else values[:, 1:]
+    width = np.diff(pieces.knots)
+    slope = (right - left) / width
+    gap = 1.0 - left
+    place = pieces.interval(end)
+    columns, rows = np.arange(width.size), np.arange(end.size)
+    there = columns < place[:, None]
+    whole = there * (gap**2 * pieces.whole[0] - 2.0 * gap * slope * pieces.whole[1] + slope**2 * pieces.whole[2])
+    last = np.minimum(place, width.size - 1)
+    own_gap, own_slope = gap[rows, last], slope[rows, last]
+    inside = place < width.size
+    coefficients = np.where(inside, np.array([own_gap**2, -2.0 * own_gap * own_slope, own_slope**2]), 0.0)
+    partial = np.einsum("pi,pi->i", coefficients, pieces.partial(end))
+    before = whole.sum(axis=1) + partial
+    sums = np.zeros((3, width.size))
+    if not estimated:
+        coefficients, partial = coefficients[:, :0], partial[:0]
+    else:
+        sums = np.array([np.sum(there * part, axis=0) for part in (gap**2, -2.0 * gap * slope, slope**2)])
+
+    late = np.zeros(end.size)
+    some = np.flatnonzero(after)
+    if some.size:
+        squares = width * (left[some] ** 2 + left[some] * right[some] + right[some] ** 2) / 3.0
+        stop = pieces.interval(followed[some])
+        inner = (columns >= place[some, None]) & (columns < stop[:, None])
+        late[some] = np.sum(inner * squares, axis=1)
+        for sign, time in ((1.0, followed[some]), (-1.0, end[some])):
+            k = np.minimum(pieces.interval(time), width.size - 1)
+            length = np.where(time < pieces.knots[-1], time - pieces.knots[k], 0.0)
+            first = left[some, k]
+            there_then = first + slope[some, k] * length
+            late[some] += sign * length * (first**2 + first * there_then + there_then**2) / 3.0
+    return Integrals(before, late, coefficients, partial, sums)
+
+
+def moved_by_exits(exits: Vector, pieces: Pieces, found: Integrals, history: History, late: Vector) -> Vector:
+    r"""Return the sum over individuals of the integral from each exit on, which the factor of G at it multiplies.
+
+    Those under observation have :math:`1/G(u)` from the exit s up to their end; those with event later than s have
+    :math:`1/G(T-)` afterwards, `late`. The former is the integral of a sum over those still there: in an interval of
+    the grid a polynomial whose coefficients change as they leave.
+    """
+    order = history.order
+    ends = history.time[order]
+    # those for whom the metric does not speak end at time 0, and so before every exit
+    spoken_for = (history.until > 0)[order]
+
+    def up_to(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums = np.zeros((*values.shape[:-1], order.size + 1))
+        np.cumsum(values[..., order] * spoken_for, axis=-1, out=sums[..., 1:])
+        return sums
+
+    done, still = up_to(found.partial), up_to(found.coefficients)
+    whole = np.einsum("pk,pk->k", found.sums, pieces.whole)
+    moved = np.zeros(exits.size)
+    inside = exits < pieces.knots[-1]
+    s = exits[inside]
+    k = pieces.interval(s)
+    left_by_s = np.searchsorted(ends, s, "right")
+    left_by_knot = np.searchsorted(ends, pieces.knots[k + 1], "left")
+    there = found.sums[:, k] + still[:, left_by_knot] - still[:, left_by_s]
+    up_to_s = np.concatenate(([0.0], np.cumsum(whole)))[k] + done[left_by_s]
+    up_to_s = up_to_s + np.einsum("pi,pi->i", there, pieces.partial(s))
+    later = np.append(np.cumsum(late[order][::-1])[::-1], 0.0)
+    moved[inside] = whole.sum() + found.partial.sum() - up_to_s + later[left_by_s]
+    return moved
