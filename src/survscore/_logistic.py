@@ -7,18 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._products import combine, cross_products, dot
+
 #: Less information about a coefficient than this share of one individual: it has run away to infinity.
 LEAST_INFORMATION = 1e-4
 MOST_STEPS = 100
 MOST_HALVINGS = 60
 SMALL_DECREMENT = 1e-18  # of the mean log-likelihood: the step after it is exact to rounding
+NO_DECREMENT = 1e-28  # there is no step to be made
 NEAR = 1e-10
 RANK = 1e-9  # relative size of what a column adds to those before it
 CLEAR_RANK = 1e-4  # so far from it that the sums of products, which square it, tell it as well as the columns do
 MANY_ROWS = 1 << 14  # from here on some of them tell where to start
 START_ROWS = 1 << 12
 NEAR_ENOUGH_TO_START = 1e-6  # of the mean log-likelihood
-ROWS_PER_BLOCK = 1 << 13  # that stay in the processor's cache
+ROWS_PER_BLOCK = 1 << 14  # that stay in the processor's cache
 
 Vector = NDArray[np.float64]
 
@@ -37,15 +40,14 @@ class LogisticFit:
     basis : ndarray of shape (coefficients, rows)
     to_design, inverse_information : ndarray of shape (coefficients, coefficients)
         The latter is that of the basis: :math:`(\sum w q q' \mu (1 - \mu))^{-1}`, with mean weights.
-    fitted, residual : ndarray of shape (rows,)
-        Probabilities :math:`\mu`, and :math:`w (y - \mu)`.
+    residual : ndarray of shape (rows,)
+        :math:`w (y - \mu)`, with probabilities :math:`\mu`.
     """
 
     coefficients: Vector
     basis: Vector
     to_design: Vector
     inverse_information: Vector
-    fitted: Vector
     residual: Vector
 
     @property
@@ -55,13 +57,14 @@ class LogisticFit:
 
     def influence_on(self, combinations: Vector) -> Vector:
         """Return the influences on one or several combinations of the basis' coefficients, (combinations, rows)."""
-        return np.asarray((combinations @ self.inverse_information) @ self.basis * self.residual)
+        found = combine(combinations @ self.inverse_information, self.basis)
+        found *= self.residual
+        return found
 
 
 def expit(eta: Vector) -> Vector:
     """Return probabilities from log odds, exact also for very small ones."""
-    small = np.exp(-np.abs(eta))
-    return np.asarray(np.where(eta >= 0, 1.0, small) / (1.0 + small))
+    return np.asarray(np.exp(np.minimum(eta, 0.0)) / (1.0 + np.exp(-np.abs(eta))))
 
 
 def logistic_fit(design: Vector, event: Vector, weight: Vector, offset: Vector | float = 0.0) -> LogisticFit | None:
@@ -82,19 +85,15 @@ def logistic_fit(design: Vector, event: Vector, weight: Vector, offset: Vector |
     to_design = _orthonormal(columns, weight)
     if to_design is None:
         return None
-    likelihood = _Likelihood(to_design.T @ columns, event, weight / event.size, np.broadcast_to(offset, event.shape))
-    position = _maximum(likelihood, _start(likelihood))
-    if position is None:
+    likelihood = _Likelihood(
+        combine(to_design.T, columns), event, weight / event.size, np.broadcast_to(offset, event.shape)
+    )
+    found = _maximum(likelihood, _start(likelihood))
+    if found is None or not event.size * np.linalg.eigvalsh(found.information)[0] > LEAST_INFORMATION:
         return None
-    information = likelihood.look(position).information
-    if not event.size * np.linalg.eigvalsh(information)[0] > LEAST_INFORMATION:
-        return None
-    fitted = expit(likelihood.log_odds(position))
-    inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
-    return LogisticFit(
-        to_design @ position, likelihood.basis, to_design, inverse, fitted,
-        likelihood.share * (event - fitted),
-    )  # fmt: skip
+    inverse = np.asarray(np.linalg.inv(found.information), dtype=np.float64)
+    residual = likelihood.share * (event - expit(found.log_odds))
+    return LogisticFit(to_design @ found.position, likelihood.basis, to_design, inverse, residual)
 
 
 def _orthonormal(columns: Vector, weight: Vector) -> Vector | None:
@@ -103,7 +102,7 @@ def _orthonormal(columns: Vector, weight: Vector) -> Vector | None:
     So no unit of measurement, and no large weight, spoils Newton's steps.
     """
     n = weight.size
-    lengths = np.sqrt(np.einsum("ij,ij->i", columns, columns) / n)
+    lengths = np.sqrt(np.array([dot(one, one) for one in columns]) / n)
     if n < len(columns) or not (lengths > 0).all():
         return None
     triangle = _clear_triangle(columns, weight / n, lengths)
@@ -118,9 +117,7 @@ def _orthonormal(columns: Vector, weight: Vector) -> Vector | None:
 
 def _clear_triangle(columns: Vector, share: Vector, lengths: Vector) -> Vector | None:
     """Return the triangle of a QR decomposition by way of sums of products, many times as fast; None where unclear."""
-    products = np.zeros((len(columns),) * 2)
-    for rows in _blocks(share.size):
-        products += (columns[:, rows] * share[rows]) @ columns[:, rows].T
+    products = cross_products(columns * share, columns)
     try:
         triangle = np.asarray(np.linalg.cholesky(products / np.outer(lengths, lengths)).T, dtype=np.float64)
     except np.linalg.LinAlgError:
@@ -135,9 +132,10 @@ def _blocks(n_rows: int) -> list[slice]:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """The mean log-likelihood at a position, and its derivatives."""
+    """The mean log-likelihood's derivatives at a position, and the log odds there."""
 
-    value: float
+    position: Vector
+    log_odds: Vector
     gradient: Vector
     information: Vector
 
@@ -151,21 +149,22 @@ class _Likelihood:
     share: Vector
     offset: Vector
 
-    def log_odds(self, position: Vector) -> Vector:
-        return np.asarray(self.offset + position @ self.basis)
-
     def look(self, position: Vector) -> _Look:
-        value, gradient = 0.0, np.zeros(position.size)
-        information = np.zeros((position.size, position.size))
+        log_odds, p = combine(position, self.basis) + self.offset, position.size
+        products = np.zeros((p + 1, p))
+        weighted = np.empty((p + 1, ROWS_PER_BLOCK))  # what is summed for the information, and for the gradient
         for rows in _blocks(self.share.size):
-            basis, event, share = self.basis[:, rows], self.event[rows], self.share[rows]
-            eta = self.offset[rows] + position @ basis
+            basis, event, share, eta = self.basis[:, rows], self.event[rows], self.share[rows], log_odds[rows]
             small = np.exp(-np.abs(eta))
-            more = 1.0 + small
-            value += float(share @ (event * eta - np.maximum(eta, 0.0) - np.log1p(small)))
-            gradient += basis @ (share * (event - np.where(eta >= 0, 1.0, small) / more))
-            information += (basis * (share * small / (more * more))) @ basis.T
-        return _Look(value, gradient, information)
+            per_unit = 1.0 / (1.0 + small)
+            left = weighted[:, : eta.size]
+            np.multiply(basis, share * small * per_unit * per_unit, out=left[:p])
+            np.multiply(share, event - np.exp(np.minimum(eta, 0.0)) * per_unit, out=left[p])
+            products += cross_products(left, basis)
+        return _Look(position, log_odds, products[p], products[:p])
+
+    def at(self, log_odds: Vector) -> float:
+        return dot(self.share, self.event * log_odds - np.maximum(log_odds, 0.0) - np.log1p(np.exp(-np.abs(log_odds))))
 
     def some(self, step: int) -> _Likelihood:
         """Take every so many rows only."""
@@ -181,12 +180,12 @@ def _start(likelihood: _Likelihood) -> Vector:
     if likelihood.event.size < MANY_ROWS:
         return nothing
     found = _maximum(likelihood.some(likelihood.event.size // START_ROWS), nothing, NEAR_ENOUGH_TO_START)
-    return nothing if found is None else found
+    return nothing if found is None else found.position
 
 
-def _maximum(likelihood: _Likelihood, start: Vector, small: float = SMALL_DECREMENT) -> Vector | None:
+def _maximum(likelihood: _Likelihood, start: Vector, small: float = SMALL_DECREMENT) -> _Look | None:
     """Return where the likelihood is largest, or so far out that it hardly grows any more; None if there is no way."""
-    position, here = start, likelihood.look(start)
+    here = likelihood.look(start)
     for _ in range(MOST_STEPS):
         try:
             step = np.linalg.solve(here.information, here.gradient)
@@ -195,16 +194,19 @@ def _maximum(likelihood: _Likelihood, start: Vector, small: float = SMALL_DECREM
         decrement = float(here.gradient @ step)
         if not np.isfinite(decrement):
             return None
-        if decrement <= small:
-            return np.asarray(position + step)
-        there = likelihood.look(position + step)
+        if decrement <= min(small, NO_DECREMENT):
+            return here
+        there = likelihood.look(here.position + step)
         if decrement > NEAR:  # the nearest steps change the likelihood by less than rounding
+            before = likelihood.at(here.log_odds)
             for _ in range(MOST_HALVINGS):
-                if there.value >= here.value:
+                if likelihood.at(there.log_odds) >= before:
                     break
                 step = step / 2
-                there = likelihood.look(position + step)
-        position, here = position + step, there
+                there = likelihood.look(here.position + step)
+        if decrement <= small:
+            return there
+        here = there
     return None
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
 from survscore._logistic import expit
+from survscore._products import combine
 from survscore.calibration_measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.estimate import Estimate
 from survscore.metrics import E50, E90, PooledSample
@@ -93,7 +94,7 @@ class Spline:
     def deviations(self, risk: Vector, gamma: Vector, draws: Vector) -> Vector:
         """Return by how much the curve with coefficients `gamma` moves with draws around them, to first order."""
         share = expit(self.log_odds(risk, gamma))
-        return np.asarray(share * (1 - share) * (draws @ self.fit.columns(risk).T))
+        return np.asarray(share * (1 - share) * combine(draws, self.fit.columns(risk).T))
 
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
@@ -276,9 +277,10 @@ def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
 def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
     """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
     distance = np.abs(difference)
+    mean, mean_square = (np.einsum("...i,i->...", part, mass) for part in (distance, np.square(distance)))
     e50, e90 = distance_quantiles(distance, mass, (E50.share, E90.share))
     return {
-        "ici": np.asarray(distance @ mass), "e50": e50, "e90": e90, "mean_square": np.asarray(distance**2 @ mass),
+        "ici": np.asarray(mean), "e50": e50, "e90": e90, "mean_square": np.asarray(mean_square),
     }  # fmt: skip
 
 

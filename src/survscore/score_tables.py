@@ -388,7 +388,8 @@ class _Asked:
     ) -> Comparison:
         return compared(
             y, models, metric=metrics, weighting=self.weightings, times=times, reference=self.reference, null=self.null,
-            groups=self.groups, level=self.level, unasked=False, visit=visit,
+            groups=self.groups, level=self.level, unasked=False, means=False,
+            visit=visit,
         )  # fmt: skip
 
     def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:

@@ -133,6 +133,8 @@ class Evaluation:
         Whether standard errors are computed.
     unasked : bool
         Whether covariances over time are computed unasked where that is cheap: not for each of very many segments.
+    means : bool
+        Whether the variances of means over time are prepared also for pooled metrics, which takes memory for everybody.
     """
 
     models: Models
@@ -148,6 +150,7 @@ class Evaluation:
     errors: bool
     far: dict[str, int]
     unasked: bool = True
+    means: bool = True
 
     @classmethod
     def of(
@@ -164,6 +167,7 @@ class Evaluation:
         ranges: Ranges = None,
         errors: bool = True,
         unasked: bool = True,
+        means: bool = True,
         needs_numpy: str = "",
     ) -> Evaluation:
         """Check what a user gave, and prepare what all metrics and weightings share.
@@ -211,7 +215,7 @@ class Evaluation:
         check_ranges(ranges)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            null_model(null, y), grouping, level, ranges, errors, far, unasked,
+            null_model(null, y), grouping, level, ranges, errors, far, unasked, means,
         )  # fmt: skip
 
     @property
@@ -410,7 +414,8 @@ class Evaluation:
         requests = []
         for metric in metrics:
             k = len(curves) if metric.scores_null else n_models
-            requests.append(PooledRequest(metric, k, averages[metric.name], self._any_range(k), undefined[metric.name]))
+            over_time = averages[metric.name][: None if self.means else 0]
+            requests.append(PooledRequest(metric, k, over_time, self._any_range(k), undefined[metric.name]))
         of_metrics = backend.pooled(
             requests, self.index, weights, curves, self.groups, units, errors=self.errors, visit=visit
         )

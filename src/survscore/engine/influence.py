@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._products import cross_products, dot
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
 from survscore.engine.units import Groups, Units
@@ -207,7 +208,7 @@ def joint_covariance(
     if groups is not None and codes is not None:
         by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
     root = np.broadcast_to(np.sqrt(factor), len(influence))
-    found = by_unit @ by_unit.T * np.outer(root, root)
+    found = cross_products(by_unit, by_unit) * np.outer(root, root)
     if isinstance(nuisance, Elsewhere):
         found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
     return np.asarray(found)
@@ -272,6 +273,9 @@ class Totals:
         """Add influences of some units, each named once, at some times, (models, units, times)."""
         for p, (a, b) in enumerate(self.pairs):
             values = contrast(influence, a, b)
+            if influence.shape[2] == 1 and not len(self.averages) and self.over_time is None:
+                self.pointwise[p, columns] += dot(values[:, 0], values[:, 0])
+                continue
             root = np.sqrt(self.inflation[p, columns])
             weights = self.averages[:, columns]
             means = values @ np.where(weights != 0, weights * root, 0.0).T  # NaN where a time rests on one unit

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._logistic import LogisticFit, expit, restricted_cubic_spline
+from survscore._products import combine
 from survscore.metrics.sample import PooledSample, log_odds
 
 Vector = NDArray[np.float64]
@@ -41,7 +42,7 @@ class SplineFit:
 
     def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
         """Return the curve's log odds for one or several vectors of coefficients."""
-        return np.asarray(log_odds(risk) + gamma @ self.columns(risk).T)
+        return log_odds(risk) + combine(gamma, self.columns(risk).T)
 
     def at(self, risk: Vector) -> Vector:
         """Return the curve at some risks; to the last bit the same for those that are the same."""

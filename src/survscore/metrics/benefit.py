@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._products import dot
 from survscore._validation import FloatArray, check_number
 from survscore.metrics.base import Direction, Found, PooledMetric
 from survscore.metrics.sample import PooledSample
@@ -84,7 +85,7 @@ class NetBenefit(PooledMetric):
 
     def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
         benefit = np.where(self.acts(sample.survival), np.where(sample.label != 0, 1.0, -self.odds), 0.0)
-        value = float(sample.share @ benefit)
+        value = dot(sample.share, benefit)
         return Found(value, sample.share * (benefit - value))
 
     def unseen_variance(self, weight: NDArray[np.float64]) -> float:  # noqa: D102

@@ -11,11 +11,15 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore._logistic import LogisticFit
+from survscore._products import cross_products, dot
 from survscore.metrics._spline import REACHED, fit_spline
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 from survscore.metrics.sample import PooledSample, Vector
+
+CELLS = 1 << 10  # among which distances are dealt out
 
 
 def _without_value(sample: PooledSample, reason: str) -> Found:
@@ -54,7 +58,7 @@ class ObservedExpected(PooledMetric):
     scores_null: ClassVar[bool] = False
 
     def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
-        observed, expected = (float(sample.share @ part) for part in (sample.event, sample.risk))
+        observed, expected = (dot(sample.share, part) for part in (sample.event, sample.risk))
         if not expected > 0:
             return _without_value(sample, "all predicted risks are 0")
         ratio = observed / expected
@@ -183,19 +187,27 @@ class FittedCurve:
         return np.sign(self.difference)
 
     @cached_property
-    def _ordered(self) -> tuple[Vector, Vector]:
-        """The distances in ascending order, and which share does not exceed each."""
-        order = np.argsort(self.distance)
-        return self.distance[order], np.cumsum(self.share[order])
+    def _cells(self) -> tuple[NDArray[np.intp], Vector]:
+        """In which of many cells of equal width each distance lies, and which share lies in the cells up to each."""
+        width = float(self.distance.max()) / CELLS
+        cell = np.zeros(self.distance.size, dtype=np.intp)
+        if width > 0:
+            cell = np.minimum((self.distance / width).astype(np.intp), CELLS - 1)
+        return cell, np.cumsum(np.bincount(cell, self.share, CELLS))
 
     def quantile(self, share: float) -> float:
-        """Return the least distance that a share of the individuals does not exceed."""
-        ordered, reached = self._ordered
-        return float(ordered[min(int(np.searchsorted(reached, share * REACHED)), ordered.size - 1)])
+        """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
+        cell, up_to = self._cells
+        place = min(int(np.searchsorted(up_to, share * REACHED)), int(cell.max()))
+        inside = np.flatnonzero(cell == place)
+        order = inside[np.argsort(self.distance[inside])]
+        reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
+        return float(self.distance[order[min(int(np.searchsorted(reached, share * REACHED)), order.size - 1)]])
 
     def influence(self, by_curve: Vector) -> Vector:
         """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values."""
-        return self.regression.influence_on(self.regression.basis @ (by_curve * self.slope))
+        by_coefficient = cross_products(self.regression.basis, (by_curve * self.slope)[None])[:, 0]
+        return self.regression.influence_on(by_coefficient)
 
 
 def fitted_curve(sample: PooledSample) -> FittedCurve | str:
@@ -258,10 +270,10 @@ class Miscalibration(CurveDistance):
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
         squares, fit = np.square(curve.difference), curve.regression
-        value = float(curve.share @ squares)
+        value = dot(curve.share, squares)
         influence = curve.share * (squares - value) + curve.influence(2 * curve.share * curve.difference)
         # the mean variance of the curve is the sum of the variances of these combinations of coefficients
-        values, vectors = np.linalg.eigh((fit.basis * (curve.share * np.square(curve.slope))) @ fit.basis.T)
+        values, vectors = np.linalg.eigh(cross_products(fit.basis * (curve.share * np.square(curve.slope)), fit.basis))
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         return Found(value, influence, squared=fit.influence_on(combinations))
 
@@ -300,7 +312,7 @@ class ICI(CurveDistance):
     label: ClassVar[str] = "ICI"
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
-        value = float(curve.share @ curve.distance)
+        value = dot(curve.share, curve.distance)
         return Found(value, curve.share * (curve.distance - value) + curve.influence(curve.share * curve.sign))
 
 
@@ -321,7 +333,7 @@ class DistanceQuantile(CurveDistance):
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
         low, value, high = (curve.quantile(part) for part in (first, self.share, last))
         below = (distance <= value).astype(np.float64)
-        own = share * (share @ below - below) * (high - low) / (last - first)
+        own = share * (dot(share, below) - below) * (high - low) / (last - first)
         near = np.where((distance >= low) & (distance <= high), share, 0.0)
         return Found(value, own + curve.influence(near / near.sum() * curve.sign))
 

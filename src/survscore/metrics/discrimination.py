@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._products import dot
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 from survscore.metrics.sample import PooledSample
 
@@ -47,7 +48,7 @@ class AUC(PooledMetric):
         # for each distinct prediction, the share of controls above it, and of cases below it
         above = (controls - np.cumsum(by_control) + 0.5 * by_control) / controls
         below = (np.cumsum(by_case) - 0.5 * by_case) / cases
-        value = float(by_case @ above / cases)
+        value = dot(by_case, above) / float(cases)
         if ties.size < order.size:
             place = np.repeat(np.arange(ties.size), np.diff(ties, append=order.size))
             above, below = above[place], below[place]
@@ -58,11 +59,13 @@ class AUC(PooledMetric):
     def small_sample(  # noqa: D102
         self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
     ) -> float:
-        total = 0.0
-        for group in ((label != 0) & counted, (label == 0) & counted):
-            number = np.count_nonzero(group)
-            total += np.square(influence[group]).sum() / (number - 1) if number > 1 else np.nan
-        return float(total)
+        event = (label != 0).astype(np.float64)
+        squares = np.where(counted, np.square(influence), 0.0)
+        number, with_event = np.count_nonzero(counted), np.count_nonzero((label != 0) & counted)
+        of_events = dot(event, squares)
+        of_others = dot(1.0 - event, squares)
+        numbers = (with_event, number - with_event)
+        return sum(part / (n - 1) if n > 1 else np.nan for part, n in zip((of_events, of_others), numbers, strict=True))
 
 
 def _sums(ordered: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:

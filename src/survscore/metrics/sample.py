@@ -70,14 +70,12 @@ class PooledSample:
     @cached_property
     def risk(self) -> Vector:
         """The predicted probability of the event."""
-        survival = np.asarray(self.survival, dtype=np.float64)
-        risk: Vector = np.subtract(1.0, survival)
-        return risk
+        return 1.0 - self.survival.astype(np.float64)
 
     @cached_property
     def event(self) -> Vector:
         """One for those with event, zero for the others."""
-        return (self.label != 0).astype(np.float64)
+        return np.asarray(self.label != 0, dtype=np.float64)
 
     @cached_property
     def share(self) -> Vector:
