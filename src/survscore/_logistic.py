@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,12 +133,19 @@ def _blocks(n_rows: int) -> list[slice]:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """The mean log-likelihood's derivatives at a position, and the log odds there."""
+    """The mean log-likelihood and its derivatives at a position, and the log odds there."""
 
+    likelihood: _Likelihood
     position: Vector
     log_odds: Vector
     gradient: Vector
     information: Vector
+
+    @cached_property
+    def value(self) -> float:
+        eta = self.log_odds
+        values = self.likelihood.event * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))
+        return dot(self.likelihood.share, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +169,7 @@ class _Likelihood:
             np.multiply(basis, share * small * per_unit * per_unit, out=left[:p])
             np.multiply(share, event - np.exp(np.minimum(eta, 0.0)) * per_unit, out=left[p])
             products += cross_products(left, basis)
-        return _Look(position, log_odds, products[p], products[:p])
-
-    def at(self, log_odds: Vector) -> float:
-        return dot(self.share, self.event * log_odds - np.maximum(log_odds, 0.0) - np.log1p(np.exp(-np.abs(log_odds))))
+        return _Look(self, position, log_odds, products[p], products[:p])
 
     def some(self, step: int) -> _Likelihood:
         """Take every so many rows only."""
@@ -198,9 +203,8 @@ def _maximum(likelihood: _Likelihood, start: Vector, small: float = SMALL_DECREM
             return here
         there = likelihood.look(here.position + step)
         if decrement > NEAR:  # the nearest steps change the likelihood by less than rounding
-            before = likelihood.at(here.log_odds)
             for _ in range(MOST_HALVINGS):
-                if likelihood.at(there.log_odds) >= before:
+                if there.value >= here.value:
                     break
                 step = step / 2
                 there = likelihood.look(here.position + step)

@@ -85,7 +85,7 @@ def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
         density = math.exp(log_front + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x))
         there = x - excess / density if density > 0 else math.nan
         there = there if low < there < high else (low + high) / 2
-        if abs(there - x) <= 1e-15 * x or there in (low, high):
+        if abs(there - x) <= 1e-12 * x or there in (low, high):  # the next step would be its square
             break
         x = there
     return b * there / (a * (1.0 - there)) if there < 1 else math.inf
