@@ -15,7 +15,8 @@ import survscore
 PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
-    ["_arrays", "_version", "_files", "_progress", "_isotonic", "_logistic"],
+    ["_arrays", "_version", "_files", "_progress", "_isotonic", "_products"],
+    ["_logistic"],
     ["_validation"],
     ["_frames", "student", "multiplicity"],
     ["_smooth_test"],

@@ -3,39 +3,72 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from survscore._products import combine, cross_products, dot
 
 #: Less information about a coefficient than this share of one individual: it has run away to infinity.
 LEAST_INFORMATION = 1e-4
 MOST_STEPS = 100
 MOST_HALVINGS = 60
 SMALL_DECREMENT = 1e-18  # of the mean log-likelihood: the step after it is exact to rounding
+NO_DECREMENT = 1e-28  # there is no step to be made
 NEAR = 1e-10
 RANK = 1e-9  # relative size of what a column adds to those before it
+CLEAR_RANK = 1e-4  # so far from it that the sums of products, which square it, tell it as well as the columns do
+MANY_ROWS = 1 << 14  # from here on some of them tell where to start
+START_ROWS = 1 << 12
+NEAR_ENOUGH_TO_START = 1e-6  # of the mean log-likelihood
+ROWS_PER_BLOCK = 1 << 14  # that stay in the processor's cache
+
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients, and each row's influence on them while weights are held fixed: (coefficients, rows)."""
+    r"""A fitted regression, and each row's influence on it while weights are held fixed.
 
-    coefficients: NDArray[np.float64]
-    influence: NDArray[np.float64]
+    Columns are kept as combinations that are orthonormal under the weights, the basis; coefficients of the design are
+    `to_design` times those of the basis.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (coefficients,)
+        Of the design's own columns.
+    basis : ndarray of shape (coefficients, rows)
+    to_design, inverse_information : ndarray of shape (coefficients, coefficients)
+        The latter is that of the basis: :math:`(\sum w q q' \mu (1 - \mu))^{-1}`, with mean weights.
+    residual : ndarray of shape (rows,)
+        :math:`w (y - \mu)`, with probabilities :math:`\mu`.
+    """
+
+    coefficients: Vector
+    basis: Vector
+    to_design: Vector
+    inverse_information: Vector
+    residual: Vector
+
+    @property
+    def influence(self) -> Vector:
+        """The influences on the coefficients of the design, (coefficients, rows)."""
+        return self.influence_on(self.to_design)
+
+    def influence_on(self, combinations: Vector) -> Vector:
+        """Return the influences on one or several combinations of the basis' coefficients, (combinations, rows)."""
+        found = combine(combinations @ self.inverse_information, self.basis)
+        found *= self.residual
+        return found
 
 
-def expit(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+def expit(eta: Vector) -> Vector:
     """Return probabilities from log odds, exact also for very small ones."""
-    with np.errstate(invalid="ignore"):  # NaN stays NaN
-        return np.asarray(np.exp(-np.logaddexp(0.0, -eta)))
+    return np.asarray(np.exp(np.minimum(eta, 0.0)) / (1.0 + np.exp(-np.abs(eta))))
 
 
-def logistic_fit(
-    design: NDArray[np.float64],
-    event: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    offset: NDArray[np.float64] | float = 0.0,
-) -> LogisticFit | None:
+def logistic_fit(design: Vector, event: Vector, weight: Vector, offset: Vector | float = 0.0) -> LogisticFit | None:
     r"""Maximise the weighted likelihood by Newton's method with halved steps; None where it has no maximum.
 
     The influence of row i is :math:`H^{-1} w_i z_i (y_i - \mu_i)`, with :math:`H = \sum w z z' \mu (1 - \mu)`.
@@ -43,97 +76,164 @@ def logistic_fit(
     Parameters
     ----------
     design : ndarray of shape (rows, coefficients)
+        Fastest where each column lies in one piece.
     event, weight : ndarray of shape (rows,)
         Zero or one, and weights larger than zero, one on average.
     offset : ndarray or float
         Part of the log odds that is given.
     """
-    to_design = _orthonormal(design, weight)
+    columns = np.ascontiguousarray(design.T)
+    to_design = _orthonormal(columns, weight)
     if to_design is None:
         return None
-    columns, share = design @ to_design, weight / event.size
-    position = _maximum(columns, event, share, offset)
-    if position is None:
+    likelihood = _Likelihood(
+        combine(to_design.T, columns), event, weight / event.size, np.broadcast_to(offset, event.shape)
+    )
+    found = _maximum(likelihood, _start(likelihood))
+    if found is None or not event.size * np.linalg.eigvalsh(found.information)[0] > LEAST_INFORMATION:
         return None
-    eta = offset + columns @ position
-    information = _information(columns, share, eta)
-    if not event.size * np.linalg.eigvalsh(information)[0] > LEAST_INFORMATION:
-        return None
-    influence = np.linalg.solve(information, (columns * (share * (event - expit(eta)))[:, None]).T)
-    return LogisticFit(to_design @ position, to_design @ influence)
+    inverse = np.asarray(np.linalg.inv(found.information), dtype=np.float64)
+    residual = likelihood.share * (event - expit(found.log_odds))
+    return LogisticFit(to_design @ found.position, likelihood.basis, to_design, inverse, residual)
 
 
-def _orthonormal(design: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _orthonormal(columns: Vector, weight: Vector) -> Vector | None:
     """Return what makes the columns orthonormal under the weights; None where one adds nothing to the others.
 
     So no unit of measurement, and no large weight, spoils Newton's steps.
     """
     n = weight.size
-    lengths = np.sqrt(np.mean(design**2, axis=0))
-    if n < design.shape[1] or not (lengths > 0).all():
+    lengths = np.sqrt(np.array([dot(one, one) for one in columns]) / n)
+    if n < len(columns) or not (lengths > 0).all():
         return None
-    triangle = np.linalg.qr(np.sqrt(weight / n)[:, None] * (design / lengths), mode="r")
-    diagonal = np.abs(np.diag(triangle))
+    triangle = _clear_triangle(columns, weight / n, lengths)
+    if triangle is None:
+        scaled = (np.sqrt(weight / n) * (columns / lengths[:, None])).T
+        triangle = np.asarray(np.linalg.qr(scaled, mode="r"), dtype=np.float64)
+    diagonal = np.abs(triangle.diagonal())
     if not diagonal.min() > RANK * diagonal.max():
         return None
     return np.asarray(np.linalg.inv(triangle) / lengths[:, None])
 
 
-def _maximum(
-    columns: NDArray[np.float64],
-    event: NDArray[np.float64],
-    share: NDArray[np.float64],
-    offset: NDArray[np.float64] | float,
-) -> NDArray[np.float64] | None:
+def _clear_triangle(columns: Vector, share: Vector, lengths: Vector) -> Vector | None:
+    """Return the triangle of a QR decomposition by way of sums of products, many times as fast; None where unclear."""
+    products = cross_products(columns * share, columns)
+    try:
+        triangle = np.asarray(np.linalg.cholesky(products / np.outer(lengths, lengths)).T, dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = triangle.diagonal()
+    return triangle if diagonal.min() > CLEAR_RANK * diagonal.max() else None
+
+
+def _blocks(n_rows: int) -> list[slice]:
+    return [slice(first, first + ROWS_PER_BLOCK) for first in range(0, n_rows, ROWS_PER_BLOCK)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """The mean log-likelihood and its derivatives at a position, and the log odds there."""
+
+    likelihood: _Likelihood
+    position: Vector
+    log_odds: Vector
+    gradient: Vector
+    information: Vector
+
+    @cached_property
+    def value(self) -> float:
+        eta = self.log_odds
+        values = self.likelihood.event * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))
+        return dot(self.likelihood.share, values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Likelihood:
+    """What is maximised."""
+
+    basis: Vector
+    event: Vector
+    share: Vector
+    offset: Vector
+
+    def look(self, position: Vector) -> _Look:
+        log_odds, p = combine(position, self.basis) + self.offset, position.size
+        products = np.zeros((p + 1, p))
+        weighted = np.empty((p + 1, ROWS_PER_BLOCK))  # what is summed for the information, and for the gradient
+        for rows in _blocks(self.share.size):
+            basis, event, share, eta = self.basis[:, rows], self.event[rows], self.share[rows], log_odds[rows]
+            small = np.exp(-np.abs(eta))
+            per_unit = 1.0 / (1.0 + small)
+            left = weighted[:, : eta.size]
+            np.multiply(basis, share * small * per_unit * per_unit, out=left[:p])
+            np.multiply(share, event - np.exp(np.minimum(eta, 0.0)) * per_unit, out=left[p])
+            products += cross_products(left, basis)
+        return _Look(self, position, log_odds, products[p], products[:p])
+
+    def some(self, step: int) -> _Likelihood:
+        """Take every so many rows only."""
+        share = self.share[::step]
+        return _Likelihood(
+            np.ascontiguousarray(self.basis[:, ::step]), self.event[::step], share / share.sum(), self.offset[::step]
+        )
+
+
+def _start(likelihood: _Likelihood) -> Vector:
+    """Return where to start: where the likelihood of some of very many rows is largest, or with nothing known."""
+    nothing = np.zeros(len(likelihood.basis))
+    if likelihood.event.size < MANY_ROWS:
+        return nothing
+    found = _maximum(likelihood.some(likelihood.event.size // START_ROWS), nothing, NEAR_ENOUGH_TO_START)
+    return nothing if found is None else found.position
+
+
+def _maximum(likelihood: _Likelihood, start: Vector, small: float = SMALL_DECREMENT) -> _Look | None:
     """Return where the likelihood is largest, or so far out that it hardly grows any more; None if there is no way."""
-
-    def likelihood(eta: NDArray[np.float64]) -> float:
-        return float(share @ (event * eta - np.logaddexp(0.0, eta)))
-
-    position = np.zeros(columns.shape[1])
+    here = likelihood.look(start)
     for _ in range(MOST_STEPS):
-        eta = np.asarray(offset + columns @ position)
-        gradient = columns.T @ (share * (event - expit(eta)))
         try:
-            step = np.linalg.solve(_information(columns, share, eta), gradient)
+            step = np.linalg.solve(here.information, here.gradient)
         except np.linalg.LinAlgError:
             return None
-        decrement = float(gradient @ step)
+        decrement = float(here.gradient @ step)
         if not np.isfinite(decrement):
             return None
+        if decrement <= min(small, NO_DECREMENT):
+            return here
+        there = likelihood.look(here.position + step)
         if decrement > NEAR:  # the nearest steps change the likelihood by less than rounding
-            before = likelihood(eta)
             for _ in range(MOST_HALVINGS):
-                if likelihood(offset + columns @ (position + step)) >= before:
+                if there.value >= here.value:
                     break
                 step = step / 2
-        position = position + step
-        if decrement <= SMALL_DECREMENT:
-            return position
+                there = likelihood.look(here.position + step)
+        if decrement <= small:
+            return there
+        here = there
     return None
 
 
-def _information(
-    columns: NDArray[np.float64], share: NDArray[np.float64], eta: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    return np.asarray((columns * (share * expit(eta) * expit(-eta))[:, None]).T @ columns)
-
-
-def restricted_cubic_spline(x: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float64]:
+def restricted_cubic_spline(x: Vector, knots: Vector) -> Vector:
     """Return 1, x, and what bends between the knots and is straight outside: (values, columns); Harrell's basis.
 
     Fewer than three knots give a straight line, none at all a constant.
     """
     if knots.size == 0:
         return np.ones((x.size, 1))
-    columns = [np.ones_like(x), x]
+    columns = np.empty((max(knots.size, 2), x.size))  # each in one piece
+    columns[0], columns[1] = 1.0, x
     if knots.size >= 3:
         first, before_last, last = knots[0], knots[-2], knots[-1]
-        for knot in knots[:-2]:
-            bend = (
-                np.maximum(x - knot, 0) ** 3
-                - np.maximum(x - before_last, 0) ** 3 * (last - knot) / (last - before_last)
-                + np.maximum(x - last, 0) ** 3 * (before_last - knot) / (last - before_last)
-            )
-            columns.append(bend / (last - first) ** 2)
-    return np.column_stack(columns)
+        before_end, at_end = (_cube_beyond(x, knot) for knot in (before_last, last))
+        for k, knot in enumerate(knots[:-2], start=2):
+            columns[k] = _cube_beyond(x, knot)
+            columns[k] -= before_end * ((last - knot) / (last - before_last))
+            columns[k] += at_end * ((before_last - knot) / (last - before_last))
+            columns[k] /= (last - first) ** 2
+    return columns.T
+
+
+def _cube_beyond(x: Vector, knot: float) -> Vector:
+    beyond = np.maximum(x - knot, 0.0)
+    return np.asarray(beyond * beyond * beyond)

@@ -30,7 +30,7 @@ from survscore.engine.evaluation import Evaluation, Scored
 from survscore.engine.placing import on_processor
 from survscore.engine.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.estimate import Estimate
-from survscore.metrics._counted import Counted
+from survscore.metrics import PooledSample
 from survscore.outcomes import Outcomes
 from survscore.stretches import EVENT_FREE
 from survscore.weighting import Weighting
@@ -307,7 +307,7 @@ def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
     stretches = evaluation.weightings[0].prepare(index)
     early, late = stretches.cells(index.times)
     label = np.where(index.before_time <= 0, stretches.label, EVENT_FREE)
-    counted = Counted.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
+    counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
     return CountedSample(index.times, counted, len(index.outcomes), stretches, evaluation.groups)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
 from survscore._logistic import expit
+from survscore._products import combine
 from survscore.calibration_measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.estimate import Estimate
-from survscore.metrics import E50, E90
-from survscore.metrics._spline import SplineFit, distance_quantile, distinct_risks, fit_spline
+from survscore.metrics import E50, E90, PooledSample
+from survscore.metrics._spline import SplineFit, distance_quantiles, distinct_risks, fit_spline
 from survscore.student import fisher_quantile, student_quantile
 
 CURVE_POINTS = 100
@@ -22,6 +23,7 @@ CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further ou
 MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
 BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
 COEFFICIENT_DRAWS = 1000
+DISTANCES = ("ici", "e50", "e90", "mean_square")
 
 Vector = NDArray[np.float64]
 
@@ -92,7 +94,7 @@ class Spline:
     def deviations(self, risk: Vector, gamma: Vector, draws: Vector) -> Vector:
         """Return by how much the curve with coefficients `gamma` moves with draws around them, to first order."""
         share = expit(self.log_odds(risk, gamma))
-        return np.asarray(share * (1 - share) * (draws @ self.fit.columns(risk).T))
+        return np.asarray(share * (1 - share) * combine(draws, self.fit.columns(risk).T))
 
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
@@ -102,11 +104,11 @@ class Spline:
 
 def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
     """Fit the richest spline that the data allow, with the covariance that groups and weights give it."""
-    fit = fit_spline(sample.counted)
+    fit = sample.counted.once(fit_spline)
     if isinstance(fit, str):
         reasons["curve"] = fit
         return None
-    return Spline(fit, sample.covariance(fit.influence))
+    return Spline(fit, sample.covariance(fit.regression.influence))
 
 
 def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
@@ -139,41 +141,51 @@ def distances(
     a percentile over coefficients drawn around the fitted ones. From the mean square its bias, the mean variance of the
     curve, is taken off.
     """
-    names = ("ici", "e50", "e90", "mean_square")
     if spline is None:
         reasons["ici"] = reasons["curve"]
-        return dict.fromkeys(names, Distance(math.nan))
-    risk, mass = distinct_risks(sample.counted.risk, sample.counted.weight)
-    values = _measures(expit(spline.log_odds(risk, spline.gamma)) - risk, mass)
-    observed = expit(spline.log_odds(risk, spline.gamma))
+        return dict.fromkeys(DISTANCES, Distance(math.nan))
+    risk, mass = distinct_risks(sample.counted)
+    observed = spline.fit.at(risk)
+    values = _measures(observed - risk, mass)
     bias = float(mass @ ((observed * (1 - observed)) ** 2 * spline.variance(risk)))
     values["mean_square"] = values["mean_square"] - bias
-    n_coefficients = spline.gamma.size
-    df = sample.n_units - n_coefficients
-    if not (df > 0 and np.isfinite(spline.covariance).all()):
+    limits = distance_limits(sample.counted, spline, sample.n_units, level, seed)
+    if limits is None:
+        n_coefficients = spline.gamma.size
         reasons["ici"] = too_few_units(sample) or f"only {sample.n_units:g} groups for {n_coefficients} coefficients"
-        return {name: Distance(float(values[name])) for name in names}
-    points, mass = _thinned(risk, mass)
+        return {name: Distance(float(values[name])) for name in DISTANCES}
+    return {name: replace(limits[name], value=float(values[name])) for name in DISTANCES}
+
+
+def distance_limits(
+    counted: PooledSample, spline: Spline, n_units: float, level: float, seed: int = 0
+) -> dict[str, Distance] | None:
+    """Return the limits of distances without their values (see `distances`); None where there are too few units."""
+    n_coefficients = spline.gamma.size
+    df = n_units - n_coefficients
+    if not (df > 0 and np.isfinite(spline.covariance).all()):
+        return None
+    points, mass = _thinned(*distinct_risks(counted))
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
     # to first order: log odds far out vary by several units, but shares there hardly can
     by_chance = _measures(spline.deviations(points, np.zeros(n_coefficients), draws), mass)
     stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
-    fitted = expit(spline.log_odds(points, spline.gamma)) - points
+    fitted = spline.fit.at(points) - points
     around = _measures(fitted + spline.deviations(points, spline.gamma, stretched), mass)
     # Hotelling's ellipsoid, chi-square's for many individuals
     wald = _wald(spline)
-    radius = n_coefficients * (sample.n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
+    radius = n_coefficients * (n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
     kept = max(0.0, 1.0 - math.sqrt(radius / wald)) if wald > 0 else 0.0
     if kept > 0:
         nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
     else:  # the diagonal itself, without rounding
-        nearest = dict.fromkeys(names, np.zeros(()))
+        nearest = dict.fromkeys(DISTANCES, np.zeros(()))
     found = {}
-    for name in names:
+    for name in DISTANCES:
         if_right = 0.0 if name == "mean_square" else float(by_chance[name].mean())
         se, upper = float(around[name].std()), float(np.quantile(around[name], 0.5 + level / 2))
-        found[name] = Distance(float(values[name]), se, float(nearest[name]), upper, if_right)
+        found[name] = Distance(math.nan, se, float(nearest[name]), upper, if_right)
     return found
 
 
@@ -265,12 +277,11 @@ def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
 def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
     """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
     distance = np.abs(difference)
+    mean, mean_square = (np.einsum("...i,i->...", part, mass) for part in (distance, np.square(distance)))
+    e50, e90 = distance_quantiles(distance, mass, (E50.share, E90.share))
     return {
-        "ici": np.asarray(distance @ mass),
-        "e50": distance_quantile(distance, mass, E50.share),
-        "e90": distance_quantile(distance, mass, E90.share),
-        "mean_square": np.asarray(distance**2 @ mass),
-    }
+        "ici": np.asarray(mean), "e50": e50, "e90": e90, "mean_square": np.asarray(mean_square),
+    }  # fmt: skip
 
 
 def _wald(spline: Spline) -> float:

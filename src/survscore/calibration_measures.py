@@ -17,8 +17,7 @@ from survscore._logistic import LogisticFit
 from survscore.engine.influence import joint_covariance
 from survscore.engine.units import Groups, Units, small_sample
 from survscore.estimate import Estimate
-from survscore.metrics import ObservedExpected
-from survscore.metrics._counted import Counted
+from survscore.metrics import ObservedExpected, PooledSample
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.stretches import Stretches
 from survscore.student import student_quantile
@@ -33,8 +32,8 @@ class CountedSample:
     Attributes
     ----------
     time : ndarray of shape (1,)
-    counted : Counted
-        Those who are counted; weights are one on average.
+    counted : PooledSample
+        Those who are counted.
     n : int
         How many there are, counted or not.
     stretches : Stretches
@@ -44,7 +43,7 @@ class CountedSample:
     """
 
     time: NDArray[np.float64]
-    counted: Counted
+    counted: PooledSample
     n: int
     stretches: Stretches
     groups: Groups | None
@@ -86,10 +85,10 @@ class CountedSample:
 
         With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
-        everybody = np.zeros((len(influence), self.n))
-        everybody[:, self.counted.rows] = influence
         factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
-        return joint_covariance(everybody, self.stretches, self.time, slice(0, 1), self.groups, factor)
+        return joint_covariance(
+            influence, self.stretches, self.time, slice(0, 1), self.groups, factor, (self.counted.rows, self.n)
+        )
 
 
 def too_few_units(sample: CountedSample) -> str | None:
@@ -115,7 +114,7 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
     exact binomial interval for as many as the weights are worth, :math:`1 - (\alpha/2)^{1/n}`.
     """
     counted = sample.counted
-    found = ObservedExpected().of_counted(counted)
+    found = ObservedExpected().evaluate(counted)
     if found.reason:
         reasons["observed_expected"] = found.reason
         return Estimate()
@@ -150,8 +149,8 @@ def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) ->
                 reasons[name] = too_few_units(sample) or "it does not vary"
         return found
 
-    (in_the_large,) = estimates(shift_in_log_odds(sample.counted), ("in_the_large",))
-    intercept, slope = estimates(line_in_log_odds(sample.counted), ("intercept", "slope"))
+    (in_the_large,) = estimates(sample.counted.once(shift_in_log_odds), ("in_the_large",))
+    intercept, slope = estimates(sample.counted.once(line_in_log_odds), ("intercept", "slope"))
     return in_the_large, intercept, slope
 
 

@@ -14,6 +14,7 @@ from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored
 from survscore.engine.inputs import Null
+from survscore.engine.pooled import Look
 from survscore.engine.support import FEW_FOR_BAND, Support
 from survscore.engine.units import Units
 from survscore.inference import (
@@ -171,9 +172,10 @@ def compared(
     models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
     *,
     reference: str | None = None,
+    visit: Callable[[int, Look], None] | None = None,
     **asked: Any,
 ) -> Comparison:
-    """Compare without a warning; the arguments are those of `compare`."""
+    """Compare without a warning; the arguments are those of `compare`, and `visit` that of `Evaluation.run`."""
     evaluation = Evaluation.of(y, models, **asked)
     if evaluation.index.times.size == 0:
         raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
@@ -181,7 +183,7 @@ def compared(
     reference = names[0] if reference is None else str(reference)
     if reference not in names:
         raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
-    scored = tuple(evaluation.run())
+    scored = tuple(evaluation.run(visit))
     return Comparison(
         names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
     )

@@ -7,7 +7,7 @@ side by side with their intervals, their differences to a reference, and on how 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice
-from survscore.calibrating import Calibration, calibration
-from survscore.calibration_curves import Distance
+from survscore.calibration_curves import Distance, Spline, distance_limits
 from survscore.comparison import (
     Comparison,
     compared,
@@ -32,8 +31,10 @@ from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
 from survscore.engine.placing import check_on_processor
+from survscore.engine.pooled import Look
 from survscore.engine.units import Groups
 from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
+from survscore.metrics._spline import fit_spline
 from survscore.outcomes import Outcomes
 from survscore.scores import warn_about
 from survscore.segment_labels import ALL
@@ -349,18 +350,17 @@ class _Asked:
         at_times = [one for one in as_objects.values() if not isinstance(one, HistoryMetric)]
         up_to = [one for one in as_objects.values() if isinstance(one, HistoryMetric)]
         if at_times:
-            compared_here = self._compared(y, models, at_times, self.times)
+            limits = _DistanceLimits(self.level, len(models))
+            distances = [name for name in DISTANCES if name in as_objects]
+            compared_here = self._compared(y, models, at_times, self.times, limits.visit if distances else None)
             if warn:
                 warn_about(compared_here.scored, stacklevel=4)
             for one in compared_here.scored:
                 found.setdefault(one.metric, []).extend(_rows_of(compared_here, one, segment))
                 if one.metric == Brier.name and SKILL in self.metrics:
                     found.setdefault(SKILL, []).extend(_skill_rows(compared_here, one, segment))
-            distances = [name for name in DISTANCES if name in found]
-            if distances:
-                limits = self._limits(y, models, dict(zip(compared_here.weightings, self.weightings, strict=True)))
-                for name in distances:
-                    found[name] = [_with_limits(row, limits) for row in found[name]]
+            for name in distances:
+                found[name] = [limits.put_into(row, compared_here) for row in found[name]]
         if up_to:
             last = self._compared(y, models, up_to, self.times[-1:])
             for one in last.scored:
@@ -379,28 +379,18 @@ class _Asked:
         return [*wanted, *([Brier.name] if SKILL in self.metrics and Brier.name not in named else [])]
 
     def _compared(
-        self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], times: NDArray[np.float64]
+        self,
+        y: Outcomes,
+        models: Mapping[str, Predictions],
+        metrics: Sequence[Metric],
+        times: NDArray[np.float64],
+        visit: Callable[[int, Look], None] | None = None,
     ) -> Comparison:
         return compared(
             y, models, metric=metrics, weighting=self.weightings, times=times, reference=self.reference, null=self.null,
-            groups=self.groups, level=self.level, unasked=False,
+            groups=self.groups, level=self.level, unasked=False, means=False,
+            visit=visit,
         )  # fmt: skip
-
-    def _limits(
-        self, y: Outcomes, models: Mapping[str, Any], weightings: Mapping[str, Weighting]
-    ) -> dict[tuple[str, str, float], Calibration]:
-        """Return the calibration of every model, by weighting and horizon, as far as it can be had."""
-        found = {}
-        for label, weighting in weightings.items():
-            for name, curves in models.items():
-                for time in self.times[curves.reaches(self.times)].tolist():
-                    try:
-                        found[label, name, time] = calibration(
-                            y, curves, time, weighting=weighting, groups=self.groups, level=self.level
-                        )
-                    except InputError:  # nobody is counted, which the score says
-                        continue
-        return found
 
     def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
         """Return mean Brier scores from time 0 to the last horizon, or as far as there are scores."""
@@ -440,14 +430,39 @@ class _Asked:
         return rows
 
 
-def _with_limits(row: TableRow, found: Mapping[tuple[str, str, float], Calibration]) -> TableRow:
-    """Return a distance from calibration with the interval that allows for chance making it larger."""
-    one = found.get((row.weighting, row.model, row.time))
-    if one is None:
-        return row
-    distance: Distance = getattr(one, row.metric)
-    note = row.note or f"{distance.if_right:.2g} is expected of a model that is right"
-    return replace(row, lower=distance.lower, upper=distance.upper, reliable=distance.known, note=note)
+class _DistanceLimits:
+    """The limits of distances from calibration, of the curves that the metrics are made of: nothing is fitted again.
+
+    Parameters
+    ----------
+    level : float
+        Of the intervals.
+    n_models : int
+        How many models there are, without the null model.
+    """
+
+    def __init__(self, level: float, n_models: int) -> None:
+        self.level, self.n_models = level, n_models
+        self.found: dict[tuple[int, int, int], dict[str, Distance]] = {}
+
+    def visit(self, weighting: int, look: Look) -> None:
+        """Take what `Evaluation.run` shows."""
+        fit = look.sample.once(fit_spline) if look.model < self.n_models else ""
+        if isinstance(fit, str):
+            return
+        spline = Spline(fit, look.covariance(fit.regression.influence))
+        limits = distance_limits(look.sample, spline, look.n_units, self.level)
+        if limits is not None:
+            self.found[weighting, look.model, look.time] = limits
+
+    def put_into(self, row: TableRow, of: Comparison) -> TableRow:
+        """Return a distance with the interval that allows for chance making it larger."""
+        place = of.weightings.index(row.weighting), of.models.index(row.model), of.times.tolist().index(row.time)
+        if place not in self.found:
+            return replace(row, reliable=False)
+        limits = self.found[place][row.metric]
+        note = row.note or f"{limits.if_right:.2g} is expected of a model that is right"
+        return replace(row, lower=limits.lower, upper=limits.upper, reliable=not math.isnan(limits.lower), note=note)
 
 
 def _rows_of(of: Comparison, one: Scored, segment: tuple[str, ...], *, over_time: bool = False) -> Iterator[TableRow]:

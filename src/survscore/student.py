@@ -75,13 +75,20 @@ def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
     if not (numerator > 0 and denominator > 0):
         return math.nan
     a, b = numerator / 2, min(denominator, MANY) / 2
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     low, high = 0.0, 1.0  # of x, which has a distribution between 0 and 1
+    x = a / (a + b)
     for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
+        excess = _incomplete_beta(x, a, b) - level
+        low, high = (x, high) if excess < 0 else (low, x)
+        # by Newton's method, or halfway where that leads astray
+        density = math.exp(log_front + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x))
+        there = x - excess / density if density > 0 else math.nan
+        there = there if low < there < high else (low + high) / 2
+        if abs(there - x) <= 1e-12 * x or there in (low, high):  # the next step would be its square
             break
-        low, high = (middle, high) if _incomplete_beta(middle, a, b) < level else (low, middle)
-    return b * high / (a * (1.0 - high)) if high < 1 else math.inf
+        x = there
+    return b * there / (a * (1.0 - there)) if there < 1 else math.inf
 
 
 def fisher_p(statistic: float, numerator: float, denominator: float) -> float:

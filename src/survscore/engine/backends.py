@@ -23,10 +23,10 @@ from survscore.engine.blocks import Block, Models
 from survscore.engine.bounds import AllBounds, bounds_of
 from survscore.engine.influence import by_influence
 from survscore.engine.moments import Moments, ScoredLoss
-from survscore.engine.pooled import PooledValues, evaluate_pooled
+from survscore.engine.pooled import PooledRequest, PooledValues, Visit, evaluate_pooled
 from survscore.engine.sums import Sums
 from survscore.engine.units import Groups, Units, still_counted
-from survscore.metrics import Loss, PooledMetric
+from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
 
 Values = NDArray[np.float64]
@@ -59,19 +59,17 @@ class Backend(ABC):
     @abstractmethod
     def pooled(
         self,
-        metric: PooledMetric,
+        requests: Sequence[PooledRequest],
         index: TimeIndex,
         stretches: Stretches,
         curves: Sequence[SurvivalCurves],
         groups: Groups | None,
         units: Units,
-        averages: Values,
         *,
-        any_range: bool,
-        undefined: NDArray[np.bool_],
         errors: bool,
-    ) -> PooledValues:
-        """Return the values of a pooled metric and their variances."""
+        visit: Visit | None = None,
+    ) -> list[PooledValues]:
+        """Return the values of pooled metrics and their variances."""
 
     @abstractmethod
     def bounds(
@@ -141,7 +139,7 @@ class Processor(Backend):
                 return _done(identity.by_identity(scored, models, groups, units, averages))
         return _done(by_influence(scored, models, groups, units, averages, any_range=any_range, compiled=self.compiled))
 
-    def pooled(self, *args: Any, **settings: Any) -> PooledValues:  # noqa: D102
+    def pooled(self, *args: Any, **settings: Any) -> list[PooledValues]:  # noqa: D102
         return evaluate_pooled(*args, **settings)
 
     def bounds(self, *args: Any) -> AllBounds:  # noqa: D102
@@ -200,7 +198,7 @@ class Tensors(Backend):
                     return _done(tensor_identity.by_groups(scored, models, groups, units, averages))
             return _done(tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range))
 
-    def pooled(self, *args: Any, **settings: Any) -> PooledValues:  # noqa: D102
+    def pooled(self, *args: Any, **settings: Any) -> list[PooledValues]:  # noqa: D102
         from survscore.engine import tensor_pooled
         from survscore.engine.tensors import memory_of
 

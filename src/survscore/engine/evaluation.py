@@ -40,6 +40,7 @@ from survscore.engine.inputs import (
 from survscore.engine.moments import Moments, ScoredLoss, n_pairs
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.placing import check_on_processor, placed
+from survscore.engine.pooled import Look, PooledRequest, Visit
 from survscore.engine.sums import Sums
 from survscore.engine.support import Support
 from survscore.engine.units import Groups, Units
@@ -54,6 +55,10 @@ ANY_RANGE_PRODUCTS = 1 << 30
 Range = tuple[float | None, float | None]
 Ranges = Sequence[Range] | Literal["any"] | None
 OneOrMore = Any  # of what the name of the argument says
+
+
+#: Values by model and time, what waits for their variances, and why there is no value, for how many times.
+PooledScores = tuple[NDArray[np.float64], Callable[[], Moments] | None, dict[str, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,8 @@ class Evaluation:
         Whether standard errors are computed.
     unasked : bool
         Whether covariances over time are computed unasked where that is cheap: not for each of very many segments.
+    means : bool
+        Whether the variances of means over time are prepared also for pooled metrics, which takes memory for everybody.
     """
 
     models: Models
@@ -143,6 +150,7 @@ class Evaluation:
     errors: bool
     far: dict[str, int]
     unasked: bool = True
+    means: bool = True
 
     @classmethod
     def of(
@@ -159,6 +167,7 @@ class Evaluation:
         ranges: Ranges = None,
         errors: bool = True,
         unasked: bool = True,
+        means: bool = True,
         needs_numpy: str = "",
     ) -> Evaluation:
         """Check what a user gave, and prepare what all metrics and weightings share.
@@ -206,7 +215,7 @@ class Evaluation:
         check_ranges(ranges)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            null_model(null, y), grouping, level, ranges, errors, far, unasked,
+            null_model(null, y), grouping, level, ranges, errors, far, unasked, means,
         )  # fmt: skip
 
     @property
@@ -223,13 +232,16 @@ class Evaluation:
     def _losses(self) -> list[Loss]:
         return [one for one in self.metrics if isinstance(one, Loss)]
 
-    def run(self) -> list[Scored]:
-        """Score all models by every metric under every weighting: for the first metric each weighting, and so on."""
+    def run(self, visit: Callable[[int, Look], None] | None = None) -> list[Scored]:
+        """Score all models by every metric under every weighting: for the first metric each weighting, and so on.
+
+        Where metrics are pooled, `visit` is shown, by weighting, everything that these are computed of.
+        """
         if self.index.times.size == 0:
             return self._nothing()
         summing = self.prepare()
         total = summing.backend.sums(self.models, self.index, summing.losses, summing.every)
-        return self.finish(summing, total)
+        return self.finish(summing, total, visit)
 
     def prepare(self) -> Summing:
         """Return how blocks of predictions become sums."""
@@ -241,7 +253,7 @@ class Evaluation:
         losses = self._losses
         return Summing(self.index, losses, stretches, every, known, self._backend(losses))
 
-    def finish(self, summing: Summing, total: Sums) -> list[Scored]:
+    def finish(self, summing: Summing, total: Sums, visit: Callable[[int, Look], None] | None = None) -> list[Scored]:
         """Return the scores that the sums over everybody make."""
         stretches, known, backend = summing.stretches, summing.known, summing.backend
         undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
@@ -250,6 +262,9 @@ class Evaluation:
         counted = [backend.counted(one.population_stop, m) for one in stretches]
         units = [backend.units(one, self.groups, number) for one, number in zip(stretches, counted, strict=True)]
         results: dict[tuple[str, int], Callable[[], Scored]] = {}
+        averages = {name: [self._averages([where, np.logical_or.reduce([one for one, _ in of_weightings])])
+                           for where, _ in of_weightings] for name, of_weightings in undefined.items()}  # fmt: skip
+        pooled: dict[int, dict[str, PooledScores]] = {}
         # a device makes moments while the processor prepares the next: first those that wait for it on their way
         order = sorted(range(len(stretches)), key=lambda q: stretches[q].nuisance is None)
         for metric in self.metrics:
@@ -259,14 +274,21 @@ class Evaluation:
                     results[metric.name, q] = partial(self._of_history, metric, q, weights, total)
                     continue
                 where, reasons = undefined[metric.name][q]
-                anywhere = np.logical_or.reduce([one for one, _ in undefined[metric.name]])
-                averages = self._averages([where, anywhere])
                 if isinstance(metric, Loss):
                     found = self._of_loss(
-                        metric, q, weights, total, known.get(q), counted[q], units[q], where, averages, backend
-                    )
+                        metric, q, weights, total, known.get(q), counted[q], units[q], where,
+                        averages[metric.name][q], backend,
+                    )  # fmt: skip
                 elif isinstance(metric, PooledMetric):
-                    found = self._of_pooled(metric, weights, units[q], where, reasons, averages, backend)
+                    if q not in pooled:  # all of them together, since they have much in common
+                        pooled[q] = self._of_pooled(
+                            weights, units[q], {name: of[q][0] for name, of in undefined.items()},
+                            {name: of[q] for name, of in averages.items()}, backend,
+                            None if visit is None else partial(visit, q),
+                        )  # fmt: skip
+                    values, moments, told = pooled[q][metric.name]
+                    reasons |= told
+                    found = values, moments, None
                 else:
                     raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric nor a HistoryMetric")
                 to_the_last = weights.last_stop is weights.population_stop
@@ -376,28 +398,36 @@ class Evaluation:
 
     def _of_pooled(
         self,
-        metric: PooledMetric,
         weights: Stretches,
         units: Units,
-        undefined: NDArray[np.bool_],
-        reasons: dict[str, int],
-        averages: NDArray[np.float64],
+        undefined: Mapping[str, NDArray[np.bool_]],
+        averages: Mapping[str, NDArray[np.float64]],
         backend: Backend,
-    ) -> tuple[NDArray[np.float64], Callable[[], Moments] | None, AllBounds | None]:
-        """Return values and variances; why models have none is added to `reasons`."""
-        curves = list(self._in_memory(metric))
-        if self.null is not None and metric.scores_null:  # that tells nobody apart
+        visit: Visit | None,
+    ) -> dict[str, PooledScores]:
+        """Return values, variances, and why models have none, of all pooled metrics."""
+        metrics = [one for one in self.metrics if isinstance(one, PooledMetric)]
+        curves = list(self._in_memory(metrics[0]))
+        n_models = len(curves)
+        if self.null is not None and any(one.scores_null for one in metrics):  # that tells nobody apart
             curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold"))
-        found = backend.pooled(
-            metric, self.index, weights, curves, self.groups, units, averages,
-            any_range=self._any_range(len(curves)), undefined=undefined, errors=self.errors,
-        )  # fmt: skip
-        reasons |= self._told(found.reasons)
-        values, moments = found.values, found.moments
-        if len(curves) < len(self.names):
-            values = np.concatenate((values, np.full((1, self.index.times.size), np.nan)))
-            moments = None if moments is None else moments.and_one_without()
-        return values, None if moments is None else lambda: moments, None
+        requests = []
+        for metric in metrics:
+            k = len(curves) if metric.scores_null else n_models
+            over_time = averages[metric.name][: None if self.means else 0]
+            requests.append(PooledRequest(metric, k, over_time, self._any_range(k), undefined[metric.name]))
+        of_metrics = backend.pooled(
+            requests, self.index, weights, curves, self.groups, units, errors=self.errors, visit=visit
+        )
+        found: dict[str, PooledScores] = {}
+        for request, one in zip(requests, of_metrics, strict=True):
+            values, moments = one.values, one.moments
+            if request.n_models < len(self.names):
+                values = np.concatenate((values, np.full((1, self.index.times.size), np.nan)))
+                moments = None if moments is None else moments.and_one_without()
+            made = None if moments is None else partial(_itself, moments)
+            found[request.metric.name] = values, made, self._told(one.reasons)
+        return found
 
     def _told(self, reasons: NDArray[np.object_]) -> dict[str, int]:
         """Return why models, the first axis, have no value at times, with their names where others have one."""
@@ -617,6 +647,10 @@ def undefined_times(
         without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
         add("all who are counted have the same status", (without == 0) | (with_event == 0))
     return undefined, reasons
+
+
+def _itself(moments: Moments) -> Moments:
+    return moments
 
 
 def _with_lost(stretches: Sequence[Stretches]) -> list[int]:

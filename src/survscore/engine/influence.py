@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._products import cross_products, dot
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
 from survscore.engine.units import Groups, Units
@@ -188,19 +189,26 @@ def joint_covariance(
     column: slice,
     groups: Groups | None,
     factor: NDArray[np.float64] | float,
+    counted: tuple[NDArray[np.intp], int],
 ) -> NDArray[np.float64]:
-    """Return the covariance of several numbers at one time, from the influences on them, (numbers, individuals).
+    """Return the covariance of several numbers at one time, from the influences on them, (numbers, counted).
 
-    Those are the influences while what was estimated inside the weights is held fixed. `factor`, for each number or
-    for all, is that of a sample variance.
+    Those are the influences while what was estimated inside the weights is held fixed, of those who are `counted`: who
+    they are, and of how many. `factor`, for each number or for all, is that of a sample variance.
     """
-    everybody, moved = influence_with_nuisance(influence[:, :, None], stretches, times, column)
-    by_unit = everybody[:, :, 0]
-    if groups is not None:
-        by_unit = np.array([np.bincount(groups.codes, one, groups.n_groups) for one in by_unit])
-    by_unit = by_unit * np.broadcast_to(np.sqrt(factor), len(influence))[:, None]
-    found = by_unit @ by_unit.T
-    nuisance = stretches.nuisance
+    nuisance, (rows, n) = stretches.nuisance, counted
+    by_unit, codes = influence, None if groups is None else groups.codes
+    if nuisance is None:  # nobody else has any influence
+        codes = None if codes is None else codes[rows]
+    else:
+        everybody = np.zeros((len(influence), n, 1))
+        everybody[:, rows, 0] = influence
+        everybody, moved = influence_with_nuisance(everybody, stretches, times, column)
+        by_unit = everybody[:, :, 0]
+    if groups is not None and codes is not None:
+        by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
+    root = np.broadcast_to(np.sqrt(factor), len(influence))
+    found = cross_products(by_unit, by_unit) * np.outer(root, root)
     if isinstance(nuisance, Elsewhere):
         found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
     return np.asarray(found)
@@ -212,7 +220,10 @@ def add_by_label(
     """Add rows, (models, rows, times), to the rows of a table that their labels name."""
     if not compiled:
         for out, rows in zip(table, block, strict=True):
-            np.add.at(out, labels, rows)
+            if rows.shape[1] == 1:
+                out[:, 0] += np.bincount(labels, rows[:, 0], len(out))
+            else:
+                np.add.at(out, labels, rows)
         return
     from survscore.engine import _kernels
 
@@ -258,10 +269,13 @@ class Totals:
         self.means = None if whole else np.zeros((n, n_units, len(averages)))
         self.moved_means: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
-    def add(self, influence: NDArray[np.float64], columns: slice, units: slice) -> None:
-        """Add influences of some units at some times, (models, units, times)."""
+    def add(self, influence: NDArray[np.float64], columns: slice, units: slice | NDArray[np.intp]) -> None:
+        """Add influences of some units, each named once, at some times, (models, units, times)."""
         for p, (a, b) in enumerate(self.pairs):
             values = contrast(influence, a, b)
+            if influence.shape[2] == 1 and not len(self.averages) and self.over_time is None:
+                self.pointwise[p, columns] += dot(values[:, 0], values[:, 0])
+                continue
             root = np.sqrt(self.inflation[p, columns])
             weights = self.averages[:, columns]
             means = values @ np.where(weights != 0, weights * root, 0.0).T  # NaN where a time rests on one unit

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._loops import compiles_vector
+from survscore._parallel import each
 from survscore.curves import SurvivalCurves
-from survscore.engine.influence import Totals, add_by_label, influence_with_nuisance, joint_covariance
+from survscore.engine.influence import Totals, influence_with_nuisance, joint_covariance
 from survscore.engine.moments import Moments, contrast, pairs
 from survscore.engine.units import Groups, Units
-from survscore.metrics import Found, JointMetric, PooledMetric
-from survscore.nuisance import Elsewhere, HereMartingale
+from survscore.metrics import Found, JointMetric, PooledMetric, PooledSample
+from survscore.metrics.sample import CountedStatuses
+from survscore.nuisance import Elsewhere, HereMartingale, Nuisance
 from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
 
 
@@ -33,6 +37,11 @@ class PooledValues:
     values: NDArray[np.float64]
     moments: Moments | None
     reasons: NDArray[np.object_]
+
+    @classmethod
+    def nothing(cls, n_models: int, n_times: int) -> PooledValues:
+        """Return tables to be filled in."""
+        return cls(np.full((n_models, n_times), np.nan), None, np.full((n_models, n_times), "", dtype=object))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,47 +95,138 @@ def why_no_value(found: Found, n_units: float, *, grouped: bool) -> str:
     return found.reason
 
 
+@dataclass(frozen=True, eq=False)
+class PooledRequest:
+    """One of the metrics that are evaluated together.
+
+    Attributes
+    ----------
+    metric : PooledMetric
+    n_models : int
+        For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
+    averages, any_range
+        As for `influence.by_influence`.
+    undefined : ndarray of bool, of shape (times,)
+        Where there is nothing to say.
+    """
+
+    metric: PooledMetric
+    n_models: int
+    averages: NDArray[np.float64]
+    any_range: bool
+    undefined: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What there is to see of one model at one time.
+
+    Attributes
+    ----------
+    model, time : int
+        Which they are.
+    sample : PooledSample
+    n_units : float
+        How many individuals are counted, or groups of them.
+    grouped : bool
+    covariance : callable
+        Turns influences of the sample on several numbers, (numbers, counted), into their covariance.
+    """
+
+    model: int
+    time: int
+    sample: PooledSample
+    n_units: float
+    grouped: bool
+    covariance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+#: Is shown all models at all times, so that nothing need be fitted again for numbers that are no metrics.
+Visit = Callable[[Look], None]
+
+
 def evaluate_pooled(
-    metric: PooledMetric,
+    requests: Sequence[PooledRequest],
     index: TimeIndex,
     stretches: Stretches,
     curves: Sequence[SurvivalCurves],
     groups: Groups | None,
     units: Units,
-    averages: NDArray[np.float64],
     *,
-    any_range: bool,
-    undefined: NDArray[np.bool_],
     errors: bool,
-) -> PooledValues:
-    """Return the values and their moments; time by time, so that no matrix is made of large data."""
-    m, n, k = index.times.size, len(index.outcomes), len(curves)
-    nuisance = stretches.nuisance
-    elsewhere = isinstance(nuisance, Elsewhere)
-    steps = nuisance.steps if nuisance is not None and elsewhere else np.zeros(0)
-    joint = JointMoments(
-        metric, k, n, groups, units, averages, steps, martingale=isinstance(nuisance, HereMartingale),
-        any_range=any_range,
-    )  # fmt: skip
-    values, reasons = np.full((k, m), np.nan), np.full((k, m), "", dtype=object)
-    for j in np.flatnonzero(~undefined).tolist():
-        column = slice(j, j + 1)
+    visit: Visit | None = None,
+) -> list[PooledValues]:
+    """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
+
+    All metrics of a model share one sample, and are evaluated model by model, each on a core of its own.
+    """
+    m, n = index.times.size, len(index.outcomes)
+    joint = [JointMoments.of(one, n, groups, units, stretches.nuisance) if errors else None for one in requests]
+    found = [PooledValues.nothing(one.n_models, m) for one in requests]
+    for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
+        column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
         early, late = stretches.columns(column).cells(index.times[column])
         weight = (early + late)[:, 0]
         label = np.where(index.before_time <= j, stretches.label, EVENT_FREE)
-        found = [metric.evaluate(_at(one, index.times[column], n), label, weight) for one in curves]
-        squares = _squared_errors(found, stretches, index.times[column], column, groups, units.inflation[j])
-        for a, one in enumerate(found):
-            values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
-            reasons[a, j] = why_no_value(one, units.counted[j], grouped=groups is not None)
-        if errors:
-            deviations = np.array([one.influence for one in found])[:, :, None]
-            influence, moved = influence_with_nuisance(deviations, stretches, index.times[column], column)
-            joint.add(
-                j, deviations, influence, moved if elsewhere else moved[:, :0], label, weight > 0,
-                added_variances(metric, k, squares, weight),
-            )  # fmt: skip
-    return PooledValues(values, joint.finish() if errors else None, reasons)
+        counted = CountedStatuses.of(label, weight)
+        at_time = _AtTime(stretches, index.times[column], column, groups, counted.rows, n)
+
+        def of_model(a: int, j: int = j, here: list[int] = here, at_time: _AtTime = at_time,
+                     counted: CountedStatuses = counted) -> dict[int, Found]:  # fmt: skip
+            sample = counted.with_predictions(_at(curves[a], at_time.times, n))
+            if visit is not None:
+                covariance = partial(at_time.covariance, factor=units.inflation[j])
+                visit(Look(a, j, sample, float(units.counted[j]), groups is not None, covariance))
+            return {q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models}
+
+        by_model = each(of_model, range(len(curves)), threads=compiles_vector(n))
+        for q in here:
+            metric, k = requests[q].metric, requests[q].n_models
+            of_models = [by_model[a].pop(q) for a in range(k)]
+            squares = squared_errors(of_models, partial(at_time.covariance, factor=units.inflation[j]))
+            for a, one in enumerate(of_models):
+                found[q].values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
+                found[q].reasons[a, j] = why_no_value(one, units.counted[j], grouped=groups is not None)
+            moments = joint[q]
+            if moments is not None:
+                deviations = np.array([one.influence for one in of_models])[:, :, None]
+                added = added_variances(metric, k, squares, weight)
+                if stretches.nuisance is None:
+                    everybody = np.ones(counted.rows.size, dtype=np.bool_)
+                    nothing = np.zeros((k, 0, 1))
+                    moments.add(j, deviations, deviations, nothing, counted.label, everybody, added, counted.rows)
+                else:
+                    deviations = at_time.of_everybody(deviations)
+                    influence, moved = influence_with_nuisance(deviations, stretches, at_time.times, column)
+                    moments.add(j, deviations, influence, moved[:, : moments.steps.size], label, weight > 0, added)
+    return [
+        values if moments is None else replace(values, moments=moments.finish())
+        for values, moments in zip(found, joint, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _AtTime:
+    """What turns the influences of those who are counted at a time into covariances."""
+
+    stretches: Stretches
+    times: NDArray[np.float64]
+    column: slice
+    groups: Groups | None
+    rows: NDArray[np.intp]
+    n: int
+
+    def of_everybody(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same with zeros for those who are not counted, (numbers, n, ...)."""
+        everybody = np.zeros((len(influence), self.n, *influence.shape[2:]))
+        everybody[:, self.rows] = influence
+        return everybody
+
+    def covariance(self, influence: NDArray[np.float64], *, factor: float) -> NDArray[np.float64]:
+        """Return the covariance of several numbers; see `influence.joint_covariance`."""
+        return joint_covariance(
+            influence, self.stretches, self.times, self.column, self.groups, factor, (self.rows, self.n)
+        )
 
 
 class JointMoments:
@@ -165,9 +265,20 @@ class JointMoments:
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
         # covariances over time need all times at once
-        self.influences = np.zeros((n_models, n_units, m if any_range else 1))
+        self.influences = np.zeros((n_models, n_units, m)) if any_range else None
         self.moved = np.zeros((n_models, steps.size, m if any_range else 1))
         self.added = np.zeros((len(self.totals.pairs), m))
+
+    @classmethod
+    def of(
+        cls, request: PooledRequest, n: int, groups: Groups | None, units: Units, nuisance: Nuisance | None
+    ) -> JointMoments:
+        """Take what is asked of a pooled metric."""
+        steps = nuisance.steps if isinstance(nuisance, Elsewhere) else np.zeros(0)
+        return cls(
+            request.metric, request.n_models, n, groups, units, request.averages, steps,
+            martingale=isinstance(nuisance, HereMartingale), any_range=request.any_range,
+        )  # fmt: skip
 
     def add(
         self,
@@ -178,37 +289,38 @@ class JointMoments:
         label: NDArray[np.int8],
         counted: NDArray[np.bool_],
         added: NDArray[np.float64] | float = 0.0,
+        rows: NDArray[np.intp] | slice = slice(None),
     ) -> None:
-        """Add everybody's influences at time j, (models, individuals, 1).
+        """Add everybody's influences at time j, (models, individuals, 1), or those of some `rows` if others have none.
 
         `deviations` are those with what is estimated held fixed, `moved` is M(s; t) of the exits of `steps`, and
         `added` what comes on top of squared influences.
         """
         self.added[:, j] = added
-        place = slice(j, j + 1) if self.any_range else slice(0, 1)
-        self.moved[:, :, place] = moved
-        if self.groups is None:
-            self.influences[:, :, place] = influence
-        else:
-            self.influences[:, :, place] = 0.0
-            add_by_label(influence, self.groups.codes, self.influences[:, :, place], compiled=False)
+        self.moved[:, :, slice(j, j + 1) if self.any_range else slice(0, 1)] = moved
         self.totals.inflation[:, j] = self.units.inflation[j]
         if not self.by_units:
             self.totals.inflation[:, j] = _inflation(
                 self.metric, deviations, influence, label, counted, self.units.inflation[j]
             )
-        if not self.any_range:
-            self._total(slice(j, j + 1))
+        if self.groups is not None:
+            codes = self.groups.codes[rows]
+            by_group = [np.bincount(codes, one[:, 0], self.groups.n_groups) for one in influence]
+            influence, rows = np.array(by_group, dtype=np.float64)[:, :, None], slice(None)
+        if self.influences is not None:
+            self.influences[:, rows, j] = influence[:, :, 0]
+            return
+        self._total(influence, slice(j, j + 1), rows)
 
-    def _total(self, columns: slice) -> None:
-        self.totals.add(self.influences, columns, slice(None))
+    def _total(self, influences: NDArray[np.float64], columns: slice, units: NDArray[np.intp] | slice) -> None:
+        self.totals.add(influences, columns, units)
         if self.steps.size:
             self.totals.add_greenwood(self.steps, self.moved, columns)
 
     def finish(self) -> Moments:
         """Return the variances."""
-        if self.any_range:
-            self._total(slice(0, self.influences.shape[2]))
+        if self.influences is not None:
+            self._total(self.influences, slice(0, self.influences.shape[2]), slice(None))
         return self.totals.finish().with_added(self.added)
 
 
@@ -232,19 +344,12 @@ def _inflation(
     return found
 
 
-def _squared_errors(
-    found: Sequence[Found],
-    stretches: Stretches,
-    time: NDArray[np.float64],
-    column: slice,
-    groups: Groups | None,
-    factor: float,
+def squared_errors(
+    found: Sequence[Found], covariance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> SquaredErrors | None:
+    """Return the errors whose squares are part of the values; None where there are none."""
     rows = [one.squared for one in found if one.squared is not None]
-    if not rows:
-        return None
-    covariance = joint_covariance(np.concatenate(rows), stretches, time, column, groups, factor)
-    return SquaredErrors(covariance, models_of_squares(found))
+    return SquaredErrors(covariance(np.concatenate(rows)), models_of_squares(found)) if rows else None
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,77 +13,120 @@ from numpy.typing import NDArray
 
 from survscore import _arrays
 from survscore.curves import SurvivalCurves
-from survscore.engine.moments import n_pairs
-from survscore.engine.pooled import PooledValues, SquaredErrors, added_variances, models_of_squares, why_no_value
+from survscore.engine.moments import Moments, n_pairs
+from survscore.engine.pooled import (
+    Look,
+    PooledRequest,
+    PooledValues,
+    Visit,
+    added_variances,
+    squared_errors,
+    why_no_value,
+)
 from survscore.engine.tensor_influence import Totals, add_by_label, contrast, influence_with_nuisance
 from survscore.engine.tensors import Tensor, on
 from survscore.engine.units import Groups, Units
-from survscore.metrics import AUC, Found, PooledMetric
+from survscore.metrics import AUC, PooledMetric, PooledSample
+from survscore.metrics.sample import CountedStatuses
 from survscore.nuisance import Elsewhere, HereMartingale
 from survscore.stretches import Stretches, TimeIndex
 
 
 def evaluate_pooled(
-    metric: PooledMetric,
+    requests: Sequence[PooledRequest],
     index: TimeIndex,
     stretches: Stretches,
     curves: Sequence[SurvivalCurves],
     groups: Groups | None,
     units: Units,
-    averages: NDArray[np.float64],
     *,
-    any_range: bool,
-    undefined: NDArray[np.bool_],
     errors: bool,
-) -> PooledValues:
+    visit: Visit | None = None,
+) -> list[PooledValues]:
     """Return the values and their moments; time by time, so that no matrix is made of large data."""
-    m, n, k, device = index.times.size, len(index.outcomes), len(curves), index.outcomes.device
-    n_units = n if groups is None else groups.n_groups
-    nuisance = stretches.nuisance
-    totals = Totals(k, n_units, averages, np.ones(m), device, any_range=any_range, whole=any_range)
-    # covariances over time need all times at once
-    width = m if any_range else 1
-    n_exits = 0 if nuisance is None else len(nuisance.curve.times)
-    influences = torch.zeros((k, n_units, width), dtype=torch.float64, device=device)
-    moved = torch.zeros((k, n_exits, width), dtype=torch.float64, device=device)
-    values = torch.full((k, m), torch.nan, dtype=torch.float64, device=device)
-    reasons, added = np.full((k, m), "", dtype=object), np.zeros((len(totals.pairs), m))
+    m, n, device = index.times.size, len(index.outcomes), index.outcomes.device
+    joint = [_Joint(one, n, stretches, groups, units, device) for one in requests] if errors else []
+    found = [PooledValues.nothing(one.n_models, m) for one in requests]
     event_from: Any = stretches.event_from(index.before_time, m)
-    for j in np.flatnonzero(~undefined).tolist():
+    for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
         column = slice(j, j + 1)
-        place = column if any_range else slice(0, 1)
         early, late = stretches.columns(column).cells(index.times[column])
         weight, event = on(device, early + late)[:, 0], event_from <= j
         survivals = [_at(one, index.times[column], n, device) for one in curves]
-        look = evaluate(metric, survivals, event, weight, _Errors(stretches, index.times, j, groups, units))
-        values[:, j], reasons[:, j] = look.values, look.reasons
-        if not errors:
-            continue
-        deviations, added[:, j] = look.deviations[:, :, None], look.added
-        influence, exits = influence_with_nuisance(deviations, stretches, index.times[column], column)
+        at_time = _AtTime(stretches, index.times, j, groups, units, survivals, event, weight)
+        if visit is not None:
+            for a in range(len(curves)):
+                visit(at_time.look(a))
+        for q, request in enumerate(requests):
+            if request.undefined[j]:
+                continue
+            deviations, added = at_time.evaluate(request, found[q])
+            if errors:
+                joint[q].add(j, index.times, deviations[:, :, None], added, event, weight > 0)
+    if errors:
+        return [replace(values, moments=one.finish()) for values, one in zip(found, joint, strict=True)]
+    return found
+
+
+class _Joint:
+    """What `pooled.JointMoments` does, for tensors."""
+
+    def __init__(
+        self, request: PooledRequest, n: int, stretches: Stretches, groups: Groups | None, units: Units, device: Any
+    ) -> None:
+        self.metric, self.any_range = request.metric, request.any_range
+        self.stretches, self.groups, self.units = stretches, groups, units
+        self.nuisance = stretches.nuisance
+        m, k = request.averages.shape[1], request.n_models
+        n_units = n if groups is None else groups.n_groups
+        self.totals = Totals(
+            k, n_units, request.averages, np.ones(m), device, any_range=self.any_range, whole=self.any_range
+        )
+        # covariances over time need all times at once
+        self.width = m if self.any_range else 1
+        n_exits = 0 if self.nuisance is None else len(self.nuisance.curve.times)
+        self.influences = torch.zeros((k, n_units, self.width), dtype=torch.float64, device=device)
+        self.moved = torch.zeros((k, n_exits, self.width), dtype=torch.float64, device=device)
+        self.added = np.zeros((len(self.totals.pairs), m))
+
+    def add(
+        self,
+        j: int,
+        times: NDArray[np.float64],
+        deviations: Tensor,
+        added: NDArray[np.float64],
+        event: Tensor,
+        counted: Tensor,
+    ) -> None:
+        """Add influences at time j, (models, individuals, 1)."""
+        column = slice(j, j + 1)
+        place = column if self.any_range else slice(0, 1)
+        self.added[:, j] = added
+        influence, exits = influence_with_nuisance(deviations, self.stretches, times[column], column)
         if exits is not None:
-            moved[:, :, place] = exits.moved
-        if groups is None:
-            influences[:, :, place] = influence
+            self.moved[:, :, place] = exits.moved
+        if self.groups is None:
+            self.influences[:, :, place] = influence
         else:
-            table = torch.zeros((k, n_units, 1), dtype=torch.float64, device=device)
-            add_by_label(influence, groups.codes, table)
-            influences[:, :, place] = table
-        totals.inflation[:, j] = float(units.inflation[j])
-        if groups is None and not isinstance(nuisance, HereMartingale):
-            _inflate(totals, j, metric, deviations, influence, event, weight > 0)
-        if not any_range:
-            totals.add(influences, column, slice(None))
-            if isinstance(nuisance, Elsewhere):
-                totals.add_greenwood(on(device, nuisance.steps), moved, column)
-    scores = _arrays.to_host(values)
-    if not errors:
-        return PooledValues(scores, None, reasons)
-    if any_range:
-        totals.add(influences, slice(0, m), slice(None))
-        if isinstance(nuisance, Elsewhere):
-            totals.add_greenwood(on(device, nuisance.steps), moved, slice(0, m))
-    return PooledValues(scores, totals.finish().with_added(added), reasons)
+            table = torch.zeros_like(self.influences[:, :, :1])
+            add_by_label(influence, self.groups.codes, table)
+            self.influences[:, :, place] = table
+        self.totals.inflation[:, j] = float(self.units.inflation[j])
+        if self.groups is None and not isinstance(self.nuisance, HereMartingale):
+            _inflate(self.totals, j, self.metric, deviations, influence, event, counted)
+        if not self.any_range:
+            self._total(column)
+
+    def _total(self, columns: slice) -> None:
+        self.totals.add(self.influences, columns, slice(None))
+        if isinstance(self.nuisance, Elsewhere):
+            self.totals.add_greenwood(on(self.influences.device, self.nuisance.steps), self.moved, columns)
+
+    def finish(self) -> Moments:
+        """Return the variances."""
+        if self.any_range:
+            self._total(slice(0, self.width))
+        return self.totals.finish().with_added(self.added)
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int, device: Any) -> Tensor:
@@ -91,66 +135,68 @@ def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int, device: Any) 
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
-    """A metric at one time: values and deviations by model, why there is no value, and variances to be added."""
-
-    values: Tensor
-    deviations: Tensor
-    reasons: list[str]
-    added: NDArray[np.float64]
-
-
-def evaluate(
-    metric: PooledMetric, survivals: Sequence[Tensor], event: Tensor, weight: Tensor, errors: _Errors
-) -> _Look:
-    """Return what a metric comes to for several predictions; all but AUC are made in NumPy."""
-    n_models = len(survivals)
-    if type(metric) is AUC:
-        of_models = [_auc(survival, event, weight) for survival in survivals]
-        values, deviations = (torch.stack(parts) for parts in zip(*of_models, strict=True))
-        return _Look(values, deviations, [""] * n_models, np.zeros(n_pairs(n_models)))
-    label, weights = _arrays.to_host(event.to(torch.int8)), _arrays.to_host(weight)
-    found = [metric.evaluate(_arrays.to_host(survival), label, weights) for survival in survivals]
-    squares = errors.squared(found, weight.device)
-    unbiased = [one.value - (0.0 if squares is None else squares.mean(a)) for a, one in enumerate(found)]
-    return _Look(
-        weight.new_tensor(unbiased),
-        on(weight.device, np.array([one.influence for one in found])),
-        [errors.why_no_value(one) for one in found],
-        added_variances(metric, n_models, squares, weights),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """What the covariance of estimates at one time needs."""
+class _AtTime:
+    """Everybody at one time."""
 
     stretches: Stretches
     times: NDArray[np.float64]
     j: int
     groups: Groups | None
     units: Units
+    survivals: Sequence[Tensor]
+    event: Tensor
+    weight: Tensor
 
-    def why_no_value(self, found: Found) -> str:
-        return why_no_value(found, self.units.counted[self.j], grouped=self.groups is not None)
+    @cached_property
+    def counted(self) -> CountedStatuses:
+        """Who is counted, in the processor's memory, as all metrics but AUC are computed."""
+        return CountedStatuses.of(_arrays.to_host(self.event.to(torch.int8)), _arrays.to_host(self.weight))
 
-    def squared(self, found: Sequence[Found], device: Any) -> SquaredErrors | None:
-        """Return the errors whose squares are part of values; see `pooled.SquaredErrors`."""
-        rows = [one.squared for one in found if one.squared is not None]
-        if not rows:
-            return None
+    @cached_property
+    def samples(self) -> list[PooledSample]:
+        """What the models predict for them."""
+        return [self.counted.with_predictions(_arrays.to_host(one)) for one in self.survivals]
+
+    def look(self, a: int) -> Look:
+        """Return what there is to see of a model."""
+        n_units = float(self.units.counted[self.j])
+        return Look(a, self.j, self.samples[a], n_units, self.groups is not None, self.covariance)
+
+    def evaluate(self, request: PooledRequest, found: PooledValues) -> tuple[Tensor, NDArray[np.float64]]:
+        """Fill in what a metric comes to; return everybody's deviations, and variances to be added."""
+        metric, k = request.metric, request.n_models
+        if type(metric) is AUC:
+            of_models = [_auc(survival, self.event, self.weight) for survival in self.survivals[:k]]
+            values, deviations = (torch.stack(parts) for parts in zip(*of_models, strict=True))
+            found.values[:, self.j] = _arrays.to_host(values)
+            return deviations, np.zeros(n_pairs(k))
+        results = [metric.evaluate(sample) for sample in self.samples[:k]]
+        squares = squared_errors(results, self.covariance)
+        for a, one in enumerate(results):
+            found.values[a, self.j] = one.value - (0.0 if squares is None else squares.mean(a))
+            found.reasons[a, self.j] = why_no_value(one, self.units.counted[self.j], grouped=self.groups is not None)
+        influence = self._of_everybody(np.array([one.influence for one in results]))
+        return influence, added_variances(metric, k, squares, _arrays.to_host(self.weight))
+
+    def _of_everybody(self, influence: NDArray[np.float64]) -> Tensor:
+        everybody = np.zeros((len(influence), len(self.weight)))
+        everybody[:, self.counted.rows] = influence
+        return on(self.weight.device, everybody)
+
+    def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the covariance of several numbers, from the influences of those who are counted."""
         column = slice(self.j, self.j + 1)
-        influence, exits = influence_with_nuisance(
-            on(device, np.concatenate(rows))[:, :, None], self.stretches, self.times[column], column
+        everybody, exits = influence_with_nuisance(
+            self._of_everybody(influence)[:, :, None], self.stretches, self.times[column], column
         )
         if self.groups is not None:
-            table = torch.zeros((len(influence), self.groups.n_groups, 1), dtype=torch.float64, device=device)
-            add_by_label(influence, self.groups.codes, table)
-            influence = table
-        covariance = float(self.units.inflation[self.j]) * influence[:, :, 0] @ influence[:, :, 0].T
+            table = everybody.new_zeros((len(everybody), self.groups.n_groups, 1))
+            add_by_label(everybody, self.groups.codes, table)
+            everybody = table
+        covariance = float(self.units.inflation[self.j]) * everybody[:, :, 0] @ everybody[:, :, 0].T
         if exits is not None and isinstance(self.stretches.nuisance, Elsewhere):
             covariance += (exits.moved[:, :, 0] * exits.steps) @ exits.moved[:, :, 0].T
-        return SquaredErrors(_arrays.to_host(covariance), models_of_squares(found))
+        return _arrays.to_host(covariance)
 
 
 def _inflate(

@@ -34,6 +34,7 @@ from survscore.metrics.calibration import (
 from survscore.metrics.concordance import Concordance
 from survscore.metrics.discrimination import AUC
 from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
+from survscore.metrics.sample import PooledSample
 from survscore.metrics.whole_scores import CRPS, LogScore
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "NetBenefit",
     "ObservedExpected",
     "PooledMetric",
+    "PooledSample",
     "Scale",
     "as_metric",
     "metric_label",

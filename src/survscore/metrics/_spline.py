@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._logistic import expit, restricted_cubic_spline
-from survscore.metrics._counted import Counted, log_odds
+from survscore._logistic import LogisticFit, expit, restricted_cubic_spline
+from survscore._products import combine
+from survscore.metrics.sample import PooledSample, log_odds
 
 Vector = NDArray[np.float64]
 
@@ -26,13 +28,13 @@ class SplineFit:
     ----------
     knots, gamma : ndarray
         Where it bends, and its coefficients.
-    influence : ndarray of shape (coefficients, counted)
-        Everybody's influence on these while weights are held fixed.
+    regression : LogisticFit
+        With everybody's influence on these while weights are held fixed.
     """
 
     knots: Vector
     gamma: Vector
-    influence: Vector
+    regression: LogisticFit
 
     def columns(self, risk: Vector) -> Vector:
         """Return the spline's columns for some risks."""
@@ -40,32 +42,42 @@ class SplineFit:
 
     def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
         """Return the curve's log odds for one or several vectors of coefficients."""
-        return np.asarray(log_odds(risk) + gamma @ self.columns(risk).T)
+        return log_odds(risk) + combine(gamma, self.columns(risk).T)
 
-    def at(self, risk: Vector) -> tuple[Vector, Vector]:
-        """Return the curve at some risks, and its derivatives by the coefficients, (risks, coefficients)."""
-        share = expit(self.log_odds(risk, self.gamma))
-        return share, (share * (1 - share))[:, None] * self.columns(risk)
+    def at(self, risk: Vector) -> Vector:
+        """Return the curve at some risks; to the last bit the same for those that are the same."""
+        eta = log_odds(risk)
+        for coefficient, column in zip(self.gamma, restricted_cubic_spline(eta, self.knots).T, strict=True):
+            eta = eta + coefficient * column
+        return expit(eta)
 
 
-def fit_spline(counted: Counted) -> SplineFit | str:
+def fit_spline(sample: PooledSample) -> SplineFit | str:
     """Fit the richest spline that the data allow, or return why there is none."""
-    why = counted.why_no_regression()
+    why = sample.why_no_regression()
     if why:
         return why
-    x = counted.log_odds
-    for knots in _possible_knots(x, min(counted.statuses)):
-        fit = counted.fit(restricted_cubic_spline(x, knots))
+    x = sample.log_odds
+    for knots in _possible_knots(_ascending(sample), min(sample.statuses)):
+        fit = sample.fit(restricted_cubic_spline(x, knots))
         if fit is not None:
             right = np.zeros(fit.coefficients.size)
             right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
-            return SplineFit(knots, fit.coefficients - right, fit.influence)
+            return SplineFit(knots, fit.coefficients - right, fit)
     return "the predictions tell those with event from those without, so that the curve has no bound"
 
 
+def _ascending(sample: PooledSample) -> Vector:
+    """Return the log odds from the lowest to the highest."""
+    ordered = sample.log_odds[sample.order[::-1]]
+    if (ordered[1:] < ordered[:-1]).any():  # a logarithm may be rounded so that it falls where its argument rises
+        ordered.sort()
+    return ordered
+
+
 def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
-    """Return sets of knots, the richest first: none for a constant, two for a straight line."""
-    distinct = np.unique(x)
+    """Return sets of knots, the richest first: none for a constant, two for a straight line; x ascends."""
+    distinct = x[np.concatenate(([True], x[1:] != x[:-1]))]
     if distinct.size == 1:
         return [np.zeros(0)]
     found = []
@@ -73,24 +85,35 @@ def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
         if distinct.size < len(shares):
             continue
         for values in (x, distinct):  # where predictions are tied heavily, knots fall together
-            knots = np.quantile(values, shares)
+            knots = _quantiles(values, shares)
             if np.diff(knots).min() > 1e-6 * np.ptp(distinct):
                 found.append(knots)
                 break
     return [*found, distinct[[0, -1]]]
 
 
-def distinct_risks(risk: Vector, weight: Vector) -> tuple[Vector, Vector]:
+def _quantiles(x: Vector, shares: Sequence[float]) -> Vector:
+    """Return quantiles of ascending values, halfway between two as `numpy.quantile` does."""
+    place = np.asarray(shares) * (x.size - 1)
+    below = place.astype(np.intp)
+    low, high, part = x[below], x[np.minimum(below + 1, x.size - 1)], place - below
+    return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part))
+
+
+def distinct_risks(sample: PooledSample) -> tuple[Vector, Vector]:
     """Return the distinct risks, and which share of the weights each has."""
-    distinct, place = np.unique(risk, return_inverse=True)
-    mass = np.bincount(place, weight)
-    return distinct, mass / mass.sum()
+    risk, share = sample.risk[sample.order[::-1]], sample.share[sample.order[::-1]]
+    starts = np.flatnonzero(np.concatenate(([True], risk[1:] != risk[:-1])))
+    return risk[starts], np.add.reduceat(share, starts)
 
 
-def distance_quantile(distance: Vector, mass: Vector, share: float) -> Vector:
-    """Return the least distance that a share of the individuals does not exceed."""
+def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) -> list[Vector]:
+    """Return, for each share of the individuals, the least distance that it does not exceed."""
     order = np.argsort(distance, axis=-1)
     reached = np.cumsum(mass[order], axis=-1)
-    first = np.argmax(reached >= share * REACHED, axis=-1)
-    ordered = np.take_along_axis(distance, order, axis=-1)
-    return np.asarray(np.take_along_axis(ordered, first[..., None], axis=-1)[..., 0])
+    found = []
+    for share in shares:
+        first = np.count_nonzero(reached < share * REACHED, axis=-1, keepdims=True)
+        first = np.minimum(first, distance.shape[-1] - 1)
+        found.append(np.take_along_axis(distance, np.take_along_axis(order, first, axis=-1), axis=-1)[..., 0])
+    return found

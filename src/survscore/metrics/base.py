@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from survscore import _sorting
 from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit
+
+if TYPE_CHECKING:
+    from survscore.metrics.sample import PooledSample
 
 #: Which values are better: the words before "is better".
 Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
@@ -82,7 +85,7 @@ class Found:
         NaN where it is not defined.
     influence : ndarray of shape (n,)
         Each individual's influence on it while what is estimated inside the weights is held fixed: weight times the
-        derivative by that individual's mass.
+        derivative by that individual's mass. Of a `PooledMetric`, those of the individuals in the sample.
     reason : str
         Why it is not defined.
     moved : ndarray of shape (exits,), optional
@@ -127,17 +130,36 @@ class PooledMetric(JointMetric):
     """A metric of all who are counted at a time, taken together.
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
+
+    Examples
+    --------
+    The mean predicted risk, whose influence is that of any weighted mean:
+
+    >>> import survscore as ss
+    >>> from survscore.metrics import Found, PooledSample
+    >>> class MeanRisk(ss.PooledMetric):
+    ...     name = "mean_risk"
+    ...     needs_both = False
+    ...
+    ...     def evaluate(self, sample: PooledSample) -> Found:
+    ...         value = float(sample.share @ sample.risk)
+    ...         return Found(value, sample.share * (sample.risk - value))
+    >>> y = ss.Outcomes(time=[1, 3, 4, 5], event=[1, 0, 1, 0], censoring_time=[4, 3, 6, 5])
+    >>> curves = ss.SurvivalCurves([[0.5], [0.6], [0.9], [1.0]], times=[2])
+    >>> (score,) = ss.score_all(y, curves, metric=MeanRisk(), weighting="administrative", times=[2])
+    >>> score.scores.round(3), score.se.round(3)
+    (array([0.25]), array([0.12]))
     """
 
     @abstractmethod
-    def evaluate(self, survival: FloatArray, label: NDArray[np.int8], weight: NDArray[np.float64]) -> Found:
-        """Return the value, and each individual's influence on it.
+    def evaluate(self, sample: PooledSample) -> Found:
+        """Return the value, and the influence on it of each individual in the sample.
 
         Parameters
         ----------
-        survival, label, weight : ndarray of shape (n,)
-            Of everybody at one time: the prediction; the status, 0 for those who are event-free, else the cause; those
-            who are not counted have weight 0.
+        sample : PooledSample
+            Predictions, statuses and weights of those who are counted at one time, at least one; all metrics of an
+            evaluation get the same, and may share what they make of it (`PooledSample.once`).
         """
 
 

@@ -8,8 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._products import dot
 from survscore._validation import FloatArray, check_number
 from survscore.metrics.base import Direction, Found, PooledMetric
+from survscore.metrics.sample import PooledSample
 
 #: A risk that is closer than this to a threshold is at it, so that rounding does not decide on whom to act.
 AT_THRESHOLD = 1e-7
@@ -81,17 +83,10 @@ class NetBenefit(PooledMetric):
         """Return on how many of those who are counted two predictions decide differently."""
         return int(np.count_nonzero((self.acts(survival) != self.acts(other)) & (weight > 0)))
 
-    def evaluate(  # noqa: D102
-        self, survival: FloatArray, label: NDArray[np.int8], weight: NDArray[np.float64]
-    ) -> Found:
-        largest = weight.max(initial=0.0)
-        if not largest > 0:
-            return Found(np.nan, np.zeros(weight.size), "nobody has a weight")
-        share = weight / largest
-        share = share / share.sum()
-        benefit = np.where(self.acts(survival), np.where(label != 0, 1.0, -self.odds), 0.0)
-        value = float(share @ benefit)
-        return Found(value, share * (benefit - value))
+    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+        benefit = np.where(self.acts(sample.survival), np.where(sample.label != 0, 1.0, -self.odds), 0.0)
+        value = dot(sample.share, benefit)
+        return Found(value, sample.share * (benefit - value))
 
     def unseen_variance(self, weight: NDArray[np.float64]) -> float:  # noqa: D102
         return (1.0 + self.odds**2) * (1.0 / float(weight.sum())) ** 2

@@ -7,50 +7,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._logistic import LogisticFit
-from survscore._validation import FloatArray
-from survscore.metrics._counted import Counted, Vector
-from survscore.metrics._spline import SplineFit, distance_quantile, fit_spline
+from survscore._products import cross_products, dot
+from survscore.metrics._spline import REACHED, fit_spline
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
+from survscore.metrics.sample import PooledSample, Vector
+
+CELLS = 1 << 10  # among which distances are dealt out
 
 
-class CalibrationMetric(PooledMetric):
-    """A number of risks, statuses and weights of those who are counted."""
-
-    scores_null: ClassVar[bool] = False
-
-    def evaluate(  # noqa: D102
-        self, survival: FloatArray, label: NDArray[np.int8], weight: Vector
-    ) -> Found:
-        counted = Counted.of(survival, label, weight)
-        if counted.rows.size == 0:
-            return Found(np.nan, np.zeros(weight.size), "nobody has a weight")
-        found = self.of_counted(counted)
-
-        def of_everybody(influence: Vector) -> Vector:
-            everybody = np.zeros((*influence.shape[:-1], weight.size))
-            everybody[..., counted.rows] = influence
-            return everybody
-
-        squared = None if found.squared is None else of_everybody(found.squared)
-        return Found(found.value, of_everybody(found.influence), found.reason, squared=squared)
-
-    @abstractmethod
-    def of_counted(self, counted: Counted) -> Found:
-        """Return the value, and the influence of those who are counted."""
-
-
-def _without_value(counted: Counted, reason: str) -> Found:
-    return Found(np.nan, np.zeros(counted.rows.size), reason)
+def _without_value(sample: PooledSample, reason: str) -> Found:
+    return Found(np.nan, np.zeros(len(sample)), reason)
 
 
 @dataclass(frozen=True)
-class ObservedExpected(CalibrationMetric):
+class ObservedExpected(PooledMetric):
     r"""The share with event, divided by the mean predicted risk: above one, risks are too low.
 
     .. math:: \frac{O}{E}(t) = \frac{\sum_i w_i y_i}{\sum_i w_i p_i}, \qquad
@@ -78,36 +55,36 @@ class ObservedExpected(CalibrationMetric):
     direction: ClassVar[Direction] = "closer to 1"
     scale: ClassVar[Scale] = "log"
     needs_both: ClassVar[bool] = False
+    scores_null: ClassVar[bool] = False
 
-    def of_counted(self, counted: Counted) -> Found:  # noqa: D102
-        total = counted.weight.sum()
-        observed, expected = (float(counted.weight @ part / total) for part in (counted.event, counted.risk))
+    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+        observed, expected = (dot(sample.share, part) for part in (sample.event, sample.risk))
         if not expected > 0:
-            return _without_value(counted, "all predicted risks are 0")
+            return _without_value(sample, "all predicted risks are 0")
         ratio = observed / expected
-        return Found(ratio, counted.weight * (counted.event - ratio * counted.risk) / (expected * total))
+        return Found(ratio, sample.share * (sample.event - ratio * sample.risk) / expected)
 
 
-def line_in_log_odds(counted: Counted) -> LogisticFit | str:
+def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     """Regress the status on the predicted log odds: intercept and slope; or return why there is no regression."""
-    why = counted.why_no_regression()
-    if not why and np.ptp(counted.log_odds) == 0:
+    why = sample.why_no_regression()
+    if not why and np.ptp(sample.log_odds) == 0:
         why = "all predictions are the same"
-    fit = None if why else counted.fit(np.column_stack((np.ones(counted.rows.size), counted.log_odds)))
+    fit = None if why else sample.fit(np.array([np.ones(len(sample)), sample.log_odds]).T)
     if fit is not None:
         return fit
     return why or "the predictions tell those with event from those without, so that the slope has no bound"
 
 
-def shift_in_log_odds(counted: Counted) -> LogisticFit | str:
+def shift_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     """Fit the intercept alone, where the slope is held at one; or return why it can't be."""
-    why = counted.why_no_regression()
-    fit = None if why else counted.fit(np.ones((counted.rows.size, 1)), counted.log_odds)
+    why = sample.why_no_regression()
+    fit = None if why else sample.fit(np.ones((len(sample), 1)), sample.log_odds)
     return (why or "the weights leave one status only") if fit is None else fit
 
 
 @dataclass(frozen=True)
-class CalibrationSlope(CalibrationMetric):
+class CalibrationSlope(PooledMetric):
     r"""The slope b of a weighted logistic regression of the status on the predicted log odds.
 
     .. math:: \operatorname{logit} P(y_i = 1) = a + b \operatorname{logit} p_i, \qquad
@@ -132,19 +109,20 @@ class CalibrationSlope(CalibrationMetric):
     (array([0.756]), array([0.62]), array([0.892]))
     """
 
+    scores_null: ClassVar[bool] = False
     name: ClassVar[str] = "slope"
     label: ClassVar[str] = "calibration slope"
     direction: ClassVar[Direction] = "closer to 1"
 
-    def of_counted(self, counted: Counted) -> Found:  # noqa: D102
-        fit = line_in_log_odds(counted)
+    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+        fit = sample.once(line_in_log_odds)
         if isinstance(fit, str):
-            return _without_value(counted, fit)
-        return Found(float(fit.coefficients[1]), fit.influence[1])
+            return _without_value(sample, fit)
+        return Found(float(fit.coefficients[1]), fit.influence_on(fit.to_design[1]))
 
 
 @dataclass(frozen=True)
-class CalibrationIntercept(CalibrationMetric):
+class CalibrationIntercept(PooledMetric):
     r"""Calibration in the large: a in :math:`\operatorname{logit} P(y = 1) = a + \operatorname{logit} p`.
 
     .. math:: e_i = \frac{w_i (y_i - \mu_i)}{\sum_k w_k \mu_k (1 - \mu_k)}
@@ -165,45 +143,98 @@ class CalibrationIntercept(CalibrationMetric):
     (array([-0.93]), array([-1.081]), array([-0.779]))
     """
 
+    scores_null: ClassVar[bool] = False
     name: ClassVar[str] = "intercept"
     label: ClassVar[str] = "calibration in the large"
     direction: ClassVar[Direction] = "closer to 0"
 
-    def of_counted(self, counted: Counted) -> Found:  # noqa: D102
-        fit = shift_in_log_odds(counted)
+    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+        fit = sample.once(shift_in_log_odds)
         if isinstance(fit, str):
-            return _without_value(counted, fit)
-        return Found(float(fit.coefficients[0]), fit.influence[0])
+            return _without_value(sample, fit)
+        return Found(float(fit.coefficients[0]), fit.influence_on(fit.to_design[0]))
 
 
-class CurveDistance(CalibrationMetric):
+@dataclass(frozen=True, eq=False)
+class FittedCurve:
+    """The smooth calibration curve at everybody's prediction.
+
+    Attributes
+    ----------
+    regression : LogisticFit
+        Where it comes from.
+    difference : ndarray of shape (counted,)
+        The curve minus the predictions.
+    slope : ndarray of shape (counted,)
+        Its derivatives by its log odds.
+    share : ndarray of shape (counted,)
+        Everybody's share of the weights.
+    """
+
+    regression: LogisticFit
+    difference: Vector
+    slope: Vector
+    share: Vector
+
+    @cached_property
+    def distance(self) -> Vector:
+        """How far the curve is from the predictions."""
+        return np.abs(self.difference)
+
+    @cached_property
+    def sign(self) -> Vector:
+        """On which side."""
+        return np.sign(self.difference)
+
+    @cached_property
+    def _cells(self) -> tuple[NDArray[np.intp], Vector]:
+        """In which of many cells of equal width each distance lies, and which share lies in the cells up to each."""
+        width = float(self.distance.max()) / CELLS
+        cell = np.zeros(self.distance.size, dtype=np.intp)
+        if width > 0:
+            cell = np.minimum((self.distance / width).astype(np.intp), CELLS - 1)
+        return cell, np.cumsum(np.bincount(cell, self.share, CELLS))
+
+    def quantile(self, share: float) -> float:
+        """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
+        cell, up_to = self._cells
+        place = min(int(np.searchsorted(up_to, share * REACHED)), int(cell.max()))
+        inside = np.flatnonzero(cell == place)
+        order = inside[np.argsort(self.distance[inside])]
+        reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
+        return float(self.distance[order[min(int(np.searchsorted(reached, share * REACHED)), order.size - 1)]])
+
+    def influence(self, by_curve: Vector) -> Vector:
+        """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values."""
+        by_coefficient = cross_products(self.regression.basis, (by_curve * self.slope)[None])[:, 0]
+        return self.regression.influence_on(by_coefficient)
+
+
+def fitted_curve(sample: PooledSample) -> FittedCurve | str:
+    """Return the smooth curve at everybody's prediction, or why there is none."""
+    spline = sample.once(fit_spline)
+    if isinstance(spline, str):
+        return spline
+    curve = spline.at(sample.risk)
+    return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
+
+
+class CurveDistance(PooledMetric):
     """How far the smooth calibration curve is from the predictions.
 
     Chance makes distances larger, by as much as they vary and more: no interval around them holds what it says.
     """
 
     scale: ClassVar[Scale] = "none"
+    scores_null: ClassVar[bool] = False
 
-    def of_counted(self, counted: Counted) -> Found:  # noqa: D102
-        spline = fit_spline(counted)
-        if isinstance(spline, str):
-            return _without_value(counted, spline)
-        curve, by_coefficient = spline.at(counted.risk)
-        return self.of_curve(spline, curve - counted.risk, by_coefficient, counted.weight / counted.weight.sum())
+    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+        curve = sample.once(fitted_curve)
+        return _without_value(sample, curve) if isinstance(curve, str) else self.of_curve(curve)
 
     @abstractmethod
-    def of_curve(self, spline: SplineFit, difference: Vector, by_coefficient: Vector, mass: Vector) -> Found:
-        """Return the value, and the influence of those who are counted.
-
-        Parameters
-        ----------
-        spline : SplineFit
-            The curve.
-        difference, by_coefficient : ndarray of shape (counted,) and (counted, coefficients)
-            The curve minus the predictions, and its derivatives.
-        mass : ndarray of shape (counted,)
-            Everybody's share of the weights.
-        """
+    def of_curve(self, curve: FittedCurve) -> Found:
+        """Return the value, and the influence of those who are counted."""
 
 
 @dataclass(frozen=True)
@@ -237,15 +268,14 @@ class Miscalibration(CurveDistance):
     label: ClassVar[str] = "mean squared miscalibration"
     scale: ClassVar[Scale] = "plain"
 
-    def of_curve(  # noqa: D102
-        self, spline: SplineFit, difference: Vector, by_coefficient: Vector, mass: Vector
-    ) -> Found:
-        value = float(mass @ difference**2)
-        own = mass * (difference**2 - value)
-        through_curve = 2 * (mass * difference) @ by_coefficient @ spline.influence
+    def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
+        squares, fit = np.square(curve.difference), curve.regression
+        value = dot(curve.share, squares)
+        influence = curve.share * (squares - value) + curve.influence(2 * curve.share * curve.difference)
         # the mean variance of the curve is the sum of the variances of these combinations of coefficients
-        triangle = np.linalg.qr(np.sqrt(mass)[:, None] * by_coefficient, mode="r")
-        return Found(value, own + through_curve, squared=triangle @ spline.influence)
+        values, vectors = np.linalg.eigh(cross_products(fit.basis * (curve.share * np.square(curve.slope)), fit.basis))
+        combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        return Found(value, influence, squared=fit.influence_on(combinations))
 
 
 @dataclass(frozen=True)
@@ -281,13 +311,9 @@ class ICI(CurveDistance):
     name: ClassVar[str] = "ici"
     label: ClassVar[str] = "ICI"
 
-    def of_curve(  # noqa: D102
-        self, spline: SplineFit, difference: Vector, by_coefficient: Vector, mass: Vector
-    ) -> Found:
-        distance = np.abs(difference)
-        value = float(mass @ distance)
-        through_curve = (mass * np.sign(difference)) @ by_coefficient @ spline.influence
-        return Found(value, mass * (distance - value) + through_curve)
+    def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
+        value = dot(curve.share, curve.distance)
+        return Found(value, curve.share * (curve.distance - value) + curve.influence(curve.share * curve.sign))
 
 
 class DistanceQuantile(CurveDistance):
@@ -301,19 +327,15 @@ class DistanceQuantile(CurveDistance):
 
     share: ClassVar[float]
 
-    def of_curve(  # noqa: D102
-        self, spline: SplineFit, difference: Vector, by_coefficient: Vector, mass: Vector
-    ) -> Found:
-        distance = np.abs(difference)
-        value = float(distance_quantile(distance, mass, self.share))
-        h = 4 * self.share * (1 - self.share) * float(np.square(mass).sum()) ** (1 / 3)
+    def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
+        distance, share = curve.distance, curve.share
+        h = 4 * self.share * (1 - self.share) * float(np.square(share).sum()) ** (1 / 3)
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
-        ends = [float(distance_quantile(distance, mass, share)) for share in (first, last)]
+        low, value, high = (curve.quantile(part) for part in (first, self.share, last))
         below = (distance <= value).astype(np.float64)
-        own = mass * (mass @ below - below) * (ends[1] - ends[0]) / (last - first)
-        near = np.where((distance >= ends[0]) & (distance <= ends[1]), mass, 0.0)
-        moved = (near / near.sum() * np.sign(difference)) @ by_coefficient @ spline.influence
-        return Found(value, own + moved)
+        own = share * (dot(share, below) - below) * (high - low) / (last - first)
+        near = np.where((distance >= low) & (distance <= high), share, 0.0)
+        return Found(value, own + curve.influence(near / near.sum() * curve.sign))
 
 
 @dataclass(frozen=True)

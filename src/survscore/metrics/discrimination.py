@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray
+from survscore._products import dot
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
+from survscore.metrics.sample import PooledSample
 
 
 @dataclass(frozen=True)
@@ -46,29 +47,40 @@ class AUC(PooledMetric):
     direction: ClassVar[Direction] = "higher"
     scale: ClassVar[Scale] = "logit"
 
-    def evaluate(  # noqa: D102
-        self, survival: FloatArray, label: NDArray[np.int8], weight: NDArray[np.float64]
-    ) -> Found:
-        _, rank = np.unique(survival, return_inverse=True)
-        influence, event = np.zeros(survival.size), label != 0
-        case, control = np.where(event, weight, 0.0), np.where(event, 0.0, weight)
-        by_case, by_control = np.bincount(rank, case), np.bincount(rank, control)
+    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+        without, with_event = sample.statuses
+        if not (with_event and without):
+            who = "with" if not with_event else "without"
+            return Found(np.nan, np.zeros(len(sample)), f"nobody {who} event is counted")
+        order, ties = sample.order, sample.ties
+        event, weight = sample.event[order], sample.weight[order]
+        case = event * weight
+        control = weight - case
+        by_case, by_control = _sums(case, ties), _sums(control, ties)
         cases, controls = by_case.sum(), by_control.sum()
-        if not (cases > 0 and controls > 0):
-            return Found(np.nan, influence, f"nobody {'with' if not cases > 0 else 'without'} event is counted")
         # for each distinct prediction, the share of controls above it, and of cases below it
         above = (controls - np.cumsum(by_control) + 0.5 * by_control) / controls
         below = (np.cumsum(by_case) - 0.5 * by_case) / cases
-        value = float(by_case @ above / cases)
-        influence += case * (above[rank] - value) / cases
-        influence += control * (below[rank] - value) / controls
+        value = dot(by_case, above) / float(cases)
+        if ties.size < order.size:
+            place = np.repeat(np.arange(ties.size), np.diff(ties, append=order.size))
+            above, below = above[place], below[place]
+        influence = np.empty(order.size)
+        influence[order] = case * (above - value) / cases + control * (below - value) / controls
         return Found(value, influence)
 
     def small_sample(  # noqa: D102
         self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
     ) -> float:
-        total = 0.0
-        for group in ((label != 0) & counted, (label == 0) & counted):
-            number = np.count_nonzero(group)
-            total += np.square(influence[group]).sum() / (number - 1) if number > 1 else np.nan
-        return float(total)
+        event = (label != 0).astype(np.float64)
+        squares = np.where(counted, np.square(influence), 0.0)
+        number, with_event = np.count_nonzero(counted), np.count_nonzero((label != 0) & counted)
+        of_events = dot(event, squares)
+        of_others = dot(1.0 - event, squares)
+        numbers = (with_event, number - with_event)
+        return sum(part / (n - 1) if n > 1 else np.nan for part, n in zip((of_events, of_others), numbers, strict=True))
+
+
+def _sums(ordered: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the sums of what is between one start and the next."""
+    return ordered if starts.size == ordered.size else np.add.reduceat(ordered, starts)

@@ -1,0 +1,143 @@
+"""Those who are counted at one time, with what one model predicts for them: what pooled metrics are computed of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._logistic import LogisticFit, logistic_fit
+from survscore._validation import FloatArray
+from survscore.metrics.losses import DEFAULT_EPSILON
+
+Vector = NDArray[np.float64]
+Made = TypeVar("Made")
+
+
+def log_odds(risk: Vector) -> Vector:
+    """Return the log odds of risks, clipped as by the logarithmic loss."""
+    clipped = np.clip(risk, DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSample:
+    """Predictions, statuses and weights of those who are counted at one time.
+
+    All metrics that are computed of them share one sample, so what several need is made once: the order of
+    predictions, log odds, and whatever is made by way of `once`.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their positions among all.
+    survival : ndarray
+        The predicted probability of being event-free.
+    label : ndarray of int8
+        The status: 0 for those who are event-free, else the cause.
+    weight : ndarray
+        Larger than zero, and one on average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from survscore.metrics import PooledSample
+    >>> sample = PooledSample.of(np.array([0.2, 0.9, 0.5]), np.array([1, 0, 0]), np.array([2.0, 0.0, 1.0]))
+    >>> sample.rows, sample.risk, sample.event, sample.share.round(3)
+    (array([0, 2]), array([0.8, 0.5]), array([1., 0.]), array([0.667, 0.333]))
+    >>> sample.once(lambda sample: float(sample.share @ sample.risk))  # the mean predicted risk
+    0.7
+    """
+
+    rows: NDArray[np.intp]
+    survival: FloatArray
+    label: NDArray[Any]
+    weight: Vector
+    _made: dict[Callable[[PooledSample], Any], Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> PooledSample:
+        """Take everybody, with weight 0 for those who are not counted."""
+        return CountedStatuses.of(label, weight).with_predictions(survival)
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    @cached_property
+    def risk(self) -> Vector:
+        """The predicted probability of the event."""
+        return 1.0 - self.survival.astype(np.float64)
+
+    @cached_property
+    def event(self) -> Vector:
+        """One for those with event, zero for the others."""
+        return np.asarray(self.label != 0, dtype=np.float64)
+
+    @cached_property
+    def share(self) -> Vector:
+        """Everybody's share of the weights."""
+        return np.asarray(self.weight / self.weight.sum())
+
+    @cached_property
+    def log_odds(self) -> Vector:
+        """The log odds of the predicted risks, which are clipped at 1e-7."""
+        return log_odds(self.risk)
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Positions within the sample from the highest predicted risk to the lowest."""
+        return np.argsort(self.survival)
+
+    @cached_property
+    def ties(self) -> NDArray[np.intp]:
+        """Where in that order each distinct prediction starts."""
+        ordered = self.survival[self.order]
+        return np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
+
+    @cached_property
+    def statuses(self) -> tuple[int, int]:
+        """How many have no event, and how many have it."""
+        events = int(np.count_nonzero(self.label))
+        return self.rows.size - events, events
+
+    def once(self, make: Callable[[PooledSample], Made]) -> Made:
+        """Return ``make(sample)``, made when it is first asked for: for what several metrics have in common."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: Made = self._made[make]
+        return made
+
+    def why_no_regression(self) -> str:
+        """Return why no regression of the status can be fitted; nothing if it can."""
+        without, with_event = self.statuses
+        if with_event == 0 or without == 0:
+            return f"{'nobody' if with_event == 0 else 'everybody'} who is counted had the event"
+        return ""
+
+    def fit(self, design: Vector, offset: Vector | float = 0.0) -> LogisticFit | None:
+        """Regress the statuses on some columns, (counted, columns)."""
+        return logistic_fit(design, self.event, self.weight, offset)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedStatuses:
+    """What all models have in common at one time: who is counted, with which status and weight."""
+
+    rows: NDArray[np.intp]
+    label: NDArray[Any]
+    weight: Vector
+
+    @classmethod
+    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
+        """Take everybody, with weight 0 for those who are not counted."""
+        rows = np.flatnonzero(weight)
+        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
+        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+
+    def with_predictions(self, survival: FloatArray) -> PooledSample:
+        """Take what one model predicts for everybody."""
+        return PooledSample(self.rows, survival[self.rows], self.label, self.weight)
