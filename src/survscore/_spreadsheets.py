@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from survscore._validation import shown
+from survscore._validation import without_controls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def without_formulas(table: pd.DataFrame, *, printable: bool = False) -> pd.Data
     def safe(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        return as_text(shown(value, most=len(value)) if printable else value)
+        return as_text(without_controls(value) if printable else value)
 
     changed = table.copy(deep=False)
     for position, kind in enumerate(table.dtypes):

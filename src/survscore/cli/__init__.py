@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import ExitStack, redirect_stderr, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
+from typing import Any
 
 import click
 
@@ -29,6 +31,31 @@ class InOrder(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return their names."""
         return list(self.commands)
+
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        """Read the arguments; asked for help, print it."""
+        with _closed_pipes():
+            return super().make_context(*arguments, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _closed_pipes():
+            return super().invoke(ctx)
+
+
+class ClosedPipeError(Exception):
+    """Nobody reads what is printed any more."""
+
+
+@contextmanager
+def _closed_pipes() -> Iterator[None]:
+    """Tell a closed pipe from other errors before click and rich do, who would end as if checks had failed."""
+    try:
+        yield
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        raise ClosedPipeError from None
 
 
 @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -71,7 +98,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         try:
             code = _run(arguments)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads has seen enough
+        except (BrokenPipeError, ClosedPipeError):  # whoever reads has seen enough
             _give_up_output()
             return 128 + 13  # as of other programs, which SIGPIPE ends
         except OSError as error:

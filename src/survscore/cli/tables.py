@@ -21,6 +21,7 @@ WIDTH_ELSEWHERE = 160
 def print_demo(summary: Any, n: int) -> None:
     """Print which method each weighting prefers, and where that is wrong."""
     from rich.box import SIMPLE
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -28,7 +29,7 @@ def print_demo(summary: Any, n: int) -> None:
 
     hazard, bce, z = "Logistic-Hazard", "BCE", normal_quantile(0.95)
     truth = dict(zip(*(summary.loc[summary.weighting == "uncensored", c] for c in ("loss", "prefers")), strict=True))
-    console = new_console()
+    console = Console()
     fooled = []
     for loss, title in (("brier", "Integrated Brier score"), ("log", "Integrated logarithmic loss")):
         heading = f"{title} of {n} simulated individuals, with 95 % intervals (lower is better)"
@@ -57,6 +58,7 @@ def print_demo(summary: Any, n: int) -> None:
 
 def print_claims(name: str, claims: Any, replicates: int) -> None:
     """Print the claims about a figure, and whether they hold."""
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -69,7 +71,7 @@ def print_claims(name: str, claims: Any, replicates: int) -> None:
     for claim, rows in claims.groupby("claim", sort=False):
         by_loss = {row["loss"]: _answer(row) for row in rows.to_dict("records")}
         table.add_row(escape(claim), *([by_loss[""]] if "" in by_loss else [by_loss[loss] for loss in losses]))
-    new_console().print(table)
+    Console().print(table)
 
 
 def _answer(row: Any) -> str:
@@ -218,18 +220,9 @@ def _about_bounds(n_dropped_out: int, n: int) -> Any:
 
 def console() -> Any:
     """Return where results are printed: a terminal, or something else that need not be narrow."""
-    return new_console(None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_ELSEWHERE)
-
-
-def new_console(width: int | None = None) -> Any:
-    """Return a console that leaves a closed pipe to the command line, which knows the exit code of that."""
     from rich.console import Console
 
-    class PipedConsole(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-    return PipedConsole(width=width)
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_ELSEWHERE)
 
 
 def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool = False) -> list[Any]:
