@@ -126,9 +126,9 @@ def test_every_long_command_ends_when_it_is_told_to(made, tmp_path, name, delay)
     assert gone(process.pid) == []
     assert "Traceback" not in error
     assert "Exception ignored" not in error
-    assert process.returncode in (CODES[number], 0)  # 0: it was done before
-    if process.returncode == 0:
-        assert error == ""
+    # all was written already: 0, or ended by the signal itself, where Python has given up its handlers at its end
+    assert process.returncode in (CODES[number], 0, -number)
+    assert error in ("", "survscore: interrupted\n")
     check_whole(tmp_path)
 
 
