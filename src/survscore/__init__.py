@@ -10,6 +10,7 @@ Outcomes and survival curves go in, score curves come out; see `brier_score`.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from survscore import _starting as _starting
 from survscore._config import config
 from survscore._validation import DeviceMemoryError, FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__

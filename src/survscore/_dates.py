@@ -89,8 +89,15 @@ def _as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeI
         raise InputError(f"{name} must be {rule}: {error}") from None
     except (ValueError, TypeError) as error:  # with and without time zone
         raise InputError(f"{name} can't be read as dates: {error}") from None
-    check_rule(name, rule, np.asarray(dates.isna()) & ~missing, given)
+    check_rule(name, rule, (np.asarray(dates.isna()) & ~missing) | _of_the_clock(given), given)
     return dates
+
+
+def _of_the_clock(given: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values are words that pandas reads as the date on which it does."""
+    if given.dtype.kind not in "OUT":
+        return np.zeros(given.shape, dtype=bool)
+    return np.array([isinstance(value, str) and value.strip().lower() in ("now", "today") for value in given], bool)
 
 
 def _is_aware(given: NDArray[Any]) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+from survscore._temporary import temporary_file, uninterrupted
+from survscore._validation import InputError
 
 if sys.platform == "win32":
     import msvcrt
@@ -24,20 +27,17 @@ FAR_AWAY = 1 << 40  # where a byte is locked on Windows, so that the file can be
 def written_whole(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place only if the block ends without error.
 
-    The folder is made if it is not there. A link is followed, and a file that is replaced keeps its permissions.
+    The folder is made if it is not there. A link is followed, and a file that is replaced keeps its permissions. What
+    is no regular file, such as a device, is not replaced but refused.
     """
-    path = path.resolve()
+    path = replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     endings = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".survscore-", suffix="".join(endings))
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with temporary_file(path.parent, "".join(endings)) as temporary:
         yield temporary
+        replaceable(path)
         temporary.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -46,10 +46,7 @@ def created_whole(path: Path) -> Iterator[Path]:
 
     Unlike with `written_whole`, a file that is there already is never replaced: FileExistsError.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".survscore-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with temporary_file(path.parent, path.suffix) as temporary:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         try:
@@ -59,8 +56,42 @@ def created_whole(path: Path) -> Iterator[Path]:
         except OSError:  # a file system without links: take the name first, then fill it
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+def check_regular(path: Path) -> None:
+    """Raise unless a path is that of a file with contents: reading a pipe or a device might never end."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: can't be read: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is {kind_of(mode)}, not a file")
+
+
+def replaceable(path: Path) -> Path:
+    """Return where a path leads, links followed, unless something lies there that is no regular file."""
+    try:
+        target = path.resolve()
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except (OSError, RuntimeError) as error:  # Python 3.12 and older: a loop of links is a RuntimeError
+        why = getattr(error, "strerror", None) or "a loop of links"
+        raise InputError(f"{path}: can't be written: {why}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is {kind_of(mode)}, not a file" + ("" if stat.S_ISDIR(mode) else ", and stays"))
+    return target
+
+
+def kind_of(mode: int) -> str:
+    """Return what lies at a path, by its mode, where that is no regular file."""
+    kinds = {
+        stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a device", stat.S_ISBLK: "a device",
+        stat.S_ISSOCK: "a socket",
+    }  # fmt: skip
+    return next((name for is_one, name in kinds.items() if is_one(mode)), "something else")
 
 
 @contextmanager
@@ -69,15 +100,18 @@ def append_line(path: Path, line: bytes) -> Iterator[bytes]:
 
     A line that somebody else left without its end stays alone. If the line can't be written whole, nothing of it stays.
     """
+    if path.exists():
+        check_regular(path)
     with path.open("a+b", buffering=0) as file, locked(file):
         file.seek(0)
         before = file.read()
         yield before
         whole = line if before.endswith(b"\n") or not before else b"\n" + line
         try:
-            if file.write(whole) != len(whole):
-                raise OSError(f"{path}: the disk is full")
-            os.fsync(file.fileno())
+            with uninterrupted():
+                if file.write(whole) != len(whole):
+                    raise OSError(f"{path}: the disk is full")
+                os.fsync(file.fileno())
         except BaseException:
             file.truncate(len(before))
             raise

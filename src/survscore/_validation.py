@@ -175,8 +175,13 @@ def check_flag(name: str, value: Any) -> None:
 
 def shown(value: Any, most: int = 80) -> str:
     """Return a value for a message: on one line, without control characters, and not too long."""
-    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value)[: most + 1])
+    text = without_controls(str(value)[: most + 1])
     return text if len(text) <= most else text[:most] + "..."
+
+
+def without_controls(text: str) -> str:
+    """Return text with control characters spelt out, which would do something to a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def plural(count: int, noun: str) -> str:

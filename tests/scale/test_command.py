@@ -162,7 +162,7 @@ def test_days_are_added_to_days(tmp_path, capsys):
 
 def test_stored_sums_that_are_none(data, tmp_path, capsys):
     path = tmp_path / "a.state"
-    for content, what in ((None, "can't be read: No such file"), (b"half", "not a state of survscore")):
+    for content, what in ((None, "there is no such file"), (b"half", "not a state of survscore")):
         if content is not None:
             path.write_bytes(content)
         code, out, err = run(capsys, "evaluate", data, "-w", "ipcw", "--add", path)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._files import append_line, created_whole, locked
+from survscore._files import append_line, check_regular, created_whole, locked
 from survscore._validation import InputError, shown
 from survscore.checks.results import run_of_rows
 from survscore.checks.runs import COLUMNS, Run, check_id, rows_of
@@ -75,6 +75,8 @@ def read_history(path: Path | str) -> History:
     check_history(path)
     if not path.exists():
         return History()
+    if _kind(path) != "folder":
+        check_regular(path)
     match _kind(path):
         case "lines":
             runs, notes = _read_lines(path)

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from survscore._files import check_regular
 from survscore._validation import InputError, shown
 from survscore.checks.rules import nearest, segment_label
 from survscore.checks.runs import NAMES, Run, check_id, make_run
@@ -42,12 +43,12 @@ def read_results(path: Path | str, *, id: str | None = None, date: datetime | No
     Run
     """
     path = Path(path)
+    if path.exists():
+        check_regular(path)
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, not a file of results") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON that survscore compare --json wrote: {shown(error)}") from None
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from survscore._files import check_regular
 from survscore._validation import InputError, shown
 from survscore.metrics import Direction
 
@@ -155,12 +156,12 @@ def read_rules(path: Path | str) -> tuple[Rule, ...]:
     tuple of Rule
     """
     path = Path(path)
+    if path.exists():
+        check_regular(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file; survscore check --init {path} writes an example") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, not a file of rules") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is not TOML: {shown(error, most=200)}") from None
     except (RecursionError, ValueError):  # ValueError: whole numbers of thousands of digits

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
-import signal
+import os
 import sys
-import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
+from typing import Any
 
 import click
 
+from survscore._ending import ended_by_signals
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli.checking import check
@@ -28,6 +31,31 @@ class InOrder(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return their names."""
         return list(self.commands)
+
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        """Read the arguments; asked for help, print it."""
+        with _closed_pipes():
+            return super().make_context(*arguments, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _closed_pipes():
+            return super().invoke(ctx)
+
+
+class ClosedPipeError(Exception):
+    """Nobody reads what is printed any more."""
+
+
+@contextmanager
+def _closed_pipes() -> Iterator[None]:
+    """Tell a closed pipe from other errors before click and rich do, who would end as if checks had failed."""
+    try:
+        yield
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        raise ClosedPipeError from None
 
 
 @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -52,29 +80,62 @@ for command in COMMANDS:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
-    if threading.current_thread() is threading.main_thread():  # asked to end, clean up as after Ctrl-C
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 gets question marks, not an error
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    with ended_by_signals():
+        code = _exit_code(arguments)
+    if code:
+        sys.exit(code)
+
+
+def _exit_code(arguments: list[str] | None) -> int:
+    with ExitStack() as stack:
+        if sys.stderr is None:  # closed: nobody is told anything, but the work is done
+            stack.enter_context(redirect_stderr(stack.enter_context(open(os.devnull, "w", encoding="utf-8"))))
+        if sys.stdout is None:  # a file opened next would take its place, and all that is printed
+            return _told("standard output is closed; send it to /dev/null if it is of no use")
+        try:
+            code = _run(arguments)
+            sys.stdout.flush()
+        except (BrokenPipeError, ClosedPipeError):  # whoever reads has seen enough
+            _give_up_output()
+            return 128 + 13  # as of other programs, which SIGPIPE ends
+        except OSError as error:
+            code = _told(error)
+            _give_up_output()
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Run a command, and return the exit code; of what is wrong with reading and writing, OSError."""
     try:
         cli.main(args=arguments, prog_name="survscore", standalone_mode=False)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("survscore: interrupted", err=True)
-        sys.exit(130)
-    except SystemError as error:  # compiled code wraps what a signal raises in it
-        if not isinstance(error.__cause__, (KeyboardInterrupt, SystemExit)):
-            raise
-        sys.exit(130 if isinstance(error.__cause__, KeyboardInterrupt) else 143)
+        return _told("interrupted", 130)
     except click.exceptions.NoArgsIsHelpError as error:  # no command: the help is the answer
         click.echo(error.format_message())
-        sys.exit(2)
+        return 2
     except click.ClickException as error:
-        click.echo(f"survscore: {one_line(error.format_message())}", err=True)
-        sys.exit(2)
-    except MemoryError:
-        click.echo("survscore: there is not enough memory for that", err=True)
-        sys.exit(2)
-    except (InputError, OSError, ImportError) as error:
-        click.echo(f"survscore: {one_line(error)}", err=True)
-        sys.exit(2)
+        return _told(error.format_message())
+    except (InputError, ImportError, MemoryError) as error:
+        return _told("there is not enough memory for that" if isinstance(error, MemoryError) else error)
+    return 0
+
+
+def _told(message: object, code: int = 2) -> int:
+    """Say what is wrong in one line, and return the exit code."""
+    with suppress(OSError):  # standard error may be a closed pipe as well
+        click.echo(f"survscore: {one_line(message)}", err=True)
+    return code
+
+
+def _give_up_output() -> None:
+    """Drop what nobody takes, which Python would try to write once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

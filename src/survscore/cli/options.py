@@ -62,6 +62,8 @@ class Times(click.ParamType[Any]):
         text = str(value)
         times = _numbers(text)
         if times is None and (_is_file(text) or not any(char in text for char in ",: ")):
+            if Path(text).exists() and not _is_file(text):
+                self.fail(f"{value!r} is no file that can be read")
             try:
                 times = _numbers(Path(text).read_text(encoding="utf-8-sig"))
                 ctx.meta.setdefault(READING, []).append(Path(text))

@@ -313,6 +313,7 @@ def results_writer(arguments: Arguments) -> Callable[..., bool]:
 
     def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         from survscore._files import written_whole
+        from survscore._spreadsheets import without_formulas
         from survscore.io import write_frame
 
         with ExitStack() as stack:  # all are ready before the first takes its place
@@ -321,11 +322,13 @@ def results_writer(arguments: Arguments) -> Callable[..., bool]:
                 if name == "json":
                     temporary.write_text(_as_json(tables, settings), encoding="utf-8")
                 else:
-                    write_frame(temporary, table, settings=settings)
+                    written = table if name == "parquet" else without_formulas(table)
+                    write_frame(temporary, written, settings=settings)
         for path in paths.values():
             click.echo(f"Written: {one_line(path)}", err=True)
         if printed:
-            click.echo(_as_json(tables, settings) if printed == ["json"] else table.to_csv(index=False), nl=False)
+            rows = without_formulas(table, printable=True) if printed == ["csv"] else table
+            click.echo(_as_json(tables, settings) if printed == ["json"] else rows.to_csv(index=False), nl=False)
         return bool(printed)
 
     return write

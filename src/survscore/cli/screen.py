@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from survscore._files import check_regular, replaceable
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, shown
 
@@ -47,6 +48,7 @@ IN_OPTIONS = {
     "np.clip the predictions": "cut the predictions at 0 and 1",
     "score several `times`": "score several --times",
     "groups= is for": "--groups is for",
+    "overwrite=True replaces": "--force replaces",
     "by= gives scores": "--by gives scores",
     "; the table `undefined` has all": "",
     "of `groups`": "of --groups",
@@ -77,9 +79,11 @@ def check_target(path: Path, endings: tuple[str, ...], inputs: list[Path]) -> No
     """Find out now whether a file can be written, and that it is not one that is read."""
     if not path.name.lower().endswith(endings):
         raise InputError(f"{path}: must end in {' or '.join(endings)}")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
-    if path.resolve() in [given.resolve() for given in inputs]:
+    target = replaceable(path)
+    for given in inputs:
+        if given.exists():
+            check_regular(given)
+    if target in [given.resolve() for given in inputs if given.exists()]:
         raise InputError(f"{path}: is read and can't be written too")
     check_parent(path)
 

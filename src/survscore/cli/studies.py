@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from survscore._validation import InputError
-from survscore.cli.screen import check_folder, progress
+from survscore.cli.screen import check_folder, progress, say
 from survscore.cli.tables import print_claims, print_demo
 
 
@@ -33,8 +33,9 @@ def demo(out: Path, size: str, seed: int) -> None:
     paths = result.save(out)
     print_demo(result.summary(), result.settings["size"]["test"])
     *others, page = paths
-    click.echo("\nWritten: " + ", ".join(str(path) for path in others))
-    click.echo(f"The report, to open in a browser: {page}")
+    click.echo()
+    say("Written: " + ", ".join(str(path) for path in others))
+    say(f"The report, to open in a browser: {page}")
 
 
 @click.command(short_help="Reproduce a figure of the paper, with its claims.")
@@ -80,7 +81,8 @@ def reproduce(
         click.echo("checked: no customer is in two parts")
     for name, result in results.items():
         print_claims(name, result.claims, replicates)
-        click.echo(f"Written to {result.folder}\n")
+        say(f"Written to {result.folder}")
+        click.echo()
 
 
 @click.group(short_help="Prepare KKBox's churn data, or make some alike.")
@@ -115,7 +117,7 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
         f"({summary.events / summary.spells:.1%}); C* from {low:g} to {high:g} days"
     )
     click.echo("checked: " + "; ".join(summary.invariants))
-    click.echo(f"Written: {out}")
+    say(f"Written: {out}")
 
 
 @kkbox.command("synthesize")
@@ -123,14 +125,15 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
 @click.option("--customers", type=click.IntRange(min=1), default=100_000, show_default=True,
               help="With transactions; the real data have about 2.4 million.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
-def kkbox_synthesize(out_dir: Path, customers: int, seed: int) -> None:
+@click.option("--force", is_flag=True, help="Replace raw files that are there.")
+def kkbox_synthesize(out_dir: Path, customers: int, seed: int, force: bool) -> None:
     """Write raw files of the form of Kaggle's into OUT_DIR, and the truth behind them."""
     from survscore.datasets.kkbox import synthesize
 
     check_folder(out_dir)
     with progress(total=customers) as show:
-        rows = synthesize(out_dir, customers=customers, seed=seed, progress=show)
-    click.echo(f"Written to {out_dir}: " + ", ".join(f"{count:,} rows of {name}" for name, count in rows.items()))
+        rows = synthesize(out_dir, customers=customers, seed=seed, overwrite=force, progress=show)
+    say(f"Written to {out_dir}: " + ", ".join(f"{count:,} rows of {name}" for name, count in rows.items()))
 
 
 @kkbox.command("describe")

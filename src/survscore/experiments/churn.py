@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._temporary import temporary_folder
 from survscore.curves import SurvivalCurves
 from survscore.datasets import kkbox
 from survscore.datasets.splitting import split
@@ -109,8 +110,7 @@ def _synthetic(size: s.Size, seeds: s.Seeds) -> tuple[pd.DataFrame, pd.DataFrame
     import pandas as pd
 
     customers = int(CUSTOMERS_PER_SPELL * (size.training + size.validation + size.test)) + 1000
-    with tempfile.TemporaryDirectory(prefix="survscore-") as name:
-        folder = Path(name)
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
         kkbox.synthesize(folder, customers=customers, seed=seeds.test)
         kkbox.prepare(folder, folder / "prepared.parquet")
-        return pd.read_parquet(folder / "prepared.parquet"), pd.read_parquet(folder / "truth.parquet")
+        return kkbox.read(folder / "prepared.parquet"), pd.read_parquet(folder / "truth.parquet", partitioning=None)

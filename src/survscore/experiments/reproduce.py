@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +20,7 @@ from survscore.experiments import churn
 from survscore.experiments.claims import check
 from survscore.experiments.figures import FIGURES, Figure
 from survscore.experiments.studies import COLUMNS, STUDIES, Seeds, Size
+from survscore.experiments.workers import in_processes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,23 +126,10 @@ def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
         progress(done, total, "")
         return
     progress(done, total, "starting")
-    # fresh processes, since a fork of one with torch's and our threads may hang
-    with ProcessPoolExecutor(min(run.n_jobs, len(missing) or 1), get_context("spawn")) as pool:
-        futures = [pool.submit(_compute_one, study, k, run) for study, k in missing]
-        try:
-            for future in as_completed(futures):
-                future.result()
-                done += 1
-                progress(done, total, f"{run.n_jobs} at once")
-        except BrokenProcessPool:
-            raise ChildProcessError(
-                "a process was killed, perhaps for its memory; what is finished is kept: try again with fewer --jobs"
-            ) from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((pool._processes or {}).values()):  # those at work would finish their replicate
-                process.terminate()
-            raise
+    jobs = [(study, k, run) for study, k in missing]
+    for _ in in_processes(_compute_one, jobs, min(run.n_jobs, len(jobs))):
+        done += 1
+        progress(done, total, f"{run.n_jobs} at once")
 
 
 def _pass_on(progress: Progress, done: int, total: int, study: str, what: str) -> None:
@@ -190,7 +175,7 @@ def load(study: str, replicate: int, run: Run) -> pd.DataFrame:
     path = run.path(study, replicate)
     remedy = "remove it to have it computed anew, or choose another --out"
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, partitioning=None)
         described = json.loads((table.schema.metadata or {})[b"survscore"])
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise InputError(f"{path} can't be read ({str(error).splitlines()[0]}): {remedy}") from None

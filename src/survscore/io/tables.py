@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._files import check_regular
 from survscore._validation import InputError, plural, shown
+from survscore.io.limits import CountedStream, check_size, read_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,14 +78,12 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
     name = path.name.lower()
     if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
         raise InputError(f"{path}: the ending must say what it is: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq")
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
+    check_regular(path)
     with readable(path):
         if name.endswith(PARQUET_ENDINGS):
             opened = _parquet(path)
-            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, opened.read)
+            columns = partial(read_parquet, path, opened)
+            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, columns)
         else:
             table = _csv(path, text)
             file = TableFile(path, table.schema, table.num_rows, table.select)
@@ -193,7 +194,8 @@ def _id_type(column: pa.ChunkedArray) -> Any:
 def _parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
+    # not mapped into memory: if somebody shortens a mapped file, the process is killed
+    return pq.ParquetFile(path, page_checksum_verification=True)
 
 
 def _csv(path: Path, text: Collection[str]) -> Any:
@@ -209,11 +211,17 @@ def _csv(path: Path, text: Collection[str]) -> Any:
         strings_can_be_null=True,
         column_types={name: pa.string() for name in text},
     )
+    check_size(path, path.stat().st_size)
+    source = pa.PythonFile(CountedStream(path, pa.input_stream(str(path))), mode="r") if _is_packed(path) else path
     return csv.read_csv(
-        path,
+        source,
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
+
+
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
 
 
 def _kind(kind: Any) -> str:

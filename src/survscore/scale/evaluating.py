@@ -13,6 +13,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
+from survscore._files import check_regular
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
@@ -295,6 +296,7 @@ def _sum(stored: Sequence[State], what: Specification, files: set[str]) -> State
 def _stored(one: Any) -> State:
     if isinstance(one, State):
         return one
+    check_regular(Path(one))
     try:
         return State.from_bytes(Path(one).read_bytes())
     except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._files import kind_of
 from survscore._validation import InputError, plural, shown
 from survscore.io.tables import arrow, listed
 from survscore.scale.filesystems import Description, name_of, opened, reason
@@ -257,11 +259,14 @@ class FilePart:
     ) -> Iterator[Reader]:
         pa = arrow()
         try:
-            if self.size == 0:
-                raise BadFileError(self.name, "is empty: it has 0 bytes")
             local = self.filesystem["type"] == "local"
             if local:
                 status = os.stat(self.path)
+                if not stat.S_ISREG(status.st_mode):
+                    raise BadFileError(self.name, f"is {kind_of(status.st_mode)}, not a file")
+            if self.size == 0:
+                raise BadFileError(self.name, "is empty: it has 0 bytes")
+            if local:
                 self._check_unchanged(status.st_size, str(status.st_mtime_ns))
             system = opened(self.filesystem)
             if self.format == "csv":
@@ -269,9 +274,7 @@ class FilePart:
                     self._check_listed(system)
                 yield csv_reader(lambda: system.open_input_stream(self.path, compression="detect"), numeric)
                 return
-            # A map of an Arrow file is read without a copy; its size has just been compared.
-            mapped = local and self.format == "arrow"
-            with pa.memory_map(self.path) if mapped else system.open_input_file(self.path) as file:
+            with system.open_input_file(self.path) as file:  # no map: if the file is shortened, that kills the process
                 self._check_unchanged(file.size(), self.etag)
                 yield (
                     arrow_reader(file)

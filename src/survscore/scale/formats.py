@@ -109,7 +109,7 @@ def parquet_reader(
 
 
 def arrow_reader(file: Any) -> Reader:
-    """Read Arrow's own format, a file or a stream; from a map of the file, nothing is copied."""
+    """Read Arrow's own format, a file or a stream."""
     ipc = arrow().ipc
     magic = file.read(len(IPC_MAGIC))
     file.seek(0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from survscore._databases import connect
+from survscore._temporary import temporary_folder
 from survscore._validation import InputError, plural, shown
 from survscore.io.tables import arrow, listed
 from survscore.scale.files import ROWS, type_name
@@ -19,10 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MEMORY = "2GB"
-# Nothing is loaded, installed or looked up by a name in a query; what does not fit is put into a folder that goes away.
+# Nothing is looked up by a name in a query; what does not fit is put into a folder that goes away.
 SETTINGS = (
-    "SET autoinstall_known_extensions=false",
-    "SET autoload_known_extensions=false",
     "SET preserve_insertion_order=false",
     "SET python_enable_replacements=false",
     # Outcomes are few and go into the hash table; guesses about a stream's length would turn that around.
@@ -151,14 +151,15 @@ class _Outcomes:
     def cursor(self) -> Any:
         """Return a connection of its own to the database."""
         if self._connection is None:
-            folder = tempfile.mkdtemp(prefix="survscore-")
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            kept = ExitStack()
+            folder = kept.enter_context(temporary_folder(Path(tempfile.gettempdir())))
+            weakref.finalize(self, kept.close)
             self._connection = self._filled(folder)
         return self._connection.cursor()
 
-    def _filled(self, folder: str) -> Any:
+    def _filled(self, folder: Path) -> Any:
         try:
-            connection = self.duckdb.connect(config={"memory_limit": self.memory_limit, "temp_directory": folder})
+            connection = connect(memory_limit=self.memory_limit, temp_directory=str(folder))
         except self.duckdb.Error as error:
             raise InputError(f"memory_limit {shown(self.memory_limit)!r} is refused: {_line(error)}") from None
         for setting in SETTINGS:

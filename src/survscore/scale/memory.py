@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from survscore._validation import InputError, check_whole, plural
+from survscore.io.limits import machine_memory
 from survscore.scale.files import ROWS
 from survscore.scale.formats import AHEAD, REMOTE_BIT
 from survscore.scale.products import Products
@@ -146,11 +146,3 @@ def as_bytes(limit: Any) -> int | None:
 def as_text(size: int) -> str:
     """Return a number of bytes in words."""
     return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{max(size / 1e6, 0.1):.3g} MB"
-
-
-def machine_memory() -> int:
-    """Return how much memory the machine has, or a small one would where that can't be told."""
-    try:
-        return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return 8 << 30

@@ -9,14 +9,14 @@ a spell is that date minus its start, whether it ended in churn or not.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from survscore._files import written_whole
+from survscore._databases import connect
+from survscore._files import replaceable, written_whole
 from survscore._progress import Progress, silent
+from survscore._temporary import temporary_folder
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
 
@@ -181,7 +181,8 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
         Holds ``transactions``, ``members_v3`` and ``train``, each as ``.csv``, ``.csv.gz`` or ``.csv.7z``. They are
         only read.
     out : path
-        Of the Parquet file to write: `time`, `event`, `censoring_time`, the covariates, `msno` and `start_date`.
+        Of the Parquet file to write: `time`, `event`, `censoring_time`, the covariates, `msno` and `start_date`. A
+        file that is there is replaced, but not a raw one.
     memory : str
         How much the database may use; beyond it spills to disk, beside `out`.
     progress : callable, optional
@@ -197,15 +198,16 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
     paths = raw.find(Path(folder))
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}")
+    if replaceable(target) in [path.resolve() for path in raw.candidates(Path(folder))]:
+        raise InputError(f"{target}: is a raw file, which is only read; write to another")
     if not re.fullmatch(r"\d*[.]?\d+ ?[KMGT]i?B", memory, flags=re.IGNORECASE) or not float(
         re.sub(r"[^\d.]", "", memory)
     ):
         raise InputError(f"memory must be a size such as 4GB, not {memory!r}")
     tell = progress or silent
-    scratch = Path(tempfile.mkdtemp(prefix=".kkbox-", dir=target.parent))
-    try:
+    with temporary_folder(target.parent) as scratch:
         try:
-            database = duckdb.connect(str(scratch / "work.duckdb"), config={"memory_limit": memory})
+            database = connect(scratch / "work.duckdb", memory_limit=memory)
         except duckdb.Error as error:
             raise InputError(f"memory: {str(error).splitlines()[0]}") from None
         with database:
@@ -221,8 +223,6 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
                 if "nterrupt" in str(error):
                     raise KeyboardInterrupt from None
                 raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tell: Progress) -> Summary:
@@ -247,7 +247,7 @@ def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tel
     dropped |= {f"spells: {reason}": int(found.get(reason, 0)) for reason in _REASONS}
     summary = _summary(database, read, dropped)
     with written_whole(target) as temporary:
-        database.execute(f"COPY output TO {_quoted(temporary)} (FORMAT parquet)")
+        database.execute(f"COPY output TO {_quoted(temporary)} (FORMAT parquet, USE_TMP_FILE false)")
     tell(total, total, "")
     return summary
 

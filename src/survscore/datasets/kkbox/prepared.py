@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from survscore._files import check_regular
 from survscore._validation import InputError
 from survscore.outcomes import Outcomes
 
@@ -26,6 +27,7 @@ def check(path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    check_regular(path)
     try:
         columns = pq.read_schema(path).names
     except (pa.ArrowException, OSError) as error:
@@ -40,7 +42,7 @@ def read(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     check(path)
-    return pd.read_parquet(path)
+    return pd.read_parquet(path, partitioning=None)  # city=5 in the path is no column
 
 
 def outcomes_of(frame: pd.DataFrame) -> Outcomes:

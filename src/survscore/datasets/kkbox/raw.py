@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,11 @@ MAY_BE_MISSING = {"gender", "city", "bd", "registered_via", "registration_init_t
 FORMS = (".csv", ".csv.gz", ".csv.7z")
 
 
+def candidates(folder: Path) -> list[Path]:
+    """Return all paths at which raw files could be."""
+    return [folder / f"{name}{form}" for name in COLUMNS for form in FORMS]
+
+
 def find(folder: Path) -> dict[str, Path]:
     """Return the paths of the raw files, in whichever form each of them is there."""
     if not folder.is_dir():
@@ -76,9 +82,13 @@ def load(database: Any, name: str, path: Path, scratch: Path) -> int:
     source = _unpacked(path, name, scratch) if path.name.endswith(".7z") else path
     _check_header(source, path, name)
     types = ", ".join(f"'{column}': '{kind}'" for column, kind in COLUMNS[name].items())
-    options = f"header = true, auto_detect = false, delim = ',', quote = '\"', columns = {{{types}}}"
+    # names of folders such as is_churn=1 are no columns
+    options = "hive_partitioning = false, header = true, auto_detect = false, delim = ',', quote = '\"'"
+    options += f", columns = {{{types}}}"
     try:
-        database.execute(f"CREATE TABLE {name} AS SELECT * FROM read_csv(?, {options})", [_not_a_pattern(source)])
+        database.execute(
+            f"CREATE TABLE {name} AS SELECT * FROM read_csv(?, {options})", [_not_a_pattern(source.absolute())]
+        )
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
@@ -146,6 +156,7 @@ def _unpacked(path: Path, name: str, scratch: Path) -> Path:
             inside = [entry for entry in archive.getnames() if Path(entry).name == wanted]
             if not inside:
                 raise InputError(f"{path} holds {', '.join(archive.getnames()) or 'nothing'}, but not {wanted}")
+            _check_room(path, archive, inside[0], scratch)
             archive.extract(path=scratch, targets=inside[:1])
     except InputError:
         raise
@@ -157,6 +168,14 @@ def _unpacked(path: Path, name: str, scratch: Path) -> Path:
     if not source.resolve().is_relative_to(scratch.resolve()):
         raise InputError(f"{path} names a file outside its own folder: {inside[0]}")
     return source
+
+
+def _check_room(path: Path, archive: Any, name: str, scratch: Path) -> None:
+    """Raise unless a file of an archive fits on the disk, before it is unpacked."""
+    size = sum(entry.uncompressed for entry in archive.list() if entry.filename == name)
+    free = shutil.disk_usage(scratch).free
+    if size > free:
+        raise InputError(f"{path}: {name} in it has {size / 1e9:.1f} GB, and the disk has room for {free / 1e9:.1f} GB")
 
 
 def _first_fault(message: str) -> str:

@@ -20,6 +20,7 @@ from survscore._files import written_whole
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
+from survscore.datasets.kkbox import raw
 from survscore.datasets.kkbox.raw import COLUMNS
 
 if TYPE_CHECKING:
@@ -73,17 +74,22 @@ class _Spells:
         return self.start + self.n_plans * self.plan_days
 
 
-def synthesize(folder: str | Path, *, customers: int, seed: int, progress: Progress | None = None) -> dict[str, int]:
+def synthesize(
+    folder: str | Path, *, customers: int, seed: int, overwrite: bool = False, progress: Progress | None = None
+) -> dict[str, int]:
     """Write raw files ``transactions.csv``, ``members_v3.csv`` and ``train.csv``, and the truth, ``truth.parquet``.
 
     Parameters
     ----------
     folder : path
-        Is made if it is not there. Files of these names are replaced.
+        Is made if it is not there.
     customers : int
         With transactions. The real data have about 2.4 million.
     seed : int
         The same seed gives the same files.
+    overwrite : bool
+        Replace files that are there. Without, raw files in the folder are an error, also packed ones, which are not
+        replaced: `prepare` would read these instead of them.
     progress : callable, optional
         Is told how many customers are done, of how many.
 
@@ -98,6 +104,9 @@ def synthesize(folder: str | Path, *, customers: int, seed: int, progress: Progr
 
     check_whole("customers", customers, 1)
     where = Path(folder)
+    there = [path for path in (*raw.candidates(where), where / "truth.parquet") if path.exists()]
+    if there and not overwrite:
+        raise InputError(f"{there[0]}: is there already; overwrite=True replaces raw files")
     where.mkdir(parents=True, exist_ok=True)
     tell = progress or silent
     arrow = {"VARCHAR": pa.string(), "INTEGER": pa.int64()}

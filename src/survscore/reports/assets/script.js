@@ -342,10 +342,13 @@
     const body = make("tbody", {}, ...table[names[0]].map((_, k) => make("tr", {}, ...names.map((name) => make("td", side(name), show(table[name][k]))))));
     place.append(make("table", {}, make("caption", {}, place.dataset.caption), make("thead", {}, head), body));
   };
+  // What a spreadsheet would take for a formula, also full-width signs, and after blanks; the same as _spreadsheets.py.
+  const formula = /^(?:[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]|[\t\r])/;
+  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
   const csv = (table) => {
     const names = Object.keys(table);
     const quote = (value) => {
-      const text = value === null ? "" : typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value); // no formulas
+      const text = value === null ? "" : typeof value === "string" && formula.test(value) && !number.test(value) ? `'${value}` : String(value);
       return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
     const rows = table[names[0]].map((_, k) => names.map((name) => quote(table[name][k])).join(","));

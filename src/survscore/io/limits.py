@@ -1,0 +1,136 @@
+"""How large the contents of a file may become in memory, known before they do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from survscore._validation import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LITTLE = 1 << 30  # bytes that any file may become
+EXPANSION = 500  # times its size, that it may become beyond
+ROWS = 1 << 16  # of text, at a time
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+
+
+def machine_memory() -> int:
+    """Return how much memory this machine or container has, or a small one would where that can't be told."""
+    try:
+        there = int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+    with suppress(OSError, ValueError):  # "max", where there is no limit
+        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return there
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raise if contents of so many bytes fit in no memory, or are so much more than the file that something is wrong.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    size : int
+        What it becomes, or has become so far.
+    """
+    if size <= LITTLE:
+        return
+    stored, memory = path.stat().st_size, machine_memory()
+    what = f"{path}: would take {_in_words(size)} of memory or more"
+    if size > memory:
+        raise InputError(f"{what}, and there are {_in_words(memory)}; survscore evaluate reads files of any size")
+    if size > EXPANSION * stored:
+        raise InputError(
+            f"{what}, though it has only {_in_words(stored)}: something is wrong with it; "
+            "if not, survscore evaluate reads it piece by piece"
+        )
+
+
+def read_parquet(path: Path, opened: Any, names: Collection[str]) -> pa.Table:
+    """Read some columns of an open Parquet file, unless they would become too large.
+
+    What numbers take is known from the file's metadata. Text is read piece by piece: a dictionary may say in a few
+    bytes that one long word is repeated a billion times.
+    """
+    import pyarrow as pa
+
+    wanted = _leaves(opened.metadata, set(names))
+    size, longest = _needed(opened.metadata, wanted)
+    check_size(path, size)
+    if not longest:
+        return opened.read(list(names))
+    rows = max(1, min(ROWS, LITTLE // longest))
+    batches, total = [], 0
+    for batch in opened.iter_batches(rows, columns=list(names)):
+        total += batch.nbytes
+        check_size(path, total)
+        batches.append(batch.select(list(names)))
+    schema = pa.schema([opened.schema_arrow.field(name) for name in names])
+    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+
+
+class CountedStream:
+    """A stream that is read only as far as its contents may go."""
+
+    def __init__(self, path: Path, stream: Any) -> None:
+        self.path = path
+        self.stream = stream
+        self.size = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is."""
+        return bool(self.stream.closed)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        content: bytes = self.stream.read(size if size >= 0 else None)
+        self.size += len(content)
+        check_size(self.path, self.size)
+        return content
+
+    def close(self) -> None:
+        """Close it."""
+        self.stream.close()
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+
+def _leaves(metadata: Any, names: Collection[str]) -> list[int]:
+    """Return the columns, as the file numbers them, that belong to some names; those of lists are below them."""
+    paths = (metadata.schema.column(k).path for k in range(metadata.num_columns))
+    return [k for k, path in enumerate(paths) if any(name in names for name in _above(path))]
+
+
+def _above(path: str) -> Iterator[str]:
+    return accumulate(path.split("."), lambda name, part: f"{name}.{part}")
+
+
+def _needed(metadata: Any, columns: list[int]) -> tuple[int, int]:
+    """Return how many bytes columns take at least, and how long a text in them may be; 0, where there is none."""
+    described = [metadata.schema.column(k) for k in columns]
+    widths = [WIDTHS.get(column.physical_type, max(column.length, 1)) for column in described]
+    text = [column.physical_type == "BYTE_ARRAY" for column in described]
+    size = longest = 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for k, width, is_text in zip(columns, widths, text, strict=True):
+            chunk = row_group.column(k)
+            stored = max(chunk.total_uncompressed_size, 0)
+            size += max(stored, chunk.num_values * width)
+            longest = max(longest, stored) if is_text else longest
+    return size, longest
+
+
+def _in_words(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{size / 1e6:.1f} MB" if size >= 10**5 else f"{size} bytes"

@@ -1,0 +1,197 @@
+"""Told to end at any moment, every long command does: the right exit code, no traceback, no process, no half file."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from survscore._starting import is_command
+from survscore.datasets.kkbox import synthesize
+from survscore.io import write_study
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at processes as Linux shows them")
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+LONGEST = 30.0  # seconds; three are the aim, and are kept where a processor is free
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Files that the commands read."""
+    folder = tmp_path_factory.mktemp("made")
+    write_study(folder / "play", "simple", n=2000, seed=1, ending="csv")
+    synthesize(folder / "raw", customers=3000, seed=1)
+    (folder / "parts").mkdir()
+    outcomes = pd.read_csv(folder / "play" / "outcomes.csv")
+    predicted = pd.read_csv(folder / "play" / "truth.csv").drop(columns="id")
+    together = pd.concat([outcomes, predicted], axis=1)
+    for k in range(40):
+        together.to_parquet(folder / "parts" / f"{k}.parquet")
+    return folder
+
+
+def commands(made, out):
+    play = [str(made / "play" / f"{name}.csv") for name in ("outcomes", "truth", "leaking")]
+    return {
+        "report": ["report", *play, "-o", f"{out}/report.html"],
+        "compare": ["compare", *play, "-w", "administrative", "-w", "ipcw", "--csv", f"{out}/a.csv", "--json",
+                    f"{out}/a.json", "--parquet", f"{out}/a.parquet"],
+        "evaluate": ["evaluate", str(made / "parts"), "-w", "ipcw", "--csv", f"{out}/a.csv", "--state", f"{out}/state"],
+        "demo": ["demo", "--size", "quick", "--out", str(out)],
+        "reproduce": ["reproduce", "all", "--size", "quick", "--replicates", "2", "--jobs", "2", "--out", str(out)],
+        "synthesize": ["kkbox", "synthesize", str(out), "--customers", "150000"],
+        "prepare": ["kkbox", "prepare", str(made / "raw"), f"{out}/prepared.parquet"],
+    }  # fmt: skip
+
+
+def as_told(interrupts, command):
+    """Return how to run a command that hears or ignores interrupts, whatever this process does."""
+    first = f"import os, signal, sys; signal.signal(2, signal.{interrupts.name}); os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-S", "-c", first, sys.executable, "-m", "survscore", *command]
+
+
+def started(command):
+    """Start a command that hears signals, whatever this process ignores, and wait until its own code runs."""
+    process = subprocess.Popen(
+        as_told(signal.SIG_DFL, command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not catches(process.pid, signal.SIGTERM):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    return process
+
+
+def catches(pid, number):
+    try:
+        told = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return bool(int(told["SigCgt"], 16) >> (number - 1) & 1) if "SigCgt" in told else False
+
+
+def session_of(leader):
+    """Return the processes that are still there of a session."""
+    there = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(session) == leader and state != "Z":
+            there.append(int(stat.parent.name))
+    return there
+
+
+def gone(leader):
+    deadline = time.monotonic() + LONGEST
+    while left := session_of(leader):
+        if time.monotonic() > deadline:
+            os.killpg(leader, signal.SIGKILL)
+            return left
+        time.sleep(0.02)
+    return []
+
+
+def check_whole(out):
+    """Everything in a folder is whole."""
+    for path in out.rglob("*"):
+        assert not path.name.startswith((".", "tmp_")), path
+        if path.is_dir() or path.suffix in (".state", ".lock"):
+            continue
+        content = path.read_bytes()
+        assert content, path
+        if path.suffix == ".parquet":
+            pd.read_parquet(path)
+        elif path.suffix == ".html":
+            assert content.rstrip().endswith(b"</html>"), path
+        elif path.suffix in (".csv", ".json"):
+            assert content.endswith(b"\n"), path
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("name", ["report", "compare", "evaluate", "demo", "reproduce", "synthesize", "prepare"])
+def test_every_long_command_ends_when_it_is_told_to(made, tmp_path, name, delay):
+    # both signals, at moments that differ from command to command
+    number = (signal.SIGINT, signal.SIGTERM)[(len(name) + int(2 * delay)) % 2]
+    process = started(commands(made, tmp_path)[name])
+    time.sleep(delay + 0.04 * len(name))
+    process.send_signal(number)
+    error = process.communicate(timeout=2 * LONGEST)[1]
+    assert gone(process.pid) == []
+    assert "Traceback" not in error
+    assert "Exception ignored" not in error
+    # all was written already: 0, or ended by the signal itself, where Python has given up its handlers at its end
+    assert process.returncode in (CODES[number], 0, -number)
+    assert error in ("", "survscore: interrupted\n")
+    check_whole(tmp_path)
+
+
+def test_ctrl_c_reaches_workers_without_a_word_of_theirs(made, tmp_path):
+    process = started(commands(made, tmp_path)["reproduce"])
+    deadline = time.monotonic() + 60
+    while len(session_of(process.pid)) < 4:  # the command, two workers, and what Python starts to watch over them
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    error = process.communicate(timeout=2 * LONGEST)[1]
+    assert gone(process.pid) == []
+    assert process.returncode == 130
+    assert error == "survscore: interrupted\n"
+    check_whole(tmp_path)
+
+
+def test_workers_do_not_outlive_a_killed_parent(made, tmp_path):
+    process = started(commands(made, tmp_path)["reproduce"])
+    deadline = time.monotonic() + 60
+    while len(session_of(process.pid)) < 4:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(1.0)
+    process.kill()
+    process.communicate(timeout=LONGEST)
+    assert gone(process.pid) == []
+
+
+def test_what_is_ignored_stays_ignored(tmp_path):
+    """As of a job in the background, or by nohup."""
+    process = subprocess.Popen(as_told(signal.SIG_IGN, ["simulate", str(tmp_path / "play")]))
+    for _ in range(5):
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0
+    assert (tmp_path / "play" / "covariates.csv").exists()
+
+
+def test_handlers_are_those_from_before_afterwards(capsys):
+    from survscore.cli import main
+
+    before = [signal.getsignal(number) for number in CODES]
+    main(["formats"])
+    assert [signal.getsignal(number) for number in CODES] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["python", "-m", "survscore", "score"], True),
+        (["python", "-X", "dev", "-W", "error", "-m", "survscore"], True),
+        (["python", "/usr/bin/survscore", "report"], True),
+        (["python", "-m", "pytest", "-m", "survscore"], False),
+        (["python", "mine.py", "-m", "survscore"], False),
+        (["python", "-c", "import survscore"], False),
+        (["python"], False),
+        (["python", "-"], False),
+    ],
+)
+def test_only_the_command_takes_signals_from_the_start(arguments, expected):
+    assert is_command(arguments) == expected
