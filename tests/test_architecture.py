@@ -17,7 +17,7 @@ PACKAGE = Path(survscore.__file__).parent
 LAYERS = [
     ["_arrays", "_version", "_files", "_progress", "_isotonic", "_logistic"],
     ["_validation"],
-    ["_frames", "student", "multiplicity"],
+    ["_frames", "_units", "student", "multiplicity"],
     ["_smooth_test"],
     ["_config"],
     ["_parallel"],
@@ -44,7 +44,7 @@ LAYERS = [
     ["results"],
     ["scores"],
     ["calibrating", "comparison", "decision_curves", "distribution", "horizon", "populations", "scorers", "streaming"],
-    ["diagnostics", "segment_labels"],
+    ["diagnostics", "plausibility", "segment_labels"],
     ["segment_tables"],
     ["heterogeneity"],
     ["segments"],
@@ -95,6 +95,7 @@ ALLOWED_LAZILY = {
     ("_isotonic", "_kernels"),
     ("models", "plots"),
     ("segments", "plots"),
+    ("comparison", "plausibility"),  # which compares a model with its opposite
     ("comparison", "segmenting"),  # compare(by=...) makes many comparisons of one
 }
 

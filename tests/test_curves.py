@@ -63,7 +63,10 @@ def test_other_layouts_become_contiguous_rows():
     [
         ([[0.9, np.nan], [0.5, 0.4]], r"without NaN: 1 value is not, the first in row 0 at time 2 \(nan\)"),
         ([[0.9, 0.8], [0.5, -0.4]], r"between 0 and 1: 1 value is not, the first in row 1 at time 2 \(-0.4\)"),
-        ([[90.0, 80.0], [50.0, 40.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0\); are these percentages\? Then divide by 100"),
+        (
+            [[90.0, 80.0], [50.0, 40.0]],
+            r"1: 4 .* at time 1 \(90.0\); are these percentages\? Then divide by 100",
+        ),
         ([[90.0, 80.0], [50.0, 400.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0\)$"),
         ([[1 + 1e-7, 0.8]], r"a rounding error: np.clip the predictions"),
         (

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from survscore._units import Unit
 from survscore._validation import InputError, plural
 from survscore.cli import options
+from survscore.cli.scoring import outcome_arguments
 from survscore.cli.screen import noted, one_line, say
-
-if TYPE_CHECKING:
-    from survscore.outcomes import LateStarts
+from survscore.cli.sources import shared_form
 
 EXPLAINED = """\
 survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is
@@ -80,7 +80,8 @@ def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
       survscore formats outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    asked = [name for name, value in arguments.items() if not (value is None or value is False or name == "monotone")]
+    usual = {"monotone": "check", "predicts": "survival"}
+    asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
     if not paths and asked:
         raise InputError(f"--{asked[0].removesuffix('_column').replace('_', '-')} is for checking a file; name one")
     if not paths:
@@ -100,32 +101,30 @@ def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
 
 def describe(path: Path, arguments: dict[str, Any]) -> list[str]:
     """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
-    from survscore.io import read_outcomes, read_predictions
+    from survscore.io import read_outcomes
     from survscore.io.outcomes import labels_in
-    from survscore.io.predictions import holds_predictions
+    from survscore.io.predictions import holds_predictions, predictions_in
     from survscore.io.tables import listed, open_table
 
+    form = shared_form(arguments)
     file = open_table(path, text=labels_in(arguments["id_column"]))
     names = set(file.names)
-    times = {arguments["time"] or "time", arguments["event"] or "event"} <= names
-    dates = {arguments["start"] or "start", arguments["event_date"] or "event_date"} <= names
+    of_outcomes = outcome_arguments(arguments)
+    status = arguments["reason"] or arguments["event"] or "event"
+    times = {arguments["time"] or "time", status} <= names
+    ended = {arguments["event_date"] or "event_date"} if arguments["end"] is None else {arguments["end"], status}
+    dates = {arguments["start"] or "start", *ended} <= names
     lines = []
     if dates and arguments["cutoff"] is None and not times:
         raise InputError(f"{path}: holds dates; --cutoff, the date on which the data end, makes outcomes of them")
-    if dates and arguments["cutoff"] is not None:
-        columns = {name: arguments[name] for name in ("start", "event_date", "last_seen", "cutoff")}
-        late: LateStarts = "drop" if arguments["drop_late_starts"] else "raise"
-        observed = read_outcomes(
-            file, id=arguments["id_column"], unit=arguments["unit"] or "D", late_starts=late, **columns
-        )
+    if (dates and arguments["cutoff"] is not None) or (times and arguments["cutoff"] is None):
+        observed = read_outcomes(file, id=arguments["id_column"], **of_outcomes)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    elif times:
-        columns = {name: arguments[name] for name in ("time", "event", "censoring_time")}
-        observed = read_outcomes(file, id=arguments["id_column"], **columns)
-        lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    if holds_predictions(file, arguments["columns"], arguments["id_column"]):
-        form = {name: arguments[name] for name in ("grid", "columns", "between", "beyond", "monotone")}
-        predicted = read_predictions(file, id=arguments["id_column"], **form)
+    if not (lines and form.transposed) and holds_predictions(file, form, arguments["id_column"]):
+        to: Unit | None = None if form.unit is None else arguments["unit"] or "D"
+        predicted = predictions_in(file, None, form, to, arguments["id_column"])
+        if form.grid is not None and not predicted.took_grid:
+            raise InputError(f"{path}: a grid is for list columns; here the columns' names are the times")
         for name, curves in predicted.models.items():
             lines.append(f"predictions of {name!r}: {curves!r}, {_ids(predicted.ids)}")
         if predicted.ignored and not lines[0].startswith("outcomes"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".arrow", ".feather")
+ENDINGS = (*CSV_ENDINGS, ".csv.zst", ".tsv.zst", *PARQUET_ENDINGS, *ARROW_ENDINGS)
+STANDARD_INPUT = "-"
+PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+IPC_MAGIC = b"ARROW1"
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
 DELIMITERS = (",", ";", "\t")
 
@@ -60,31 +66,29 @@ class TableFile:
 
 
 def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> TableFile:
-    """Open a CSV or Parquet file; one that is open stays as it is.
+    """Open a CSV, Parquet or Arrow file; one that is open stays as it is.
 
     Parameters
     ----------
     path : Path
-        Its ending says which: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+        Its ending says which, one of `ENDINGS`; ``-`` is standard input, whose first bytes say which.
     text : collection of str
         Columns of a CSV file that hold text even if they look like numbers: ids.
     """
     if isinstance(path, TableFile):
         return path
-    path = Path(path)
-    name = path.name.lower()
-    if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
-        raise InputError(f"{path}: the ending must say what it is: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq")
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file")
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
+    if str(path) == STANDARD_INPUT:
+        path, source = Path("standard input"), _standard_input()
+        kind = _kind_of_bytes(source)
+    else:
+        path, source = Path(path), None
+        kind = _kind_of_file(path)
     with readable(path):
-        if name.endswith(PARQUET_ENDINGS):
-            opened = _parquet(path)
+        if kind == "parquet":
+            opened = _parquet(path if source is None else source)
             file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, opened.read)
         else:
-            table = _csv(path, text)
+            table = _ipc(path, source) if kind == "arrow" else _csv(path, text, source)
             file = TableFile(path, table.schema, table.num_rows, table.select)
         counts = Counter(file.names)
     twice = [name for name, count in counts.items() if count > 1]
@@ -93,6 +97,34 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
     if file.n_rows == 0:
         raise InputError(f"{path}: has no rows")
     return file
+
+
+def _kind_of_file(path: Path) -> str:
+    name = path.name.lower()
+    if not name.endswith(ENDINGS):
+        raise InputError(f"{path}: the ending must say what it is: .csv or .tsv (also .gz, .zst), .parquet, .pq, "
+                         ".arrow or .feather")  # fmt: skip
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, not a file")
+    return "parquet" if name.endswith(PARQUET_ENDINGS) else "arrow" if name.endswith(ARROW_ENDINGS) else "csv"
+
+
+def _standard_input() -> Any:
+    """Return all bytes of standard input, unpacked where they are packed."""
+    pa = arrow()
+    with readable(Path("standard input")):
+        content = pa.py_buffer(sys.stdin.buffer.read())
+        for magic, codec in PACKED.items():
+            if bytes(content[: len(magic)]) == magic:
+                return pa.py_buffer(pa.CompressedInputStream(pa.BufferReader(content), codec).read())
+    return content
+
+
+def _kind_of_bytes(content: Any) -> str:
+    start = bytes(content[:6])
+    return "parquet" if start.startswith(b"PAR1") else "arrow" if start == IPC_MAGIC else "csv"
 
 
 @contextmanager
@@ -158,6 +190,23 @@ def vector(column: pa.ChunkedArray) -> NDArray[Any]:
 
 def identifiers(file: TableFile, name: str) -> pa.Array:
     """Return a column of ids, none missing and none twice: whole numbers as they are, anything else as text."""
+    import pyarrow.compute as pc
+
+    ids = labels(file, name)
+    with readable(file.path):
+        counted = pc.value_counts(ids)
+    if len(counted) < len(ids):
+        more = pc.greater(counted.field("counts"), 1)
+        first = counted.filter(more)[0]
+        raise InputError(
+            f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
+            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
+        )
+    return ids
+
+
+def labels(file: TableFile, name: str) -> pa.Array:
+    """Return a column of ids, which may be repeated, but not missing."""
     pa = arrow()
     import pyarrow.compute as pc
 
@@ -168,16 +217,7 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
         if pa.types.is_floating(column.type) and not pc.all(pc.equal(pc.round(column), column)).as_py():
             raise InputError(f"{file.path}: ids must be whole numbers or text, but column {name!r} holds fractions")
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        ids = pa.concat_arrays(column.cast(_id_type(column) if numeric else pa.string()).chunks)
-        counted = pc.value_counts(ids)
-    if len(counted) < len(ids):
-        more = pc.greater(counted.field("counts"), 1)
-        first = counted.filter(more)[0]
-        raise InputError(
-            f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
-            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
-        )
-    return ids
+        return pa.concat_arrays(column.cast(_id_type(column) if numeric else pa.string()).chunks)
 
 
 def _id_type(column: pa.ChunkedArray) -> Any:
@@ -190,17 +230,30 @@ def _id_type(column: pa.ChunkedArray) -> Any:
     return pa.int64()
 
 
-def _parquet(path: Path) -> Any:
+def _parquet(source: Any) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
+    return pq.ParquetFile(source, memory_map=isinstance(source, Path), page_checksum_verification=True)
 
 
-def _csv(path: Path, text: Collection[str]) -> Any:
+def _ipc(path: Path, source: Any) -> Any:
+    """Return the table of an Arrow file: the format with random access, or a stream."""
+    pa = arrow()
+    stream = pa.memory_map(str(path)) if source is None else pa.BufferReader(source)
+    begins = stream.read(len(IPC_MAGIC))
+    stream.seek(0)
+    opened = pa.ipc.open_file(stream) if begins == IPC_MAGIC else pa.ipc.open_stream(stream)
+    table = opened.read_all()
+    table.validate(full=True)  # nothing in the format itself tells bytes that were changed
+    return table
+
+
+def _csv(path: Path, text: Collection[str], source: Any) -> Any:
     pa = arrow()
     from pyarrow import csv
 
-    with pa.input_stream(str(path)) as stream:  # the ending says whether it is compressed
+    # of a file, the ending says whether it is compressed
+    with pa.input_stream(str(path)) if source is None else pa.BufferReader(source) as stream:
         head = stream.read(1 << 16).splitlines()
     header = head[0].decode("utf-8-sig", errors="replace") if head else ""
     delimiter = max(DELIMITERS, key=header.count)
@@ -210,7 +263,7 @@ def _csv(path: Path, text: Collection[str]) -> Any:
         column_types={name: pa.string() for name in text},
     )
     return csv.read_csv(
-        path,
+        path if source is None else pa.BufferReader(source),
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
