@@ -85,10 +85,13 @@ def _both_ways(
     reached = times[curves.reaches(times) & (times > 0)]
     if reached.size == 0:
         return None
-    values = curves.at(reached)
+    # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
+    lower = curves.reading(reached).lower
+    columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
+    values, grid = curves.probabilities[:, columns], curves.times[columns]
     both = {
-        "given": SurvivalCurves(values, reached, monotone="keep"),
-        "opposite": SurvivalCurves(1 - values, reached, monotone="keep"),
+        name: SurvivalCurves(some, grid, curves.between, beyond=curves.beyond, monotone="keep")
+        for name, some in (("given", values), ("opposite", 1 - values))
     }
     try:
         found = compared(y, both, metric="brier", weighting=weighting, times=reached, null=True)

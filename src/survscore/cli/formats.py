@@ -15,8 +15,9 @@ from survscore.cli.screen import noted, one_line, say
 from survscore.cli.sources import shared_form
 
 EXPLAINED = """\
-survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is
-a comma, semicolon or tab; missing values are empty, NA, NaN or null.
+survscore reads CSV (.csv, .tsv, also .gz, .zst), Parquet (.parquet, .pq) and Arrow (.arrow, .feather). A CSV file has
+a header line; its separator is a comma, semicolon or tab; missing values are empty, NA, NaN or null. One file may be -,
+standard input.
 
 OUTCOMES, one row per individual: times ...
 
@@ -25,10 +26,13 @@ OUTCOMES, one row per individual: times ...
     b02,45,0,45
 
     time            when the event happened, or until when the individual was seen without it; zero or later
-    event           1 (true) where the event happened at time, 0 (false) where it did not
+    event           1 (true) where the event happened at time, 0 (false) where it did not; or words that mean one
+                    thing only: yes, y, event, churned, died, dead, deceased, failed; no, n, censored, active, alive
     censoring_time  C*, when the data of this individual end, also if the event came first; at least time. Who has
                     no event and a time before C* dropped out, and administrative scores weight for that. Without
-                    this column only IPCW scores are possible, and they mislead if predictions can tell C*
+                    this column only IPCW scores are possible, and they mislead if predictions can tell C*.
+                    Where it is below time by no more than one in the last digit shown, and not both are whole
+                    numbers, that is taken for rounding, and said
 
 ... or, with --cutoff 2017-01-29, dates (2017-01-15, or with a time of day: 2017-01-15T08:30:00):
 
@@ -41,8 +45,16 @@ OUTCOMES, one row per individual: times ...
     last_seen       optional: when somebody who dropped out before the cut-off was last seen
 
     A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
+    --unit M and Y count months and years of the calendar: whole ones, plus the fraction of the one begun.
 
-PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time: wide ...
+    Where a date may be another end than the event, name it --end, beside what tells: --event (a column of 0 and 1), or
+    --reason and --event-reasons churn,fraud. Other ends before the cut-off are drop-outs.
+
+    --date-format '%d.%m.%Y' (or %Y%m%d, or decimal-year for 2017.5) and --origin 1970-01-01 (for numbers of days) take
+    dates that are written otherwise.
+
+PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time. If it is
+that of having had the event, as classifiers give it, say --predicts event; if it is a percentage, --percent. Wide ...
 
     id,30,60,90                          one model, called like the file
     a17,0.95,0.88,0.71
@@ -57,6 +69,26 @@ PREDICTIONS, one row per individual, each value the probability (0 to 1) of bein
 
     Called "survival", the column is named like its file. "between" says how predictions are read between grid points
     (linear, step or constant-hazard), "beyond" what holds after the last one (nan or hold).
+
+... or long, with a row per individual and time (recognised if ids are repeated; --long says so):
+
+    id,time,survival                     or, instead of survival, a column for each model
+    a17,30,0.95
+    a17,60,0.88
+
+... or, with --transposed, with a row per time and a column per individual, named by its id, as lifelines writes them:
+
+    ,a17,b02
+    30,0.95,0.99
+    60,0.88,0.97
+
+    If times are in another unit than those of the outcomes, --predictions-unit month converts them (a year is 365.25
+    days, a month a twelfth of it). Without dates, --unit then says what unit the outcomes have.
+
+    Of files that differ, each may have its options in brackets: columns, grid, between, beyond, monotone, predicts,
+    unit (as --predictions-unit), percent, transposed, long. In shells, quote them:
+
+    survscore compare outcomes.csv 'new=a.csv[columns=month_{time},unit=month,predicts=event]' old=b.csv --unit D
 
 IDS. If files have a column id (--id names another), rows are matched by it, in any order: every id once, and the same
 ids in all files (--allow-extra leaves out predictions without outcome). Without ids, or with --by-order, rows are

@@ -218,8 +218,8 @@ outcome_columns = several(
     column("--start", "With --cutoff, column of dates of entry.", "start"),
     column("--event-date", "With --cutoff, column of dates of the event, empty where there was none.", "event_date"),
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
-    option("--unit", type=UnitName(), help="With --cutoff, the unit of time: D, W, M (calendar months), Y, h, min, s. "
-           "With --predictions-unit, the unit of the column of times.", usual="D, with --cutoff"),
+    option("--unit", type=UnitName(), usual="D",
+           help="With --cutoff, the unit of time: D, W, M (calendar months), Y (calendar years), h, min, s."),
 )  # fmt: skip
 
 reading = several(
@@ -241,7 +241,8 @@ reading = several(
     option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
            usual="if ids are repeated"),
     option("--predictions-unit", type=UnitName(),
-           help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit."),
+           help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit, which is "
+           "then also for outcomes without dates."),
     times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",
            usual="{time} or {model}:{time}"),

@@ -28,6 +28,8 @@ IN_OPTIONS = {
         "--predicts event takes the former, --predicts survival the latter"
     ),
     "predictions_unit needs unit,": "--predictions-unit needs --unit,",
+    "predictions_unit=": "--predictions-unit=",
+    "predictions_unit (": "--predictions-unit (",
     "reason= and event_reasons= take": "--reason and --event-reasons take",
     "reason and event_reasons go together": "--reason and --event-reasons go together",
     "event_reasons must be": "--event-reasons must be",

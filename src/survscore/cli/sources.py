@@ -33,7 +33,7 @@ class Source:
         if given.exists():
             return cls(None, given, {})
         text, own = str(given), {}
-        opens = text.find("[")
+        opens = text.rfind("[")
         if text.endswith("]") and opens > 0 and not _is_there(text.partition("=")[2]):
             own = _own_options(text[opens + 1 : -1], text)
             text = text[:opens]

@@ -23,7 +23,7 @@ def warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: Predicte
     if form.unit is not None:
         return
     named = named_in(form.columns) if form.columns else None
-    advice = f"predictions_unit={word(named)!r}" if named else "predictions_unit"
+    advice = f"predictions_unit={word(named)!r}" if named else f"predictions_unit ({', '.join(WORDS)})"
     if named and unit and named != unit:
         warnings.warn(
             f"{predicted.path}: columns are named like {form.columns!r}, but outcomes are in {word(unit)}s, and so are "
@@ -35,10 +35,9 @@ def warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: Predicte
     for model, curves in predicted.models.items():
         last = float(curves.times[-1])
         if longest > 0 and last > 0 and not 1 / FAR <= last / longest <= FAR:
-            units = "" if named else f" ({', '.join(WORDS)})"
             warnings.warn(
                 f"{predicted.path}: predictions of {model!r} end at {last:g}, but the longest follow-up is "
-                f"{longest:g}: are both in the same unit of time? If not, {advice}{units} converts them",
+                f"{longest:g}: are both in the same unit of time? If not, {advice} converts them",
                 stacklevel=3,
             )
             return

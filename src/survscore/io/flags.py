@@ -38,7 +38,7 @@ def flags(file: TableFile, name: str) -> NDArray[np.generic]:
             f"({', '.join(WORDS)}): {int(unknown.sum())} of {unknown.size} are none, the first in row {first} "
             f"({shown(values[first])!r}); reason= and event_reasons= take other words"
         )
-    states = sorted(set(words) & set(STATES))
+    states = sorted(set(words.tolist()) & set(STATES))
     if states:
         told = ", ".join(f"{state!r} is {'the event' if STATES[state] else 'no event'}" for state in states)
         warnings.warn(f"{file.path}: in column {name!r}, {told}", stacklevel=4)
