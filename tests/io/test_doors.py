@@ -181,6 +181,14 @@ def test_an_index_that_pandas_wrote_makes_no_transposed_file(case):
     assert io.read_predictions(case.folder / "net.csv").models["net"].shape == (60, 5)
 
 
+def test_outcomes_in_order_are_no_transposed_predictions(capsys, tmp_path):
+    (tmp_path / "y.csv").write_text("time,event,censoring_time\n1,0,1\n2,0,2\n3,1,4\n")
+    code, out, _ = run(capsys, "formats", tmp_path / "y.csv")
+    assert (code, "outcomes: Outcomes(3 individuals" in out) == (0, True)
+    (tmp_path / "y.csv").write_text("time,churned\n1,0\n2,0\n3,1\n")
+    assert run(capsys, "formats", tmp_path / "y.csv", "--event", "churned")[0] == 0
+
+
 # Predictions of the event
 
 
@@ -192,7 +200,7 @@ def test_rising_predictions_are_those_of_the_event(capsys, case):
     assert "--monotone" not in message
     with pytest.raises(ss.InputError, match=r"predicts='event' takes these$"):
         io.read_predictions(path)
-    with pytest.raises(ss.InputError, match="from_event_probabilities takes these$"):
+    with pytest.raises(ss.InputError, match=r"from_event_probabilities takes these$"):
         ss.SurvivalCurves(1 - case.frame.to_numpy(), case.curves.times)
     csv(wide(case), path)
     message = refused(capsys, "score", case.folder / "y.csv", path, "-w", "administrative", "--predicts", "event")
@@ -472,6 +480,10 @@ def test_files_may_have_options_of_their_own(capsys, case):
     found, notes = scored(capsys, case.folder / "y.csv", *files, "--unit", "D", "-t", "3,8,15,29")
     np.testing.assert_allclose(found, np.tile(case.wanted, 3), rtol=0, atol=1e-12)
     assert notes == ""
+    *_, out = run(capsys, "score", case.folder / "y.csv", files[1], "-w", "administrative", "--json", "-")[:2]
+    assert json.loads(out)["settings"]["files"]["forms"] == {
+        "new": {"columns": "p{time}", "predicts": "event", "percent": True}
+    }
     sources = [
         (None, case.folder / "a.csv", io.Form(columns="month_{time}", unit="month")),
         ("new", case.folder / "b.csv", io.Form(columns="p{time}", predicts="event", percent=True)),

@@ -134,6 +134,7 @@ def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
 def describe(path: Path, arguments: dict[str, Any]) -> list[str]:
     """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
     from survscore.io import read_outcomes
+    from survscore.io.layouts import looks_transposed
     from survscore.io.outcomes import labels_in
     from survscore.io.predictions import holds_predictions, predictions_in
     from survscore.io.tables import listed, open_table
@@ -152,7 +153,8 @@ def describe(path: Path, arguments: dict[str, Any]) -> list[str]:
     if (dates and arguments["cutoff"] is not None) or (times and arguments["cutoff"] is None):
         observed = read_outcomes(file, id=arguments["id_column"], **of_outcomes)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    if not (lines and form.transposed) and holds_predictions(file, form, arguments["id_column"]):
+    held = not (lines and form.transposed) and holds_predictions(file, form, arguments["id_column"])
+    if held or (not lines and looks_transposed(file, named_by_time=False)):
         to: Unit | None = None if form.unit is None else arguments["unit"] or "D"
         predicted = predictions_in(file, None, form, to, arguments["id_column"])
         if form.grid is not None and not predicted.took_grid:

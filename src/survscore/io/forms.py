@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from survscore._units import Unit, as_unit
 from survscore._validation import InputError, check_choice, check_flag
 from survscore.curves import PREDICTS, Between, Beyond, Monotone, Predicts
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +55,8 @@ class Form:
             object.__setattr__(self, "unit", as_unit("unit", self.unit))
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """What is to be done to the numbers, besides taking them for survival."""
-        told = {"predicts": self.predicts, "percent": self.percent, "unit": self.unit}
-        return {name: value for name, value in told.items() if value not in ("survival", False, None)}
+    def said(self) -> dict[str, Any]:
+        """What is not as usual, as plain data."""
+        told = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        plain = {name: value for name, (value, usual) in told.items() if name != "grid" and value != usual}
+        return plain if self.grid is None else {"grid": np.asarray(self.grid).tolist(), **plain}

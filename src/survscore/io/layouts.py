@@ -95,7 +95,7 @@ def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
     """
     column = _time_column(file)
     others = [name for name in file.names if name != column]
-    if column not in TIMES or file.n_rows < 3 or not others:
+    if column not in TIMES or file.n_rows < 3 or not others or "event" in others:  # outcomes have an event
         return False
     try:
         times = numbers(file.path, column, file.read([column]).column(0))

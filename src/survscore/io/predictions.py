@@ -195,7 +195,7 @@ def predictions_in(
 
 def holds_predictions(file: TableFile, form: Form, id: str | None = None) -> bool:
     """Whether a file has columns of predictions, right or wrong."""
-    return layout_of(file, form, id) is not None or looks_transposed(file, named_by_time=False)
+    return layout_of(file, form, id) is not None
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Study:
     censoring : SurvivalCurves or None
         Curves of a censoring model, where they were given.
     files : dict
-        What came from where.
+        What came from where, and what files of predictions were said to look like.
     by : dict of str to ndarray, or None
         The segmenting columns, where some were named.
     """
@@ -141,6 +141,7 @@ def read_study(
     to = _unit_of_outcomes(outcome_columns)
     models: dict[str, SurvivalCurves] = {}
     read_from: dict[str, str] = {}
+    forms: dict[str, dict[str, Any]] = {}
     took_grid = grid is None
     for done, (name, path, its_form) in enumerate(sources, start=1):
         progress(done, total, f"reading {Path(path).name}")
@@ -158,6 +159,8 @@ def read_study(
                 )
             models[model] = curves if rows is None else curves[rows]
             read_from[model] = str(path)
+            if its_form.said:
+                forms[model] = its_form.said
         warn_if_times_do_not_fit(observed.outcomes, to, predicted)
     curves_of_censoring = None
     if censoring is not None:
@@ -175,7 +178,9 @@ def read_study(
     if not took_grid:
         raise InputError("a grid is for list columns, and no file has one")
     progress(total, total, "read")
-    files = {"outcomes": str(outcomes), "predictions": read_from}
+    files: dict[str, Any] = {"outcomes": str(outcomes), "predictions": read_from}
+    if forms:
+        files["forms"] = forms
     if censoring is not None:
         files["censoring"] = str(path)
     return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files, observed.by)
