@@ -18,7 +18,7 @@ LAYERS = [
     ["_arrays", "_version", "_starting", "_temporary", "_progress", "_isotonic", "_products"],
     ["_logistic"],
     ["_validation", "_ending"],
-    ["_files", "_databases", "_spreadsheets", "_frames", "student", "multiplicity"],
+    ["_files", "_databases", "_spreadsheets", "_frames", "_units", "student", "multiplicity"],
     ["_smooth_test"],
     ["_config"],
     ["_parallel"],
@@ -45,7 +45,7 @@ LAYERS = [
     ["results"],
     ["scores"],
     ["calibrating", "comparison", "decision_curves", "distribution", "horizon", "populations", "scorers", "streaming"],
-    ["diagnostics", "segment_labels"],
+    ["diagnostics", "plausibility", "segment_labels"],
     ["segment_tables"],
     ["heterogeneity"],
     ["segments"],
@@ -96,6 +96,7 @@ ALLOWED_LAZILY = {
     ("_isotonic", "_kernels"),
     ("models", "plots"),
     ("segments", "plots"),
+    ("comparison", "plausibility"),  # which compares a model with its opposite
     ("comparison", "segmenting"),  # compare(by=...) makes many comparisons of one
 }
 

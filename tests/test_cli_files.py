@@ -176,7 +176,7 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
         (["-w", "administrative", "--population", "x"], "'x' must be fixed, or a time, zero or later"),
         (["-w", "administrative", "--population", "-1"], "'-1' must be fixed, or a time, zero or later"),
         (["-w", "administrative", "--dropout", "ignore"], "'ignore' is not one of 'kaplan-meier', 'refuse'"),
-        (["-w", "administrative", "-m", "hinge"], "'hinge' is not one of 'brier', 'log', 'auc'"),
+        (["-w", "administrative", "-m", "hinge"], "metric must be one of 'brier', 'log', 'auc'"),
         (["-w", "ipcw", "--train", files[0], "--censoring", files[1]], "must hold one censoring model, not 2"),
         (["-w", "uncensored"], "'uncensored' weighting needs everybody's status"),
         (["-w", "ipcw", "--cap", "0.5"], "'0.5' must be a number of at least 1, or none"),
@@ -425,7 +425,7 @@ def test_advice_is_given_in_options(capsys, tmp_path):
     code, out, err = run(capsys, "formats", tmp_path / "y.csv", "--cutoff", "2017-02-01", "--drop-late-starts")
     assert (code, "1 individual," in out) == (0, True)
     assert err.startswith("survscore: note: left out 1 individual")
-    (tmp_path / "p.csv").write_text("3,8\n0.5,0.7\n")
+    (tmp_path / "p.csv").write_text("3,8\n0.5,0.7\n0.9,0.4\n")
     assert "--monotone keep or enforce" in refused(capsys, "formats", tmp_path / "p.csv")
     assert "rising" not in run(capsys, "formats", tmp_path / "p.csv", "--monotone", "keep")[2]
 

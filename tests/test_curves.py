@@ -63,11 +63,20 @@ def test_other_layouts_become_contiguous_rows():
     [
         ([[0.9, np.nan], [0.5, 0.4]], r"without NaN: 1 value is not, the first in row 0 at time 2 \(nan\)"),
         ([[0.9, 0.8], [0.5, -0.4]], r"between 0 and 1: 1 value is not, the first in row 1 at time 2 \(-0.4\)"),
-        ([[90.0, 80.0], [50.0, 40.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0; are these percentages\?\)"),
+        (
+            [[90.0, 80.0], [50.0, 40.0]],
+            r"1: 4 .* at time 1 \(90.0\); are these percentages\? Then divide by 100",
+        ),
+        ([[90.0, 80.0], [50.0, 400.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0\)$"),
         ([[1 + 1e-7, 0.8]], r"a rounding error: np.clip the predictions"),
         (
             [[0.9, 0.8], [0.5, 0.6]],
             r"survival must be not rising with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); monotone='keep'",
+        ),
+        (
+            [[0.1, 0.2], [0.4, 0.39]],
+            r"must be not rising with time: 1 .* row 0 at time 2 \(0.2 after 0.1\); they rise on average, as "
+            r"probabilities of the event do: from_event_probabilities takes these$",
         ),
         ([0.9, 0.8], r"must have shape \(individuals, times\), not \(2,\)"),
         (np.zeros((0, 2)), "no rows"),
@@ -81,6 +90,49 @@ def test_bad_probabilities_are_named(rows, message, large):
     backend = "compiled" if large else "numpy"
     with ss.config.using(backend=backend), pytest.raises(ss.InputError, match=message):
         ss.SurvivalCurves(rows, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0.1, np.nan], [0.5, 0.6]], r"without NaN: 1 value is not, the first in row 0 at time 2 \(nan\)"),
+        ([[0.1, 0.2], [0.5, 1.4]], r"between 0 and 1: 1 value is not, the first in row 1 at time 2 \(1.4\); are these"),
+        ([[-1e-8, 0.2]], r"time 1 \(-1e-08; a rounding error: np.clip the predictions\)"),
+        (
+            [[0.1, 0.3], [0.6, 0.5]],
+            r"the probability of the event must be not falling with time: 1 value is not, the first in row 1 at time 2 "
+            r"\(0.5 after 0.6\); monotone='keep' or 'enforce' takes such curves$",
+        ),
+        (
+            [[0.9, 0.8], [0.6, 0.65]],
+            r"not falling with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
+            r"SurvivalCurves takes these as they are$",
+        ),
+        ([[0.9], [0.8]], "it looks transposed"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_bad_probabilities_of_the_event_are_named_as_such(rows, message, backend):
+    with ss.config.using(backend=backend), pytest.raises(ss.InputError, match=message):
+        ss.SurvivalCurves.from_event_probabilities(rows, [1, 2])
+
+
+def test_probabilities_of_the_event_are_one_minus_survival():
+    p = np.array([[0.125, 0.5], [0.25, 0.25]])
+    curves = ss.SurvivalCurves.from_event_probabilities(p, [1, 2], "step", beyond="hold")
+    assert np.array_equal(curves.probabilities, 1 - p)
+    assert (curves.between, curves.beyond) == ("step", "hold")
+    falling = [[0.5, 0.25, 0.75]]
+    kept = ss.SurvivalCurves.from_event_probabilities(falling, [1, 2, 3], monotone="keep")
+    assert kept.probabilities.tolist() == [[0.5, 0.75, 0.25]]
+    enforced = ss.SurvivalCurves.from_event_probabilities(falling, [1, 2, 3], monotone="enforce")
+    assert enforced.probabilities.tolist() == [[0.5, 0.5, 0.25]]
+
+
+def test_a_small_probability_of_the_event_survives_float32():
+    small = np.array([[1e-9, 2e-9]], dtype=np.float32)
+    survival = ss.SurvivalCurves.from_event_probabilities(small, [1, 2]).probabilities
+    np.testing.assert_allclose(1 - survival, small, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

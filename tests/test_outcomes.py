@@ -272,7 +272,7 @@ def test_from_dates_with_a_cutoff_for_each():
         ({"cutoff": ["2017-01-29"] * 3}, "cutoff has length 3, but start has length 2"),
         ({"event_date": ["2017-03-01", None], "last_seen": ["2016-01-01", None]}, "last_seen must be on or after"),
         ({"cutoff": None}, "cutoff must be given"),
-        ({"unit": "M"}, "unit must be one of 'D', 'W', 'h', 'min', 's', not 'M'"),
+        ({"unit": "Q"}, "unit must be one of 'D', 'W', 'M', 'Y', 'h', 'min', 's', not 'Q'"),
         ({"late_starts": "ignore"}, "late_starts must be one of 'raise', 'drop'"),
     ],
 )

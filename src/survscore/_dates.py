@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import UNITS
 from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural
 
-UNITS = ("D", "W", "h", "min", "s")
+MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
+DECIMAL_YEAR = "decimal-year"
 ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
 
 
@@ -54,8 +56,82 @@ def follow_up(
 
     followed = seen.where(seen.notna() & (seen < ends), ends)
     last = events.where(happened, followed)
+    return _elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late
+
+
+def _elapsed(starts: pd.DatetimeIndex, ends: pd.DatetimeIndex, unit: str) -> NDArray[np.float64]:
+    if unit in MONTHS:
+        return _calendar_steps(starts.to_numpy(), ends.to_numpy(), MONTHS[unit])
     step = np.timedelta64(1, {"min": "m"}.get(unit, unit))  # type: ignore[call-overload]
-    return (last - starts).to_numpy() / step, happened, (ends - starts).to_numpy() / step, ~late
+    elapsed: NDArray[np.float64] = (ends - starts).to_numpy() / step
+    return elapsed
+
+
+def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> NDArray[np.float64]:
+    """Return how many steps of some months have passed: whole ones, plus the fraction of the one begun.
+
+    It grows with `ends`, since the days on which steps are complete do: the same day of the month, or the last one of
+    a month that is too short.
+    """
+    first = starts.astype("datetime64[M]")
+    day = starts.astype("datetime64[D]") - first.astype("datetime64[D]")
+    of_day = starts - starts.astype("datetime64[D]")
+
+    def after(steps: NDArray[np.int64]) -> NDArray[Any]:
+        month = first + (months * steps).astype("timedelta64[M]")
+        length = (month + 1).astype("datetime64[D]") - month.astype("datetime64[D]")
+        completed: NDArray[Any] = month.astype("datetime64[D]") + np.minimum(day, length - 1) + of_day
+        return completed
+
+    steps = (ends.astype("datetime64[M]") - first).astype(np.int64) // months
+    steps = np.where(after(steps) > ends, steps - 1, steps)
+    since = after(steps)
+    fraction = (ends - since) / (after(steps + 1) - since)
+    elapsed: NDArray[np.float64] = steps + fraction
+    return elapsed
+
+
+def read_dates(values: Any, name: str, date_format: str | None, origin: str | None) -> Any:
+    """Return dates that are written in a form of their own; what is a date already stays as it is.
+
+    Parameters
+    ----------
+    values : array
+        Text, numbers or dates.
+    name : str
+        What they are called in messages.
+    date_format : str, optional
+        As for ``strptime``, such as ``"%d.%m.%Y"``; or ``"decimal-year"``, for 2017.5 in the middle of 2017.
+    origin : str, optional
+        The day from which numbers count days.
+    """
+    given = as_array(values, name)
+    missing = np.asarray(pd.isna(given))
+    if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
+        return values
+    rule = {None: f"numbers of days since {origin}", DECIMAL_YEAR: "years such as 2017.5"}.get(
+        date_format, f"dates written as {date_format}"
+    )
+    if date_format is not None and date_format != DECIMAL_YEAR:
+        whole = given.dtype.kind == "f" and bool((given[~missing] == np.round(given[~missing])).all())
+        text = pd.Series(given.astype(object) if not whole else pd.array(given, dtype="Int64")).astype("string")
+        parsed = pd.to_datetime(text, format=date_format, errors="coerce")
+        check_rule(name, rule, np.asarray(parsed.isna()) & ~missing, given)
+        return parsed.to_numpy()
+    number = pd.to_numeric(pd.Series(given), errors="coerce").to_numpy(dtype=np.float64)
+    check_rule(name, rule, ~np.isfinite(number) & ~missing, given)
+    if date_format == DECIMAL_YEAR:
+        check_rule(name, f"{rule}, from 1678 to 2261", ((number < 1678) | (number >= 2262)) & ~missing, given)
+        year = np.where(missing, 1970, np.floor(number)).astype(np.int64)
+        begin, following = ((year + k - 1970).astype("datetime64[Y]").astype("datetime64[D]") for k in (0, 1))
+        days = (number - year) * (following - begin).astype(np.float64)
+    else:
+        begin = np.repeat(_as_dates([origin], "origin").to_numpy().astype("datetime64[D]"), given.size)
+        check_rule(name, f"{rule}, within 500 years", (np.abs(number) > 182_625) & ~missing, given)
+        days = number
+    # to the millisecond, since fractions of decimal numbers are not exact
+    passed = np.round(np.where(missing, 0.0, days) * 86_400_000).astype("timedelta64[ms]")
+    return np.where(missing, np.datetime64("NaT"), begin.astype("datetime64[ms]") + passed)
 
 
 def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex) -> str:

@@ -135,6 +135,12 @@ def compare(
     Comparison
         Or, with `by`, a `SegmentedComparison`.
 
+    Warns
+    -----
+    UserWarning
+        If the Brier score of a model is far above that of Kaplan-Meier, and that of one minus its predictions is not:
+        probabilities of the event were taken for survival.
+
     Examples
     --------
     >>> import numpy as np
@@ -158,12 +164,19 @@ def compare(
         "metric": metric, "weighting": weighting, "times": times, "reference": reference, "null": null,
         "groups": groups, "level": level, "ranges": ranges,
     }  # fmt: skip
+    if not isinstance(models, Mapping):
+        models = list(models)  # pairs may come only once, and are looked at twice
     if by is not None:
         from survscore.segmenting import compare_segments
 
         return compare_segments(y, models, by, asked, stacklevel=3)
     found = compared(y, models, **asked)
     warn_about(found.scored, stacklevel=3)
+    from survscore import plausibility
+
+    if plausibility.looks_far_worse(found):
+        one = weighting if isinstance(weighting, (str, Weighting)) or weighting is None else next(iter(weighting))
+        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times, stacklevel=3)
     return found
 
 

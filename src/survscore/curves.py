@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -26,9 +26,12 @@ from survscore.reading import Reading, blend
 Between = Literal["linear", "step", "constant-hazard"]
 Beyond = Literal["nan", "hold"]
 Monotone = Literal["check", "keep", "enforce"]
+Predicts = Literal["survival", "event"]
 BETWEEN = ("linear", "step", "constant-hazard")
 BEYOND = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
+PREDICTS = ("survival", "event")
+ROUNDING = 1e-6  # what a mean of float32 may be off by
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +44,7 @@ class SurvivalCurves:
         One row per individual, one column per time. Float32 and float64 are used as they are, without
         a copy if rows are contiguous; torch tensors share their memory too. Tensors on a CUDA device (also CuPy's and
         JAX's arrays, by DLPack) stay there, half precision included, and are scored there; see `to` and `numpy`.
+        Probabilities of the event go to `from_event_probabilities`.
     times : array_like of shape (m,)
         The grid: strictly increasing, zero or later.
     between : {"linear", "step", "constant-hazard"}, default "linear"
@@ -79,23 +83,50 @@ class SurvivalCurves:
         beyond: Beyond = "nan",
         monotone: Monotone = "check",
     ) -> None:
-        check_choice("between", between, BETWEEN)
-        check_choice("beyond", beyond, BEYOND)
-        check_choice("monotone", monotone, MONOTONE)
-        grid = as_times(times)
-        matrix = _as_matrix(probabilities)
-        if matrix.shape[1] != grid.size:
-            hint = "; it looks transposed" if matrix.shape[0] == grid.size else ""
-            raise InputError(
-                f"probabilities has {matrix.shape[1]} columns, but times has length {grid.size} "
-                f"(rows are individuals, columns are times{hint})"
-            )
-        _check_probabilities(matrix, grid, check_monotone=monotone == "check")
-        if monotone == "enforce":
-            matrix = _arrays.smallest_so_far(matrix)
-        self._set(matrix, grid, between, beyond)
+        self._take(probabilities, times, between, beyond, monotone, "survival")
 
     # Other ways in
+
+    @classmethod
+    def from_event_probabilities(
+        cls,
+        probabilities: ArrayLike,
+        times: ArrayLike,
+        between: Between = "linear",
+        *,
+        beyond: Beyond = "nan",
+        monotone: Monotone = "check",
+    ) -> Self:
+        r"""Take probabilities that the event has happened, :math:`P(T^*_i \le t) = 1 - \pi_i(t)`.
+
+        That is what classifiers give, one per time, and cumulative incidence. Nothing in the numbers of a single time
+        tells them from survival probabilities: whoever takes one for the other scores the opposite of what was
+        predicted.
+
+        Parameters
+        ----------
+        probabilities : array_like of shape (n, m)
+            One row per individual, one column per time. Survival is kept in double precision, also if these are not:
+            float32 has room for a small probability of the event, and not for one minus it.
+        times, between, beyond
+            As for `SurvivalCurves`.
+        monotone : {"check", "keep", "enforce"}, default "check"
+            The probability that the event has happened can't fall with time. ``"check"`` refuses those that do by more
+            than rounding, ``"keep"`` takes them as they are, ``"enforce"`` replaces every value by the largest so far.
+
+        Returns
+        -------
+        SurvivalCurves
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves.from_event_probabilities([[0.25, 0.5]], times=[1, 3]).probabilities
+        array([[0.75, 0.5 ]])
+        """
+        made = object.__new__(cls)
+        made._take(probabilities, times, between, beyond, monotone, "event")
+        return made
 
     @classmethod
     def from_frame(
@@ -277,6 +308,32 @@ class SurvivalCurves:
             f"beyond={self.beyond!r}, {_arrays.type_name(self.probabilities)})"
         )
 
+    def _take(
+        self,
+        probabilities: ArrayLike,
+        times: ArrayLike,
+        between: Between,
+        beyond: Beyond,
+        monotone: Monotone,
+        predicts: Predicts,
+    ) -> None:
+        check_choice("between", between, BETWEEN)
+        check_choice("beyond", beyond, BEYOND)
+        check_choice("monotone", monotone, MONOTONE)
+        grid = as_times(times)
+        matrix = _as_matrix(probabilities)
+        if matrix.shape[1] != grid.size:
+            hint = "; it looks transposed" if matrix.shape[0] == grid.size else ""
+            raise InputError(
+                f"probabilities has {matrix.shape[1]} columns, but times has length {grid.size} "
+                f"(rows are individuals, columns are times{hint})"
+            )
+        survival = matrix if predicts == "survival" else 1.0 - _arrays.as_float64(matrix)
+        _check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
+        if monotone == "enforce":
+            survival = _arrays.smallest_so_far(survival)
+        self._set(survival, grid, between, beyond)
+
     def _with(self, probabilities: Any) -> Self:
         """Return curves on the same grid, of probabilities that need no check."""
         made = object.__new__(type(self))
@@ -322,47 +379,96 @@ def _as_computed(matrix: NDArray[Any]) -> NDArray[Any]:
     return matrix.astype(np.float32) if matrix.dtype == np.float16 else matrix
 
 
-def _check_probabilities(matrix: FloatArray, times: NDArray[np.float64], *, check_monotone: bool) -> None:
-    tolerance = 4.0 * _arrays.rounding_unit(matrix)
-    if not _loops.has_bad_probabilities(matrix, tolerance if check_monotone else np.inf):
+def _check_probabilities(
+    survival: FloatArray,
+    given: FloatArray,
+    times: NDArray[np.float64],
+    predicts: Predicts,
+    *,
+    check_monotone: bool,
+) -> None:
+    """Raise unless `survival` is right, in terms of what was `given`: that, or the probabilities of the event."""
+    tolerance = 4.0 * _arrays.rounding_unit(given)
+    if not _loops.has_bad_probabilities(survival, tolerance if check_monotone else np.inf):
         return
     # Only a matrix that will be refused is searched in detail, row block by row block.
-    for name, rule, find in (
-        ("probabilities", "without NaN", np.isnan),
-        ("probabilities", "between 0 and 1", lambda block: (block < 0) | (block > 1)),
-        ("survival", "not rising with time", lambda block: _rises(block, tolerance)),
-    ):
-        count, first = 0, None
-        for start in range(0, matrix.shape[0], 4096):
-            block = find(_as_computed(_arrays.to_host(matrix[start : start + 4096])))
-            count += int(np.count_nonzero(block))
-            if first is None and block.any():
-                row, column = np.unravel_index(int(np.argmax(block)), block.shape)
-                first = (start + int(row), int(column))
-        if first is not None:
-            raise InputError(
-                f"{name} must be {rule}: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
-                f"the first {_locate(matrix, times, *first)}"
-            )
+    name, rule, direction = {
+        "survival": ("survival", "not rising with time", 1),
+        "event": ("the probability of the event", "not falling with time", -1),
+    }[predicts]
+    _refuse(given, times, "probabilities", "without NaN", np.isnan, lambda *_: ")")
+    _refuse(given, times, "probabilities", "between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside)
+    if check_monotone:
+        hint = _why_not_monotone if predicts == "survival" else _why_event_not_monotone
+        _refuse(given, times, name, rule, lambda block: _steps(block, direction, tolerance), hint)
 
 
-def _rises(block: FloatArray, tolerance: float) -> NDArray[np.bool_]:
-    rises = np.zeros(block.shape, dtype=np.bool_)
-    rises[:, 1:] = block[:, 1:] > block[:, :-1] + block.dtype.type(tolerance)
-    return rises
+def _refuse(
+    matrix: FloatArray,
+    times: NDArray[np.float64],
+    name: str,
+    rule: str,
+    find: Callable[[FloatArray], NDArray[np.bool_]],
+    hint: Callable[[FloatArray, int, int], str],
+) -> None:
+    """Raise if any value breaks the rule, and say how many do, where the first is, and what may be the reason."""
+    count, first = 0, None
+    for start, block in _blocks(matrix):
+        broken = find(block)
+        count += int(np.count_nonzero(broken))
+        if first is None and broken.any():
+            row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
+            first = (start + int(row), int(column))
+    if first is not None:
+        value = _value(matrix, *first)
+        raise InputError(
+            f"{name} must be {rule}: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
+            f"the first in row {first[0]} at time {times[first[1]]:g} ({value}{hint(matrix, *first)}"
+        )
 
 
-def _locate(matrix: FloatArray, times: NDArray[np.float64], row: int, column: int) -> str:
-    value = _arrays.to_host(matrix[row, column])[()]
-    place = f"in row {row} at time {times[column]:g} ({value}"
-    if not 0 <= value <= 1:
-        off = -value if value < 0 else value - 1
-        if off < 1e-5:
-            return place + "; a rounding error: np.clip the predictions)"
-        if 1 < value <= 100:
-            return place + "; are these percentages?)"
-        return place + ")"
-    before = _arrays.to_host(matrix[row, max(column - 1, 0)])[()]
-    if value > before:
-        return place + f" after {before}); monotone='keep' or 'enforce' takes such curves"
-    return place + ")"
+def _blocks(matrix: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    for start in range(0, matrix.shape[0], 4096):
+        yield start, _as_computed(_arrays.to_host(matrix[start : start + 4096]))
+
+
+def _value(matrix: FloatArray, row: int, column: int) -> Any:
+    return _arrays.to_host(matrix[row, column])[()]
+
+
+def _steps(block: FloatArray, direction: int, tolerance: float) -> NDArray[np.bool_]:
+    """Return which values are above (1) or below (-1) the one before them by more than rounding."""
+    steps = np.zeros(block.shape, dtype=np.bool_)
+    before, after = block[:, :-1], block[:, 1:]
+    upper, lower = (after, before) if direction > 0 else (before, after)
+    steps[:, 1:] = upper > lower + block.dtype.type(tolerance)
+    return steps
+
+
+def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
+    value = _value(matrix, row, column)
+    if (-value if value < 0 else value - 1) < 1e-5:
+        return "; a rounding error: np.clip the predictions)"
+    if all(bool(((block >= 0) & (block <= 100)).all()) for _, block in _blocks(matrix)):
+        return "); are these percentages? Then divide by 100"
+    return ")"
+
+
+def _why_not_monotone(matrix: FloatArray, row: int, column: int) -> str:
+    after = f" after {_value(matrix, row, column - 1)})"
+    if _rise_on_average(matrix) > ROUNDING:  # noisy curves of survival still fall
+        return after + "; they rise on average, as probabilities of the event do: from_event_probabilities takes these"
+    return after + "; monotone='keep' or 'enforce' takes such curves"
+
+
+def _why_event_not_monotone(matrix: FloatArray, row: int, column: int) -> str:
+    after = f" after {_value(matrix, row, column - 1)})"
+    if _rise_on_average(matrix) < -ROUNDING:
+        return after + "; they fall on average, as survival does: SurvivalCurves takes these as they are"
+    return after + "; monotone='keep' or 'enforce' takes such curves"
+
+
+def _rise_on_average(matrix: FloatArray) -> float:
+    """Return how much larger the last column is than the first, on average over individuals."""
+    first, last = (_arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
+    return float(last - first)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore import _arrays
+from survscore._units import Unit
 from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
 
-Unit = Literal["D", "W", "h", "min", "s"]
 LateStarts = Literal["raise", "drop"]
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
@@ -187,8 +187,10 @@ class Outcomes:
         cutoff : date, or array_like of dates
             When the data end, as an instant: a date without time of day is its midnight. An event at this very
             instant counts as observed.
-        unit : {"D", "W", "h", "min", "s"}, default "D"
-            The unit of the times that result.
+        unit : {"D", "W", "M", "Y", "h", "min", "s"}, default "D"
+            The unit of the times that result. Months ("M") and years ("Y") are those of the calendar: whole ones since
+            `start`, plus the fraction of the one begun. From 31 January, one month has passed on 28 February (29, in
+            leap years), and two on 31 March; on 14 February it is half a month (14 of 28 days).
         last_seen : array_like of dates, shape (n,), optional
             When those without event were last known to be event-free. Where this is before the cut-off,
             the individual dropped out: it is censored then, though its :math:`C^*` is later.

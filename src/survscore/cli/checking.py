@@ -25,7 +25,7 @@ OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "
 @click.command(short_help="Check scores by rules, with an exit code for CI.")
 @click.argument("rules", type=FILE, metavar="RULES")
 @click.argument("outcomes", type=FILE, required=False)
-@click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS]...", type=FILE)
+@click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=FILE)
 @click.option(
     "--results",
     type=FILE,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from survscore._units import Unit
 from survscore._validation import InputError, plural
 from survscore.cli import options
+from survscore.cli.scoring import outcome_arguments
 from survscore.cli.screen import noted, one_line, say
-
-if TYPE_CHECKING:
-    from survscore.outcomes import LateStarts
+from survscore.cli.sources import shared_form
 
 EXPLAINED = """\
-survscore reads CSV (.csv, .tsv, also .gz) and Parquet (.parquet, .pq). A CSV file has a header line; its separator is
-a comma, semicolon or tab; missing values are empty, NA, NaN or null.
+survscore reads CSV (.csv, .tsv, also .gz, .zst), Parquet (.parquet, .pq) and Arrow (.arrow, .feather). A CSV file has
+a header line; its separator is a comma, semicolon or tab; missing values are empty, NA, NaN or null. One file may be -,
+standard input.
 
 OUTCOMES, one row per individual: times ...
 
@@ -25,10 +26,13 @@ OUTCOMES, one row per individual: times ...
     b02,45,0,45
 
     time            when the event happened, or until when the individual was seen without it; zero or later
-    event           1 (true) where the event happened at time, 0 (false) where it did not
+    event           1 (true) where the event happened at time, 0 (false) where it did not; or words that mean one
+                    thing only: yes, y, event, churned, died, dead, deceased, failed; no, n, censored, active, alive
     censoring_time  C*, when the data of this individual end, also if the event came first; at least time. Who has
                     no event and a time before C* dropped out, and administrative scores weight for that. Without
-                    this column only IPCW scores are possible, and they mislead if predictions can tell C*
+                    this column only IPCW scores are possible, and they mislead if predictions can tell C*.
+                    Where it is below time by no more than one in the last digit shown, and not both are whole
+                    numbers, that is taken for rounding, and said
 
 ... or, with --cutoff 2017-01-29, dates (2017-01-15, or with a time of day: 2017-01-15T08:30:00):
 
@@ -41,8 +45,16 @@ OUTCOMES, one row per individual: times ...
     last_seen       optional: when somebody who dropped out before the cut-off was last seen
 
     A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
+    --unit M and Y count months and years of the calendar: whole ones, plus the fraction of the one begun.
 
-PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time: wide ...
+    Where a date may be another end than the event, name it --end, beside what tells: --event (a column of 0 and 1), or
+    --reason and --event-reasons churn,fraud. Other ends before the cut-off are drop-outs.
+
+    --date-format '%d.%m.%Y' (or %Y%m%d, or decimal-year for 2017.5) and --origin 1970-01-01 (for numbers of days) take
+    dates that are written otherwise.
+
+PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time. If it is
+that of having had the event, as classifiers give it, say --predicts event; if it is a percentage, --percent. Wide ...
 
     id,30,60,90                          one model, called like the file
     a17,0.95,0.88,0.71
@@ -57,6 +69,26 @@ PREDICTIONS, one row per individual, each value the probability (0 to 1) of bein
 
     Called "survival", the column is named like its file. "between" says how predictions are read between grid points
     (linear, step or constant-hazard), "beyond" what holds after the last one (nan or hold).
+
+... or long, with a row per individual and time (recognised if ids are repeated; --long says so):
+
+    id,time,survival                     or, instead of survival, a column for each model
+    a17,30,0.95
+    a17,60,0.88
+
+... or, with --transposed, with a row per time and a column per individual, named by its id, as lifelines writes them:
+
+    ,a17,b02
+    30,0.95,0.99
+    60,0.88,0.97
+
+    If times are in another unit than those of the outcomes, --predictions-unit month converts them (a year is 365.25
+    days, a month a twelfth of it). Without dates, --unit then says what unit the outcomes have.
+
+    Of files that differ, each may have its options in brackets: columns, grid, between, beyond, monotone, predicts,
+    unit (as --predictions-unit), percent, transposed, long. In shells, quote them:
+
+    survscore compare outcomes.csv 'new=a.csv[columns=month_{time},unit=month,predicts=event]' old=b.csv --unit D
 
 IDS. If files have a column id (--id names another), rows are matched by it, in any order: every id once, and the same
 ids in all files (--allow-extra leaves out predictions without outcome). Without ids, or with --by-order, rows are
@@ -80,7 +112,8 @@ def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
       survscore formats outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    asked = [name for name, value in arguments.items() if not (value is None or value is False or name == "monotone")]
+    usual = {"monotone": "check", "predicts": "survival"}
+    asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
     if not paths and asked:
         raise InputError(f"--{asked[0].removesuffix('_column').replace('_', '-')} is for checking a file; name one")
     if not paths:
@@ -100,32 +133,32 @@ def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
 
 def describe(path: Path, arguments: dict[str, Any]) -> list[str]:
     """Return what a file holds, in lines; raise, if it holds something that is not as it should be."""
-    from survscore.io import read_outcomes, read_predictions
+    from survscore.io import read_outcomes
+    from survscore.io.layouts import looks_transposed
     from survscore.io.outcomes import labels_in
-    from survscore.io.predictions import holds_predictions
+    from survscore.io.predictions import holds_predictions, predictions_in
     from survscore.io.tables import listed, open_table
 
+    form = shared_form(arguments)
     file = open_table(path, text=labels_in(arguments["id_column"]))
     names = set(file.names)
-    times = {arguments["time"] or "time", arguments["event"] or "event"} <= names
-    dates = {arguments["start"] or "start", arguments["event_date"] or "event_date"} <= names
+    of_outcomes = outcome_arguments(arguments)
+    status = arguments["reason"] or arguments["event"] or "event"
+    times = {arguments["time"] or "time", status} <= names
+    ended = {arguments["event_date"] or "event_date"} if arguments["end"] is None else {arguments["end"], status}
+    dates = {arguments["start"] or "start", *ended} <= names
     lines = []
     if dates and arguments["cutoff"] is None and not times:
         raise InputError(f"{path}: holds dates; --cutoff, the date on which the data end, makes outcomes of them")
-    if dates and arguments["cutoff"] is not None:
-        columns = {name: arguments[name] for name in ("start", "event_date", "last_seen", "cutoff")}
-        late: LateStarts = "drop" if arguments["drop_late_starts"] else "raise"
-        observed = read_outcomes(
-            file, id=arguments["id_column"], unit=arguments["unit"] or "D", late_starts=late, **columns
-        )
+    if (dates and arguments["cutoff"] is not None) or (times and arguments["cutoff"] is None):
+        observed = read_outcomes(file, id=arguments["id_column"], **of_outcomes)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    elif times:
-        columns = {name: arguments[name] for name in ("time", "event", "censoring_time")}
-        observed = read_outcomes(file, id=arguments["id_column"], **columns)
-        lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")
-    if holds_predictions(file, arguments["columns"], arguments["id_column"]):
-        form = {name: arguments[name] for name in ("grid", "columns", "between", "beyond", "monotone")}
-        predicted = read_predictions(file, id=arguments["id_column"], **form)
+    held = not (lines and form.transposed) and holds_predictions(file, form, arguments["id_column"])
+    if held or (not lines and looks_transposed(file, named_by_time=False)):
+        to: Unit | None = None if form.unit is None else arguments["unit"] or "D"
+        predicted = predictions_in(file, None, form, to, arguments["id_column"])
+        if form.grid is not None and not predicted.took_grid:
+            raise InputError(f"{path}: a grid is for list columns; here the columns' names are the times")
         for name, curves in predicted.models.items():
             lines.append(f"predictions of {name!r}: {curves!r}, {_ids(predicted.ids)}")
         if predicted.ignored and not lines[0].startswith("outcomes"):

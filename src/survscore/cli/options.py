@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from survscore._units import Unit, as_unit
 from survscore._validation import InputError
 from survscore.metrics import LOSSES, METRICS, as_metric
 from survscore.multiplicity import CORRECTIONS
@@ -113,6 +114,19 @@ class Range(click.ParamType[Any]):
             self.fail(f"{value!r} must be like 0:365, :365 or 30:")
 
 
+class UnitName(click.ParamType[Any]):
+    """A unit of time, by its sign or its word."""
+
+    name = "unit"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Unit:
+        """Return its sign."""
+        try:
+            return as_unit("it", value)
+        except InputError as error:
+            self.fail(str(error))
+
+
 class Cap(click.ParamType[Any]):
     """A number, or ``none``."""
 
@@ -156,6 +170,16 @@ def once(context: click.Context, parameter: click.Parameter, value: tuple[Any, .
     return value[0] if value else None
 
 
+def words(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Return the words of a list; None, where none was given."""
+    if value is None:
+        return None
+    found = tuple(word.strip() for word in value.split(",") if word.strip())
+    if not found:
+        raise click.BadParameter("it must name one reason or more, separated by commas", context, parameter)
+    return found
+
+
 def several(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return one decorator for many options, which the help lists in this order."""
 
@@ -190,20 +214,37 @@ def times_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 outcome_columns = several(
     column("--time", "Column of times.", "time"),
-    column("--event", "Column that says whether the event was observed (0, 1).", "event"),
+    column("--event", "Column that says whether the event was observed (0, 1; yes, no; churned, active).", "event"),
     column("--censoring-time", "Column of C*.", "censoring_time, if there is one"),
     option("--cutoff", metavar="DATE", help="Outcomes are dates; when the data end, or a column of such dates."),
     column("--start", "With --cutoff, column of dates of entry.", "start"),
     column("--event-date", "With --cutoff, column of dates of the event, empty where there was none.", "event_date"),
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
-    choice("--unit", of=["D", "W", "h", "min", "s"], help="With --cutoff, the unit of time.", usual="D"),
-)
+    option("--unit", type=UnitName(), usual="D",
+           help="With --cutoff, the unit of time: D, W, M (calendar months), Y (calendar years), h, min, s."),
+)  # fmt: skip
 
 reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
     outcome_columns,
+    option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
+           "--reason tells which."),
+    option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended."),
+    option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud."),
+    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
+           usual="as 2017-01-29"),
+    option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
+    choice("--predicts", of=["survival", "event"], default="survival", show_default=True,
+           help="Whether predictions are probabilities of being event-free, or of having had the event."),
+    option("--percent", is_flag=True, help="Predictions are percentages, 0 to 100."),
+    option("--transposed", is_flag=True, help="Files of predictions have a row per time and a column per individual."),
+    option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
+           usual="if ids are repeated"),
+    option("--predictions-unit", type=UnitName(),
+           help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit, which is "
+           "then also for outcomes without dates."),
     times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",
            usual="{time} or {model}:{time}"),
@@ -223,7 +264,7 @@ matching = several(
 
 files = several(
     click.argument("outcomes", type=FILE),
-    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS]...", type=FILE),
+    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=FILE),
     matching,
 )
 
@@ -277,16 +318,6 @@ results = several(
     option("--csv", "csv_path", type=FILE, metavar="FILE", help="Write the table by time as CSV, or - as well."),
     option("--parquet", "parquet_path", type=FILE, metavar="FILE", help="Write the table by time as Parquet."),
 )  # fmt: skip
-
-
-def as_predictions(paths: tuple[Path, ...]) -> list[tuple[str | None, Path]]:
-    """Return names and paths; a name stands before an equals sign."""
-    named: list[tuple[str | None, Path]] = []
-    for path in paths:
-        name, equals, rest = str(path).partition("=")
-        has_name = equals and name and rest and not path.exists()
-        named.append((name, Path(rest)) if has_name else (None, path))
-    return named
 
 
 def as_weightings(

@@ -17,6 +17,7 @@ from survscore._version import __version__
 from survscore.cli import options
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
+from survscore.cli.sources import Source, shared_form, sources
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
+DATES = ("start", "event_date", "last_seen", "end", "date_format", "origin")
 Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 
@@ -258,10 +260,62 @@ def simulate(
 
 def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = False) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, and say which weightings it was asked for."""
-    from survscore.io import read_outcomes, read_study
+    from survscore.io import Form, read_outcomes, read_study
 
-    dates = ("start", "event_date", "last_seen", "unit", "drop_late_starts")
-    for name in dates if arguments["cutoff"] is None else ():
+    form = shared_form(arguments)
+    predictions = [(one.name, one.path, one.form(form)) for one in sources(arguments["predictions"])]
+    _check_options(arguments, converts=any(its.unit for *_, its in predictions) or form.unit is not None)
+    columns = outcome_arguments(arguments)
+    censoring = None
+    if arguments["censoring"] is not None:
+        source = Source.of(arguments["censoring"])
+        of_all = Form(form.grid, form.columns, monotone=form.monotone, unit=form.unit)
+        censoring = (source.path, source.form(of_all))
+    study = read_study(
+        arguments["outcomes"],
+        predictions or [(None, arguments["outcomes"], form)],
+        id=arguments["id_column"],
+        groups=arguments["groups"],
+        by=arguments["by"],
+        grid=form.grid,
+        censoring=censoring,
+        progress=show,
+        **{name: arguments[name] for name in ("censoring_between", "by_order", "allow_extra")},
+        **columns,
+    )
+    train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
+    weightings = options.as_weightings(
+        study, arguments["names"], train=train, default_that_fits=default_that_fits,
+        **{name: arguments[name] for name in ("caps", "divide_by", "dropout", "population")},
+    )  # fmt: skip
+    _warn_if_reversed(study, weightings, arguments)
+    return study, weightings
+
+
+def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
+    """Warn if predictions may be the opposite of what they are said to be; see `plausibility`."""
+    from survscore import plausibility
+    from survscore.engine.evaluation import Evaluation
+
+    given = arguments.get("times")
+    try:
+        times = Evaluation.of(study.outcomes, study.models, metric="brier", weighting=weightings, times=given).times
+    except InputError:  # the command itself will say what is wrong
+        return
+    plausibility.warn_if_reversed(study.outcomes, study.models, weighting=weightings[0], times=times)
+
+
+def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
+    """Return the arguments of `read_outcomes` that options stand for."""
+    named = ("time", "event", "censoring_time", "cutoff", *DATES, "reason", "event_reasons", "unit")
+    late = "drop" if arguments["drop_late_starts"] else "raise"
+    return {name: arguments[name] for name in named} | {"late_starts": late}
+
+
+def _check_options(arguments: Arguments, *, converts: bool) -> None:
+    """Raise if an option was given that has no use."""
+    of_dates = [*DATES, "drop_late_starts", *([] if converts else ["unit"])]
+    for name in of_dates if arguments["cutoff"] is None else []:
         if arguments[name]:
             raise InputError(f"--{name.replace('_', '-')} is for dates, which need --cutoff")
     for name, option in (("id_column", "--id"), ("allow_extra", "--allow-extra")):
@@ -271,26 +325,8 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
         raise InputError("--censoring-between is for --censoring")
     if arguments.get("correction") and not arguments["by"]:
         raise InputError("--correction is for --by")
-    columns = {name: arguments[name] for name in ("time", "event", "censoring_time", "cutoff", *dates[:3])}
-    columns |= {"unit": arguments["unit"] or "D", "late_starts": "drop" if arguments["drop_late_starts"] else "raise"}
-    as_they_are = ("censoring", "censoring_between", "by_order", "allow_extra", "grid", "columns", "between", "beyond")
-    study = read_study(
-        arguments["outcomes"],
-        options.as_predictions(arguments["predictions"]),
-        id=arguments["id_column"],
-        groups=arguments["groups"],
-        by=arguments["by"],
-        monotone=arguments["monotone"],
-        progress=show,
-        **{name: arguments[name] for name in as_they_are},
-        **columns,
-    )
-    train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
-    weightings = options.as_weightings(
-        study, arguments["names"], train=train, default_that_fits=default_that_fits,
-        **{name: arguments[name] for name in ("caps", "divide_by", "dropout", "population")},
-    )  # fmt: skip
-    return study, weightings
+    if [str(path) for path in inputs(arguments)].count("-") > 1:
+        raise InputError("-, standard input, can be one file only")
 
 
 def results_writer(arguments: Arguments) -> Callable[..., bool]:
@@ -346,9 +382,10 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
 
 def inputs(arguments: Arguments) -> list[Path]:
     """Return all files that a command reads."""
-    named = [path for _, path in options.as_predictions(arguments["predictions"])]
+    named = [source.path for source in sources(arguments["predictions"])]
     of_times = click.get_current_context().meta.get(options.READING, [])
-    every = (arguments["outcomes"], *named, arguments["train"], arguments["censoring"], *of_times)
+    censoring = None if arguments["censoring"] is None else Source.of(arguments["censoring"]).path
+    every = (arguments["outcomes"], *named, arguments["train"], censoring, *of_times)
     return [path for path in every if path is not None]
 
 

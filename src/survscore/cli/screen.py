@@ -21,7 +21,23 @@ IN_OPTIONS = {
     "late_starts='drop' leaves": "--drop-late-starts leaves",
     "from_dates left out": "left out",
     "monotone='keep' or 'enforce' takes": "--monotone keep or enforce takes",
-    "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": "write them as 2017-01-29",
+    "predicts='event' takes": "--predicts event takes",
+    "predicts='survival' takes": "--predicts survival takes",
+    "percent=True takes": "--percent takes",
+    "transposed=True takes": "--transposed takes",
+    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter": (
+        "--predicts event takes the former, --predicts survival the latter"
+    ),
+    "predictions_unit needs unit,": "--predictions-unit needs --unit,",
+    "predictions_unit=": "--predictions-unit=",
+    "predictions_unit (": "--predictions-unit (",
+    "reason= and event_reasons= take": "--reason and --event-reasons take",
+    "reason and event_reasons go together": "--reason and --event-reasons go together",
+    "event_reasons must be": "--event-reasons must be",
+    "date_format and origin both": "--date-format and --origin both",
+    "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": (
+        "--date-format %Y%m%d takes yyyymmdd, --date-format decimal-year takes 2017.5, --origin takes numbers of days"
+    ),
     "(Outcomes.from_dates derives it from the cut-off date)": "(--cutoff derives it from dates)",
     "(Outcomes.from_dates derives it)": "(--cutoff derives it from dates)",
     "Outcomes.from_dates": "--cutoff",

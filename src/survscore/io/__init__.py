@@ -1,5 +1,6 @@
-"""Outcomes and predictions in files: CSV and Parquet, read, joined by id, checked and written."""
+"""Outcomes and predictions in files: CSV, Parquet and Arrow, read, joined by id, checked and written."""
 
+from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, read_outcomes
 from survscore.io.predictions import PredictedFile, read_predictions
 from survscore.io.simulated import write_study
@@ -7,6 +8,7 @@ from survscore.io.study import Study, read_study
 from survscore.io.writing import write_frame, write_outcomes, write_predictions
 
 __all__ = [
+    "Form",
     "ObservedFile",
     "PredictedFile",
     "Study",

@@ -43,7 +43,7 @@ def check_size(path: Path, size: int) -> None:
     """
     if size <= LITTLE:
         return
-    stored, memory = path.stat().st_size, machine_memory()
+    stored, memory = path.stat().st_size if path.exists() else size, machine_memory()  # standard input has no size
     what = f"{path}: would take {_in_words(size)} of memory or more"
     if size > memory:
         raise InputError(f"{what}, and there are {_in_words(memory)}; survscore evaluate reads files of any size")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_choice
+from survscore._units import Unit, as_unit
+from survscore._validation import InputError, as_event, as_vector, check_choice
+from survscore.io.flags import flags, had_reason, warn_if_flags_are_ignored
+from survscore.io.rounding import as_shown
 from survscore.io.tables import TableFile, about, identifiers, listed, numbers, open_table, vector
-from survscore.outcomes import LateStarts, Outcomes, Unit
+from survscore.outcomes import LateStarts, Outcomes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,28 +62,49 @@ def read_outcomes(
     start: str | None = None,
     event_date: str | None = None,
     last_seen: str | None = None,
-    unit: Unit = "D",
+    end: str | None = None,
+    reason: str | None = None,
+    event_reasons: Sequence[str] | None = None,
+    date_format: str | None = None,
+    origin: str | None = None,
+    unit: Unit | str | None = None,
     late_starts: LateStarts = "raise",
     id: str | Literal[False] | None = None,
     groups: str | None = None,
     by: Sequence[str] = (),
 ) -> ObservedFile:
-    r"""Read outcomes from a CSV or Parquet file.
+    r"""Read outcomes from a file.
 
     Without `cutoff` the file has columns ``time``, ``event`` and, if known, ``censoring_time``; with it, ``start``,
     ``event_date`` (missing where there was no event) and, if some dropped out, ``last_seen``. The names are the
-    defaults of the arguments of the same name.
+    defaults of the arguments of the same name. Where a date may be the end of anything, not only the event, name it as
+    `end`, beside the column that tells which it was: `event`, or `reason` with `event_reasons`.
 
     Parameters
     ----------
     path : path
-        Of a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+        Of a file that ends in .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow or .feather.
     time, event, censoring_time, start, event_date, last_seen : str, optional
-        Names of columns, where they are others.
+        Names of columns, where they are others. `event` holds 0 and 1, booleans, or words that can mean only one thing,
+        such as yes and no, churned and active. Where `censoring_time` has fewer digits than `time`, or otherwise, a
+        difference of one in the last digit is taken for rounding, with a warning.
     cutoff : str, optional
         The date on which the data end, or the name of a column of such dates.
-    unit : {"D", "W", "h", "min", "s"}
-        The unit of the times derived from dates.
+    end : str, optional
+        With `cutoff`, the column of the dates on which observation ended: by the event where `event` or `reason` say
+        so, otherwise because somebody dropped out. Missing, or after the cut-off: followed up to the cut-off.
+    reason : str, optional
+        Instead of `event`, the column that says why observation ended.
+    event_reasons : sequence of str, optional
+        Which of these reasons are the event.
+    date_format : str, optional
+        How dates are written, if not as 2017-01-29: as for ``strptime``, such as ``"%d.%m.%Y"``, or ``"decimal-year"``
+        (2017.5 is the middle of 2017).
+    origin : str, optional
+        Where dates are numbers of days: since when.
+    unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+        The unit of the times derived from dates, by default ``"D"``; see `Outcomes.from_dates`. Without dates, the unit
+        of ``time``, which matters to predictions in another one.
     late_starts : {"raise", "drop"}
         What to do with individuals who start after the cut-off.
     id : str or False, optional
@@ -105,22 +129,30 @@ def read_outcomes(
     """
     used = (time or "time", event or "event", censoring_time or "censoring_time", start or "start")
     for segmenting in by:
-        if segmenting in (*used, event_date or "event_date", last_seen or "last_seen"):
+        if segmenting in (*used, event_date or "event_date", last_seen or "last_seen", end, reason):
             raise InputError(f"by must name columns of labels, not {segmenting!r}, which holds outcomes")
     file = open_table(path, text=labels_in(id, groups, by))
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
     segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
+    status = _Status(columns, event, reason, event_reasons)
+    of_times = {"time": time, "censoring_time": censoring_time}
+    of_dates = {"start": start, "event_date": event_date, "last_seen": last_seen, "end": end}
     if cutoff is None:
-        for argument, name in (("start", start), ("event_date", event_date), ("last_seen", last_seen)):
-            if name is not None:
-                raise InputError(f"{argument} is for dates, which need a cutoff")
-        outcomes, kept = _from_times(columns, time, event, censoring_time), None
+        _refuse(of_dates | {"date_format": date_format, "origin": origin}, "{} is for dates, which need a cutoff")
+        outcomes, kept = _from_times(columns, time, status, censoring_time), None
     else:
-        for argument, name in (("time", time), ("event", event), ("censoring_time", censoring_time)):
-            if name is not None:
-                raise InputError(f"{argument} is for times; with a cutoff, times come from dates")
-        outcomes, kept = _from_dates(columns, cutoff, start, event_date, last_seen, unit, late_starts)
+        _refuse(of_times, "{} is for times; with a cutoff, times come from dates")
+        writing = DateWriting(cutoff, date_format, origin)
+        if end is None:
+            told = "{} tells which dates of end= are events; event_date= is missing where there was none"
+            _refuse({"event": event, "reason": reason}, told)
+            read = _event_dates(columns, writing, start, event_date, last_seen)
+        else:
+            told = "{} and end both say when observation ended; give one"
+            _refuse({"event_date": event_date, "last_seen": last_seen}, told)
+            read = _end_dates(columns, writing, start, end, status)
+        outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
     if kept is None or kept.all():
@@ -135,6 +167,13 @@ def read_outcomes(
 def labels_in(id: str | Literal[False] | None, groups: str | None = None, by: Sequence[str] | None = None) -> list[str]:
     """Return the columns that hold labels, which are text even if they look like numbers."""
     return [name for name in (id or ID, groups, *(by or ())) if name]
+
+
+def _refuse(named: Mapping[str, str | None], told: str) -> None:
+    """Raise if any argument was given that is for something else."""
+    for argument, name in named.items():
+        if name is not None:
+            raise InputError(told.format(argument))
 
 
 @dataclass(frozen=True)
@@ -160,43 +199,142 @@ class _Columns:
         return usual if name is None else name
 
 
-def _from_times(columns: _Columns, time: str | None, event: str | None, censoring_time: str | None) -> Outcomes:
+@dataclass(frozen=True)
+class _Status:
+    """Where a file says who had the event."""
+
+    columns: _Columns
+    event: str | None
+    reason: str | None
+    event_reasons: Sequence[str] | None
+
+    def __post_init__(self) -> None:
+        if (self.reason is None) != (self.event_reasons is None):
+            raise InputError("reason and event_reasons go together: a column of reasons, and which are the event")
+        if self.reason is not None and self.event is not None:
+            raise InputError("event and reason both say who had the event; give one")
+
+    @property
+    def name(self) -> str:
+        return self.columns.named("event", self.event) if self.reason is None else self.reason
+
+    def flags(self) -> NDArray[Any]:
+        if self.reason is None or self.event_reasons is None:
+            return flags(self.columns.file, self.name)
+        return had_reason(self.columns.file, self.columns.named("reason", self.reason), self.event_reasons)
+
+
+def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_time: str | None) -> Outcomes:
     file = columns.file
     if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
         raise InputError(
             f"{file.path}: holds dates (start, event_date); give the cutoff, the date on which the data end"
         )
-    names = {"time": columns.named("time", time), "event": columns.named("event", event)}
+    names = {"time": columns.named("time", time), "event": status.name}
     end = columns.optional("censoring_time", censoring_time)
     times = numbers(file.path, names["time"], file.column(names["time"]))
-    events = vector(file.column(names["event"]))
+    events = status.flags()
     ends = None if end is None else numbers(file.path, end, file.column(end))
     with about(file.path, {**names, "censoring_time": end}):
+        if ends is None or not (times > ends).any():
+            return Outcomes(times, events, ends)
+        alone = Outcomes(times, events)  # checked first, since rounding is about numbers that are right otherwise
+        ends = as_shown(file.path, alone.time, alone.event, as_vector(ends, "censoring_time", allow_infinite=True))
         return Outcomes(times, events, ends)
 
 
-def _from_dates(
-    columns: _Columns,
-    cutoff: str,
-    start: str | None,
-    event_date: str | None,
-    last_seen: str | None,
-    unit: Unit,
-    late_starts: LateStarts,
-) -> tuple[Outcomes, NDArray[np.bool_]]:
-    from survscore import _dates
+@dataclass(frozen=True)
+class DateWriting:
+    """When the data end, and how a file writes dates."""
 
-    check_choice("late_starts", late_starts, ("raise", "drop"))
+    cutoff: str
+    date_format: str | None
+    origin: str | None
+
+    def __post_init__(self) -> None:
+        if self.date_format is not None and self.origin is not None:
+            raise InputError("date_format and origin both say how dates are written; give one")
+
+    def dates(self, file: TableFile, name: str) -> Any:
+        """Return a column of dates."""
+        from survscore import _dates
+
+        with about(file.path):
+            return _dates.read_dates(
+                vector(file.read([name]).column(0)), f"column {name!r}", self.date_format, self.origin
+            )
+
+    def end_of_data(self, file: TableFile) -> Any:
+        """Return the cut-off: a column, or a date, as 2017-01-29 whatever the file writes."""
+        from survscore import _dates
+
+        if self.cutoff in file.names:
+            return self.dates(file, self.cutoff)
+        try:
+            date = _dates.read_dates(np.array([self.cutoff], dtype=object), "cutoff", self.date_format, self.origin)
+        except InputError:
+            return self.cutoff  # to be read, or refused, as any other date
+        return date[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Dates:
+    """Dates that were read, by argument, and how their columns are called."""
+
+    cutoff: Any
+    start: Any
+    event_date: Any
+    last_seen: Any
+    names: dict[str, str | None]
+
+
+def _event_dates(
+    columns: _Columns, writing: DateWriting, start: str | None, event_date: str | None, last_seen: str | None
+) -> _Dates:
     file = columns.file
     names = {
         "start": columns.named("start", start),
         "event_date": columns.named("event_date", event_date),
         "last_seen": columns.optional("last_seen", last_seen),
     }
-    dates = {argument: vector(file.read([name]).column(0)) for argument, name in names.items() if name is not None}
-    ends = vector(file.read([cutoff]).column(0)) if cutoff in file.names else cutoff
-    with about(file.path, names):
+    warn_if_flags_are_ignored(file, str(names["event_date"]), list(names.values()))
+    dates = {argument: writing.dates(file, name) for argument, name in names.items() if name is not None}
+    return _Dates(writing.end_of_data(file), dates["start"], dates["event_date"], dates.get("last_seen"), dict(names))
+
+
+def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: str, status: _Status) -> _Dates:
+    """Return dates of the event, and of dropping out, from dates of the end and who had the event then."""
+    import pandas as pd
+
+    file = columns.file
+    names = {"start": columns.named("start", start), "end": columns.named("end", end)}
+    with about(file.path, {"event": status.name}):
+        had_event = as_event(status.flags())
+    ended = np.asarray(writing.dates(file, names["end"])).astype(object)
+    nowhere = np.asarray(pd.isna(ended)) & had_event
+    if nowhere.any():
+        raise InputError(
+            f"{file.path}: column {end!r} must hold a date for everybody with event: {int(nowhere.sum())} of "
+            f"{int(had_event.sum())} have none, the first in row {int(np.argmax(nowhere))}"
+        )
+    nothing = np.full(ended.shape, None, dtype=object)
+    return _Dates(
+        writing.end_of_data(file),
+        writing.dates(file, names["start"]),
+        np.where(had_event, ended, nothing),
+        np.where(had_event, nothing, ended),
+        {"start": names["start"], "event_date": end, "last_seen": end},
+    )
+
+
+def _from_dates(
+    file: TableFile, read: _Dates, unit: Unit, late_starts: LateStarts
+) -> tuple[Outcomes, NDArray[np.bool_]]:
+    from survscore import _dates
+
+    check_choice("late_starts", late_starts, ("raise", "drop"))
+    with about(file.path, read.names):
         time, event, end, kept = _dates.follow_up(
-            dates["start"], dates["event_date"], ends, unit, dates.get("last_seen"), late_starts == "drop"
+            read.start, read.event_date, read.cutoff, unit, read.last_seen, late_starts == "drop"
         )
         return Outcomes(time, event, end), kept

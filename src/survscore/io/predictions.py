@@ -1,39 +1,34 @@
-"""Predictions from a file: wide columns named by time, or list columns with a grid."""
+"""Predictions from a file, in whatever form they come."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_times, plural
-from survscore.curves import Between, Beyond, Monotone, SurvivalCurves
-from survscore.io.outcomes import ID, labels_in
-from survscore.io.tables import (
-    CSV_ENDINGS,
-    PARQUET_ENDINGS,
-    TableFile,
-    about,
-    arrow,
-    identifiers,
-    listed,
-    numbers,
-    open_table,
-)
+from survscore._units import Unit, as_unit, converted
+from survscore._validation import InputError, plural
+from survscore.curves import Between, Beyond, Monotone, Predicts, SurvivalCurves
+from survscore.io.forms import Form
+from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
+from survscore.io.outcomes import labels_in
+from survscore.io.tables import ENDINGS, TableFile, about, listed, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-METADATA = b"survscore"
-NAMELESS = ("", "survival")  # what a file calls a model that has the name of the file
-BLOCK = 4096
+NAMELESS = ("", SURVIVAL)  # what a file calls a model that has the name of the file
+# What is advised to those who make curves of arrays has other names for those who read files.
+IN_FILES = {
+    "from_event_probabilities takes these": "predicts='event' takes these",
+    "SurvivalCurves takes these as they are": "predicts='survival' takes these",
+    "Then divide by 100": "percent=True takes these",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +47,10 @@ class PredictedFile:
         Columns that are neither predictions nor ids.
     took_grid : bool
         Whether a grid that was given was needed.
+    form : Form
+        What the file was said to look like.
+    names_are_ids : bool
+        Whether ids are names of columns, so that they count only if outcomes have ids.
     """
 
     path: Path
@@ -59,6 +58,8 @@ class PredictedFile:
     ids: pa.Array | None
     ignored: list[str]
     took_grid: bool
+    form: Form = field(default_factory=Form)
+    names_are_ids: bool = False
 
 
 def read_predictions(
@@ -70,18 +71,26 @@ def read_predictions(
     between: Between | None = None,
     beyond: Beyond | None = None,
     monotone: Monotone = "check",
+    predicts: Predicts = "survival",
+    percent: bool = False,
+    transposed: bool = False,
+    long: bool = False,
+    unit: Unit | str | None = None,
+    outcomes_unit: Unit | str | None = None,
     id: str | Literal[False] | None = None,
 ) -> PredictedFile:
-    r"""Read the predictions of one or several models from a CSV or Parquet file.
+    r"""Read the predictions of one or several models from a file.
 
     A prediction is the probability of being event-free after a time. Either there is a column for every time, named by
     it (``30``, ``60``, ``90.5``), with the model before a colon where there are several (``net:30``, ``cox:30``). Or
-    each model has a column of lists of equal length, whose grid is in the file's metadata or given.
+    each model has a column of lists of equal length, whose grid is in the file's metadata or given. Or there is a row
+    for every individual and time, with columns ``id``, ``time`` and ``survival``, or one for each model. Or, said to be
+    transposed, a row for every time and a column for every individual.
 
     Parameters
     ----------
     path : path
-        Of a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+        Of a file that ends in .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow or .feather.
     name : str, optional
         What to call the file's only model, by default like the file; or which of several to take.
     grid : array_like, optional
@@ -95,6 +104,20 @@ def read_predictions(
         As for `SurvivalCurves`; by default what the file says, or ``"nan"``.
     monotone : {"check", "keep", "enforce"}
         As for `SurvivalCurves`.
+    predicts : {"survival", "event"}
+        Whether values are probabilities of being event-free, or of having had the event.
+    percent : bool
+        Whether values are percentages, 0 to 100.
+    transposed : bool
+        Whether rows are times, which the first column holds, and each other column is an individual, named by its id:
+        as lifelines' and pycox' frames are written.
+    long : bool
+        Whether each row is about one individual at one time. Such files are recognised if ids are repeated.
+    unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+        The unit of the predictions' times, if it is another than `outcomes_unit`, into which they are converted: a year
+        is 365.25 days, and a month a twelfth of it.
+    outcomes_unit : as `unit`, optional
+        The unit of the outcomes' times.
     id : str or False, optional
         The column of ids; by default ``id``, if there is one. False reads none.
 
@@ -110,67 +133,99 @@ def read_predictions(
     >>> _ = path.write_text("id,30,60\na,0.9,0.8\nb,0.7,0.5\n")
     >>> read_predictions(path).models
     {'cox': SurvivalCurves(2 individuals, 2 times from 30 to 60, between='linear', beyond='nan', float64)}
+    >>> _ = path.write_text("id,month_1,month_2\na,25,50\nb,0,50\n")
+    >>> months = {"columns": "month_{time}", "unit": "month", "outcomes_unit": "D"}
+    >>> curves = read_predictions(path, predicts="event", percent=True, **months).models["cox"]
+    >>> curves.times, curves.probabilities.tolist()
+    (array([30.4375, 60.875 ]), [[0.75, 0.5], [1.0, 0.5]])
     """
-    predicted = predictions_in(path, name, grid, columns, between, beyond, monotone, id)
+    form = Form(grid, columns, between, beyond, monotone, predicts, percent, transposed, long, unit)
+    if (unit is None) != (outcomes_unit is None):
+        raise InputError("unit and outcomes_unit go together: times are converted from one to the other")
+    to = None if outcomes_unit is None else as_unit("outcomes_unit", outcomes_unit)
+    predicted = predictions_in(path, name, form, to, id)
     if grid is not None and not predicted.took_grid:
         raise InputError(f"{predicted.path}: a grid is for list columns; here the columns' names are the times")
     return predicted
 
 
 def predictions_in(
-    path: Path | str | TableFile,
-    name: str | None,
-    grid: ArrayLike | None,
-    columns: str | None,
-    between: Between | None,
-    beyond: Beyond | None,
-    monotone: Monotone,
-    id: str | Literal[False] | None,
+    path: Path | str | TableFile, name: str | None, form: Form, to: Unit | None, id: str | Literal[False] | None
 ) -> PredictedFile:
     """Do what `read_predictions` does, but leave it to the caller whether a grid was given in vain."""
     file = open_table(path, text=labels_in(id))
-    if id and id not in file.names:
-        raise InputError(f"{file.path}: there is no column {id!r} (id); the columns are {listed(file.names)}")
-    id_column = id or (ID if ID in file.names else None)
-    wide, lists = _wide(file, columns, id_column), _lists(file) if columns is None else []
-    if wide and lists:
-        raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
-    if not wide and not lists:
-        wanted = f"named like {columns!r}" if columns else "named by time (30, 60 or net:30, net:60), nor a list column"
+    layout = layout_of(file, form, id)
+    plain = not (form.transposed or form.long or form.columns)
+    if plain and (layout is None or not layout.of_lists) and looks_transposed(file, layout is not None):
+        raise InputError(
+            f"{file.path}: rows look like times and columns like individuals, since all columns go one way with the "
+            "times in the first; transposed=True takes such files"
+        )
+    if layout is None:
+        wanted = (
+            f"named like {form.columns!r}"
+            if form.columns
+            else "named by time (30, 60 or net:30, net:60), nor a list column"
+        )
         raise InputError(f"{file.path}: no column is {wanted}; the columns are {listed(file.names)}")
     models = {}
-    for model, key in _chosen(file.path, list(wide or lists), name).items():
-        says = _metadata(file, None if wide else key)
-        if wide:
-            times = np.array(sorted(wide[key]))
-            matrix = _wide_matrix(file, [wide[key][time] for time in times])
-        else:
-            times, matrix = _list_matrix(file, key, grid, says)
-        with about(file.path):
-            models[model] = SurvivalCurves(
-                matrix,
+    make = SurvivalCurves if form.predicts == "survival" else SurvivalCurves.from_event_probabilities
+    for model, key in _chosen(file.path, layout.models, name).items():
+        times, matrix, says = layout.read(key)
+        if form.unit is not None and to is not None:
+            times = converted(times, as_unit("unit", form.unit), to)
+        with about(file.path), _advised():
+            models[model] = make(
+                _from_percentages(matrix, times, form.predicts) if form.percent else matrix,
                 times,
-                between or says.get("between", "linear"),
-                beyond=beyond or says.get("beyond", "nan"),
-                monotone=monotone,
+                form.between or says.get("between", "linear"),
+                beyond=form.beyond or says.get("beyond", "nan"),
+                monotone=form.monotone,
             )
-    used = {id_column, *lists, *(column for by_time in wide.values() for column in by_time.values())}
     return PredictedFile(
         file.path,
         models,
-        None if id is False or id_column is None else identifiers(file, id_column),
-        [column for column in file.names if column not in used],
-        bool(lists) and grid is not None,
+        layout.ids,
+        [column for column in file.names if column not in layout.used],
+        layout.of_lists and form.grid is not None,
+        form,
+        layout.names_are_ids,
     )
 
 
-def holds_predictions(file: TableFile, columns: str | None = None, id: str | None = None) -> bool:
+def holds_predictions(file: TableFile, form: Form, id: str | None = None) -> bool:
     """Whether a file has columns of predictions, right or wrong."""
-    return bool(_wide(file, columns, id or ID) or _lists(file))
+    return layout_of(file, form, id) is not None
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Give advice in the words of those who read files."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        for of_arrays, of_files in IN_FILES.items():
+            text = text.replace(of_arrays, of_files)
+        raise InputError(text) from None
+
+
+def _from_percentages(matrix: NDArray[Any], times: NDArray[np.float64], predicts: Predicts) -> NDArray[np.float64]:
+    broken = ~((matrix >= 0) & (matrix <= 100))
+    if broken.any():
+        row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
+        count = int(np.count_nonzero(broken))
+        raise InputError(
+            f"percentages must be between 0 and 100: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
+            f"the first in row {row} at time {times[column]:g} ({matrix[row, column]})"
+        )
+    if predicts == "survival" and matrix.max() <= 1:  # of events, all may be rare
+        raise InputError("percentages must be between 0 and 100, but none is above 1: these look like probabilities")
+    return matrix.astype(np.float64) / 100
 
 
 def _stem(path: Path) -> str:
-    for ending in sorted(CSV_ENDINGS + PARQUET_ENDINGS, key=len, reverse=True):
+    for ending in sorted(ENDINGS, key=len, reverse=True):
         if path.name.lower().endswith(ending):
             return path.name[: -len(ending)]
     return path.name
@@ -193,123 +248,3 @@ def _chosen(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
     if name not in found:
         raise InputError(f"{path}: has {len(found)} models, {listed(list(found))}, but none called {name!r}")
     return {name: found[name]}
-
-
-def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
-    with about(file.path):
-        return columns_by_time([name for name in file.names if name != id_column], columns)
-
-
-def columns_by_time(names: Sequence[str], columns: str | None = None) -> dict[str, dict[float, str]]:
-    """Return the columns of each model by time, by a pattern or as usual; a model without name is ''."""
-    named = re.compile(_pattern(columns), re.DOTALL).fullmatch if columns else _usual_name
-    found: dict[str, dict[float, str]] = defaultdict(dict)
-    for column in names:
-        match = named(column)
-        time = None if match is None else _as_time(match["time"])
-        if match is None or time is None:
-            continue
-        if not 0 <= time < np.inf:
-            raise InputError(f"column {column!r} is named like a time, but times are finite, zero or later")
-        model = match.groupdict().get("model") or ""
-        if time in found[model]:
-            raise InputError(f"columns {found[model][time]!r} and {column!r} are the same time")
-        found[model][time] = column
-    return dict(found)
-
-
-def _usual_name(column: str) -> re.Match[str] | None:
-    return re.fullmatch(r"(?:(?P<model>.*):)?(?P<time>[^:]+)", column, re.DOTALL)
-
-
-def _pattern(columns: str) -> str:
-    if columns.count("{time}") != 1 or columns.count("{model}") > 1:
-        raise InputError(f"columns must hold {{time}} once, and {{model}} at most once, not {columns!r}")
-    escaped = re.escape(columns)
-    return escaped.replace(r"\{time\}", "(?P<time>.+)").replace(r"\{model\}", "(?P<model>.+?)")
-
-
-def _as_time(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
-
-
-def _lists(file: TableFile) -> list[str]:
-    return [name for name in file.names if _is_list(file.schema.field(name).type)]
-
-
-def _is_list(kind: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind))
-
-
-def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
-    """Return what the file says about a column of predictions, or about all of them."""
-    says: dict[str, Any] = {}
-    for metadata in (file.schema.metadata, None if column is None else file.schema.field(column).metadata):
-        written = (metadata or {}).get(METADATA)
-        if written is not None:
-            try:
-                found = json.loads(written)
-                if not isinstance(found, dict):
-                    raise ValueError
-            except (ValueError, RecursionError):
-                raise InputError(
-                    f"{file.path}: the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
-                ) from None
-            says |= found
-    return says
-
-
-def _wide_matrix(file: TableFile, names: list[str]) -> NDArray[Any]:
-    table = file.read(names)
-    several = [numbers(file.path, name, table.column(name)) for name in names]
-    dtype = np.float32 if all(one.dtype == np.float32 for one in several) else np.float64
-    matrix = np.empty((table.num_rows, len(several)), dtype=dtype)
-    for start in range(0, len(matrix), BLOCK):  # in blocks of rows, so that what is written stays in the cache
-        rows = slice(start, start + BLOCK)
-        np.stack([one[rows] for one in several], axis=1, out=matrix[rows], casting="unsafe")
-    return matrix
-
-
-def _list_matrix(
-    file: TableFile, name: str, grid: ArrayLike | None, says: Mapping[str, Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    column = file.column(name)
-    lengths = np.asarray(_compute().list_value_length(column).to_numpy())
-    uneven = lengths != lengths[0]
-    if uneven.any():
-        first = int(np.argmax(uneven))
-        raise InputError(
-            f"{file.path}: the lists in column {name!r} must have one length: {int(uneven.sum())} of {lengths.size} "
-            f"have not the {lengths[0]} of row 0, the first in row {first} ({lengths[first]})"
-        )
-    if grid is None and "grid" not in says:
-        raise InputError(f"{file.path}: column {name!r} needs a grid: in the file's metadata, or given")
-    with about(file.path):
-        times = as_times(says.get("grid", grid), "grid")
-        if grid is not None and not np.array_equal(times, as_times(grid, "grid")):
-            raise InputError(f"column {name!r} has a grid in the file's metadata, and the one given differs from it")
-    if times.size != lengths[0]:
-        where = "in its metadata" if "grid" in says else "given"
-        raise InputError(
-            f"{file.path}: column {name!r} has lists of {plural(int(lengths[0]), 'value')}, "
-            f"but the grid {where} has {plural(times.size, 'time')}"
-        )
-    flat = _compute().list_flatten(column)
-    if flat.null_count:
-        first = int(np.argmax(flat.is_null().to_numpy())) // times.size
-        raise InputError(
-            f"{file.path}: column {name!r} has {plural(flat.null_count, 'missing value')} in its lists, "
-            f"the first in row {first}"
-        )
-    return times, numbers(file.path, name, flat).reshape(-1, times.size)
-
-
-def _compute() -> Any:
-    import pyarrow.compute as pc
-
-    return pc

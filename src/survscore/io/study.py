@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._progress import Progress, silent
+from survscore._units import Unit, as_unit
 from survscore._validation import InputError, plural
-from survscore.curves import Between, Beyond, Monotone, SurvivalCurves
+from survscore.curves import Between, Beyond, Monotone, Predicts, SurvivalCurves
+from survscore.io.fitting import warn_if_times_do_not_fit
+from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
 from survscore.io.predictions import PredictedFile, predictions_in
 from survscore.io.tables import open_table
@@ -20,6 +23,8 @@ from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Source = Path | str | tuple[str | None, Path | str] | tuple[str | None, Path | str, Form]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +44,7 @@ class Study:
     censoring : SurvivalCurves or None
         Curves of a censoring model, where they were given.
     files : dict
-        What came from where.
+        What came from where, and what files of predictions were said to look like.
     by : dict of str to ndarray, or None
         The segmenting columns, where some were named.
     """
@@ -55,9 +60,9 @@ class Study:
 
 def read_study(
     outcomes: Path | str,
-    predictions: Path | str | Sequence[Path | str | tuple[str | None, Path | str]] = (),
+    predictions: Path | str | Sequence[Source] = (),
     *,
-    censoring: Path | str | None = None,
+    censoring: Path | str | tuple[Path | str, Form] | None = None,
     censoring_between: Between | None = None,
     id: str | None = None,
     by_order: bool = False,
@@ -67,6 +72,11 @@ def read_study(
     between: Between | None = None,
     beyond: Beyond | None = None,
     monotone: Monotone = "check",
+    predicts: Predicts = "survival",
+    percent: bool = False,
+    transposed: bool = False,
+    long: bool = False,
+    predictions_unit: Unit | str | None = None,
     progress: Progress = silent,
     **outcome_columns: Any,
 ) -> Study:
@@ -76,10 +86,12 @@ def read_study(
     ----------
     outcomes : path
         See `read_outcomes`.
-    predictions : path, or sequence of paths or of pairs (name, path)
-        See `read_predictions`; none, if the outcomes' file holds the predictions too.
-    censoring : path, optional
-        Predictions of a censoring model, P(C* > t), in the same form.
+    predictions : path, or sequence of paths, of pairs (name, path), or of triples (name, path, form)
+        See `read_predictions`; none, if the outcomes' file holds the predictions too. A `Form` is for a file that
+        looks otherwise than the arguments below say.
+    censoring : path, or pair (path, form), optional
+        Predictions of a censoring model, P(C* > t); of the arguments below, `grid`, `columns`, `monotone` and
+        `predictions_unit` are about it, too.
     censoring_between : {"linear", "step", "constant-hazard"}, optional
         How to read these between grid points; by default what the file says, or ``"linear"``.
     id : str, optional
@@ -88,8 +100,11 @@ def read_study(
         Match rows by order, whatever ids there are.
     allow_extra : bool
         Whether predictions for individuals of whom there is no outcome are left out, instead of refused.
-    grid, columns, between, beyond, monotone
+    grid, columns, between, beyond, monotone, predicts, percent, transposed, long
         See `read_predictions`.
+    predictions_unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+        The unit of the predictions' times, which are converted to that of the outcomes: `unit`, which is ``"D"`` for
+        those from dates.
     progress : callable
         Is told (done, total, what is being done).
     **outcome_columns
@@ -98,6 +113,11 @@ def read_study(
     Returns
     -------
     Study
+
+    Warns
+    -----
+    UserWarning
+        If the times of predictions and of outcomes look as if they had different units.
 
     Examples
     --------
@@ -110,35 +130,47 @@ def read_study(
     array([[0.5, 0.2],
            [0.9, 0.8]])
     """
+    form = Form(grid, columns, between, beyond, monotone, predicts, percent, transposed, long, predictions_unit)
     paths = [predictions] if isinstance(predictions, (str, Path)) else predictions
-    named = [path if isinstance(path, tuple) else (None, path) for path in paths] or [(None, outcomes)]
-    total = 1 + len(named) + (censoring is not None)
+    sources = [_as_source(path, form) for path in paths] or [(None, outcomes, form)]
+    total = 1 + len(sources) + (censoring is not None)
     identified: str | Literal[False] | None = False if by_order else id
     progress(0, total, f"reading {Path(outcomes).name}")
     file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
     observed = read_outcomes(file, id=identified, **outcome_columns)
+    to = _unit_of_outcomes(outcome_columns)
     models: dict[str, SurvivalCurves] = {}
-    sources: dict[str, str] = {}
+    read_from: dict[str, str] = {}
+    forms: dict[str, dict[str, Any]] = {}
     took_grid = grid is None
-    for done, (name, path) in enumerate(named, start=1):
+    for done, (name, path, its_form) in enumerate(sources, start=1):
         progress(done, total, f"reading {Path(path).name}")
         source = file if path == outcomes else path  # one file for all is read once
-        predicted = predictions_in(source, name, grid, columns, between, beyond, monotone, identified)
+        predicted = predictions_in(source, name, its_form, _converted_to(to, its_form), identified)
         rows = matching_rows(observed, predicted, allow_extra=allow_extra)
-        took_grid |= predicted.took_grid
+        if its_form.grid is grid:
+            took_grid |= predicted.took_grid
+        elif its_form.grid is not None and not predicted.took_grid:
+            raise InputError(f"{path}: a grid is for list columns, and there is none")
         for model, curves in predicted.models.items():
             if model in models:
                 raise InputError(
-                    f"two models are called {model!r}, in {sources[model]} and {path}; name one: NAME={path}"
+                    f"two models are called {model!r}, in {read_from[model]} and {path}; name one: NAME={path}"
                 )
             models[model] = curves if rows is None else curves[rows]
-            sources[model] = str(path)
+            read_from[model] = str(path)
+            if its_form.said:
+                forms[model] = its_form.said
+        warn_if_times_do_not_fit(observed.outcomes, to, predicted)
     curves_of_censoring = None
     if censoring is not None:
-        progress(total - 1, total, f"reading {Path(censoring).name}")
-        predicted = predictions_in(censoring, None, grid, columns, censoring_between, None, monotone, identified)
+        shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
+        path, its_form = censoring if isinstance(censoring, tuple) else (censoring, shared)
+        its_form = replace(its_form, between=censoring_between or its_form.between)
+        progress(total - 1, total, f"reading {Path(path).name}")
+        predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
         if len(predicted.models) != 1:
-            raise InputError(f"{censoring}: must hold one censoring model, not {len(predicted.models)}")
+            raise InputError(f"{path}: must hold one censoring model, not {len(predicted.models)}")
         rows = matching_rows(observed, predicted, allow_extra=allow_extra)
         took_grid |= predicted.took_grid
         (curves,) = predicted.models.values()
@@ -146,10 +178,30 @@ def read_study(
     if not took_grid:
         raise InputError("a grid is for list columns, and no file has one")
     progress(total, total, "read")
-    files = {"outcomes": str(outcomes), "predictions": sources}
+    files: dict[str, Any] = {"outcomes": str(outcomes), "predictions": read_from}
+    if forms:
+        files["forms"] = forms
     if censoring is not None:
-        files["censoring"] = str(censoring)
+        files["censoring"] = str(path)
     return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files, observed.by)
+
+
+def _as_source(given: Source, form: Form) -> tuple[str | None, Path | str, Form]:
+    if isinstance(given, (str, Path)):
+        return None, given, form
+    return (*given, form) if len(given) == 2 else given
+
+
+def _unit_of_outcomes(outcome_columns: dict[str, Any]) -> Unit | None:
+    """Return the unit of the outcomes' times; None, where nobody said it."""
+    unit = outcome_columns.get("unit") or (None if outcome_columns.get("cutoff") is None else "D")
+    return None if unit is None else as_unit("unit", unit)
+
+
+def _converted_to(to: Unit | None, form: Form) -> Unit | None:
+    if form.unit is not None and to is None:
+        raise InputError("predictions_unit needs unit, that of the outcomes' times, to convert predictions to")
+    return to
 
 
 def matching_rows(
@@ -157,6 +209,8 @@ def matching_rows(
 ) -> NDArray[np.intp] | None:
     """Return the row of the predictions that belongs to each outcome; None, where they are in the same order."""
     ids, theirs = observed.ids, predicted.ids
+    if ids is None and predicted.names_are_ids:
+        theirs = None
     if ids is None and theirs is None:
         rows_there = len(next(iter(predicted.models.values())))
         n = len(observed.outcomes) if observed.left_out is None else observed.left_out.size

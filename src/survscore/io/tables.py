@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".arrow", ".feather")
+ENDINGS = (*CSV_ENDINGS, ".csv.zst", ".tsv.zst", *PARQUET_ENDINGS, *ARROW_ENDINGS)
+STANDARD_INPUT = "-"
+PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+PACKED_ENDINGS = (".gz", ".zst")
+IPC_MAGIC = b"ARROW1"
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
 DELIMITERS = (",", ";", "\t")
 
@@ -63,29 +70,30 @@ class TableFile:
 
 
 def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> TableFile:
-    """Open a CSV or Parquet file; one that is open stays as it is.
+    """Open a CSV, Parquet or Arrow file; one that is open stays as it is.
 
     Parameters
     ----------
     path : Path
-        Its ending says which: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq.
+        Its ending says which, one of `ENDINGS`; ``-`` is standard input, whose first bytes say which.
     text : collection of str
         Columns of a CSV file that hold text even if they look like numbers: ids.
     """
     if isinstance(path, TableFile):
         return path
-    path = Path(path)
-    name = path.name.lower()
-    if not name.endswith(CSV_ENDINGS + PARQUET_ENDINGS):
-        raise InputError(f"{path}: the ending must say what it is: .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .pq")
-    check_regular(path)
+    if str(path) == STANDARD_INPUT:
+        path, source = Path("standard input"), _standard_input()
+        kind = _kind_of_bytes(source)
+    else:
+        path, source = Path(path), None
+        kind = _kind_of_file(path)
     with readable(path):
-        if name.endswith(PARQUET_ENDINGS):
-            opened = _parquet(path)
+        if kind == "parquet":
+            opened = _parquet(path if source is None else source)
             columns = partial(read_parquet, path, opened)
             file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, columns)
         else:
-            table = _csv(path, text)
+            table = _ipc(path, source) if kind == "arrow" else _csv(path, text, source)
             file = TableFile(path, table.schema, table.num_rows, table.select)
         counts = Counter(file.names)
     twice = [name for name, count in counts.items() if count > 1]
@@ -94,6 +102,32 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
     if file.n_rows == 0:
         raise InputError(f"{path}: has no rows")
     return file
+
+
+def _kind_of_file(path: Path) -> str:
+    name = path.name.lower()
+    if not name.endswith(ENDINGS):
+        raise InputError(f"{path}: the ending must say what it is: .csv or .tsv (also .gz, .zst), .parquet, .pq, "
+                         ".arrow or .feather")  # fmt: skip
+    check_regular(path)
+    return "parquet" if name.endswith(PARQUET_ENDINGS) else "arrow" if name.endswith(ARROW_ENDINGS) else "csv"
+
+
+def _standard_input() -> Any:
+    """Return all bytes of standard input, unpacked where they are packed."""
+    pa = arrow()
+    with readable(Path("standard input")):
+        content = pa.py_buffer(sys.stdin.buffer.read())
+        for magic, codec in PACKED.items():
+            if bytes(content[: len(magic)]) == magic:
+                packed = pa.CompressedInputStream(pa.BufferReader(content), codec)
+                return pa.py_buffer(CountedStream(Path("standard input"), packed).read())
+    return content
+
+
+def _kind_of_bytes(content: Any) -> str:
+    start = bytes(content[:6])
+    return "parquet" if start.startswith(b"PAR1") else "arrow" if start == IPC_MAGIC else "csv"
 
 
 @contextmanager
@@ -159,6 +193,23 @@ def vector(column: pa.ChunkedArray) -> NDArray[Any]:
 
 def identifiers(file: TableFile, name: str) -> pa.Array:
     """Return a column of ids, none missing and none twice: whole numbers as they are, anything else as text."""
+    import pyarrow.compute as pc
+
+    ids = labels(file, name)
+    with readable(file.path):
+        counted = pc.value_counts(ids)
+    if len(counted) < len(ids):
+        more = pc.greater(counted.field("counts"), 1)
+        first = counted.filter(more)[0]
+        raise InputError(
+            f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
+            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
+        )
+    return ids
+
+
+def labels(file: TableFile, name: str) -> pa.Array:
+    """Return a column of ids, which may be repeated, but not missing."""
     pa = arrow()
     import pyarrow.compute as pc
 
@@ -169,16 +220,7 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
         if pa.types.is_floating(column.type) and not pc.all(pc.equal(pc.round(column), column)).as_py():
             raise InputError(f"{file.path}: ids must be whole numbers or text, but column {name!r} holds fractions")
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        ids = pa.concat_arrays(column.cast(_id_type(column) if numeric else pa.string()).chunks)
-        counted = pc.value_counts(ids)
-    if len(counted) < len(ids):
-        more = pc.greater(counted.field("counts"), 1)
-        first = counted.filter(more)[0]
-        raise InputError(
-            f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
-            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
-        )
-    return ids
+        return pa.concat_arrays(column.cast(_id_type(column) if numeric else pa.string()).chunks)
 
 
 def _id_type(column: pa.ChunkedArray) -> Any:
@@ -191,18 +233,31 @@ def _id_type(column: pa.ChunkedArray) -> Any:
     return pa.int64()
 
 
-def _parquet(path: Path) -> Any:
+def _parquet(source: Any) -> Any:
     import pyarrow.parquet as pq
 
     # not mapped into memory: if somebody shortens a mapped file, the process is killed
-    return pq.ParquetFile(path, page_checksum_verification=True)
+    return pq.ParquetFile(source, page_checksum_verification=True)
 
 
-def _csv(path: Path, text: Collection[str]) -> Any:
+def _ipc(path: Path, source: Any) -> Any:
+    """Return the table of an Arrow file: the format with random access, or a stream."""
+    pa = arrow()
+    stream = pa.OSFile(str(path)) if source is None else pa.BufferReader(source)
+    begins = stream.read(len(IPC_MAGIC))
+    stream.seek(0)
+    opened = pa.ipc.open_file(stream) if begins == IPC_MAGIC else pa.ipc.open_stream(stream)
+    table = opened.read_all()
+    table.validate(full=True)  # nothing in the format itself tells bytes that were changed
+    return table
+
+
+def _csv(path: Path, text: Collection[str], source: Any) -> Any:
     pa = arrow()
     from pyarrow import csv
 
-    with pa.input_stream(str(path)) as stream:  # the ending says whether it is compressed
+    # of a file, the ending says whether it is compressed
+    with pa.input_stream(str(path)) if source is None else pa.BufferReader(source) as stream:
         head = stream.read(1 << 16).splitlines()
     header = head[0].decode("utf-8-sig", errors="replace") if head else ""
     delimiter = max(DELIMITERS, key=header.count)
@@ -211,17 +266,17 @@ def _csv(path: Path, text: Collection[str]) -> Any:
         strings_can_be_null=True,
         column_types={name: pa.string() for name in text},
     )
-    check_size(path, path.stat().st_size)
-    source = pa.PythonFile(CountedStream(path, pa.input_stream(str(path))), mode="r") if _is_packed(path) else path
+    if source is None:
+        check_size(path, path.stat().st_size)
+        packed = path.name.lower().endswith(PACKED_ENDINGS)
+        content = pa.PythonFile(CountedStream(path, pa.input_stream(str(path))), mode="r") if packed else path
+    else:
+        content = pa.BufferReader(source)
     return csv.read_csv(
-        source,
+        content,
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
-
-
-def _is_packed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
 
 
 def _kind(kind: Any) -> str:

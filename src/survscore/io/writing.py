@@ -14,7 +14,7 @@ from survscore._files import written_whole
 from survscore._validation import InputError, check_length
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves
-from survscore.io.predictions import METADATA
+from survscore.io.layouts import METADATA
 from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, arrow
 from survscore.outcomes import Outcomes
 

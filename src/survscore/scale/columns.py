@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import BETWEEN, BEYOND, MONOTONE
-from survscore.io.predictions import columns_by_time
+from survscore.io.layouts import columns_by_time
 from survscore.io.tables import listed
 
 if TYPE_CHECKING:

@@ -1,0 +1,305 @@
+"""How predictions are laid out in a file: columns by time, lists, rows by time, or rows by individual and time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_times, plural
+from survscore.io.forms import Form
+from survscore.io.outcomes import ID
+from survscore.io.tables import TableFile, about, arrow, identifiers, labels, listed, numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+METADATA = b"survscore"
+SURVIVAL = "survival"  # what a file calls the predictions of a model that has the name of the file
+BLOCK = 4096
+# What the column of times is called where rows are times; without a name it is as pandas writes an index.
+TIMES = ("", "time", "times", "timeline", "index", "__index_level_0__")
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The models of a file, to be read one by one.
+
+    Attributes
+    ----------
+    models : list of str
+        As the file calls them.
+    read : callable
+        Takes a model; returns its times, its matrix of numbers, and what the file says about it.
+    ids : pyarrow.Array or None
+        Whom the rows of the matrix are about.
+    used : set of str
+        The columns that are read.
+    of_lists : bool
+        Whether these are list columns, which need a grid.
+    names_are_ids : bool
+        Whether ids are names of columns, which there always are, so that they need not be ids.
+    """
+
+    models: list[str]
+    read: Callable[[str], tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]]
+    ids: pa.Array | None
+    used: set[str] = field(default_factory=set)
+    of_lists: bool = False
+    names_are_ids: bool = False
+
+
+def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | None:
+    """Return how a file is laid out; None, if there are no predictions in it."""
+    if form.transposed:
+        return _transposed(file, id is not False)
+    if isinstance(id, str) and id not in file.names:
+        raise InputError(f"{file.path}: there is no column {id!r} (id); the columns are {listed(file.names)}")
+    id_column = id if isinstance(id, str) else ID if ID in file.names else None
+    if form.long:
+        return _long(file, id_column, id is not False)
+    wide = _wide(file, form.columns, id_column)
+    lists = list_columns(file) if form.columns is None else []
+    if wide and lists:
+        raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
+    if not wide and not lists:
+        return _long(file, id_column, id is not False) if form.columns is None and _is_long(file, id_column) else None
+    ids = None if id is False or id_column is None else identifiers(file, id_column)
+
+    def read_wide(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        times = np.array(sorted(wide[model]))
+        return times, _wide_matrix(file, [wide[model][time] for time in times]), _metadata(file, None)
+
+    def read_lists(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        says = _metadata(file, model)
+        return *_list_matrix(file, model, form.grid, says), says
+
+    own = {id_column} if id_column is not None else set()
+    if lists:
+        return Layout(lists, read_lists, ids, {*own, *lists}, of_lists=True)
+    used = {column for by_time in wide.values() for column in by_time.values()}
+    return Layout(list(wide), read_wide, ids, {*own, *used})
+
+
+def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
+    """Whether rows of a file are times and columns individuals, as lifelines and pycox return curves.
+
+    Their times go up with the rows, and all columns fall (or rise) with them. Where names of columns might be times,
+    too, that is no proof unless some rows rise and some fall, as neither survival nor its opposite does.
+    """
+    column = _time_column(file)
+    others = [name for name in file.names if name != column]
+    if column not in TIMES or file.n_rows < 3 or not others or "event" in others:  # outcomes have an event
+        return False
+    try:
+        times = numbers(file.path, column, file.read([column]).column(0))
+        matrix = _wide_matrix(file, others)
+    except InputError:  # no numbers, or some missing
+        return False
+    down, across = np.diff(matrix, axis=0), np.diff(matrix, axis=1)
+    if not ((np.diff(times) > 0).all() and times[0] >= 0 and ((matrix >= 0) & (matrix <= 100)).all()):
+        return False
+    monotone = bool((down <= 0).all() or (down >= 0).all()) and bool(down.any())
+    return monotone and not (named_by_time and bool((across <= 0).all() or (across >= 0).all()))
+
+
+def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
+    with about(file.path):
+        return columns_by_time([name for name in file.names if name != id_column], columns)
+
+
+def columns_by_time(names: Sequence[str], columns: str | None = None) -> dict[str, dict[float, str]]:
+    """Return the columns of each model by time, by a pattern or as usual; a model without name is ''."""
+    named = re.compile(_pattern(columns), re.DOTALL).fullmatch if columns else _usual_name
+    found: dict[str, dict[float, str]] = defaultdict(dict)
+    for column in names:
+        match = named(column)
+        time = None if match is None else _as_time(match["time"])
+        if match is None or time is None:
+            continue
+        if not 0 <= time < np.inf:
+            raise InputError(f"column {column!r} is named like a time, but times are finite, zero or later")
+        model = match.groupdict().get("model") or ""
+        if time in found[model]:
+            raise InputError(f"columns {found[model][time]!r} and {column!r} are the same time")
+        found[model][time] = column
+    return dict(found)
+
+
+def _usual_name(column: str) -> re.Match[str] | None:
+    return re.fullmatch(r"(?:(?P<model>.*):)?(?P<time>[^:]+)", column, re.DOTALL)
+
+
+def _pattern(columns: str) -> str:
+    if columns.count("{time}") != 1 or columns.count("{model}") > 1:
+        raise InputError(f"columns must hold {{time}} once, and {{model}} at most once, not {columns!r}")
+    escaped = re.escape(columns)
+    return escaped.replace(r"\{time\}", "(?P<time>.+)").replace(r"\{model\}", "(?P<model>.+?)")
+
+
+def _as_time(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def list_columns(file: TableFile) -> list[str]:
+    """Return the names of the columns of lists."""
+    return [name for name in file.names if _is_list(file.schema.field(name).type)]
+
+
+def _is_list(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind))
+
+
+def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
+    """Return what the file says about a column of predictions, or about all of them."""
+    says: dict[str, Any] = {}
+    for metadata in (file.schema.metadata, None if column is None else file.schema.field(column).metadata):
+        written = (metadata or {}).get(METADATA)
+        if written is not None:
+            try:
+                found = json.loads(written)
+                if not isinstance(found, dict):
+                    raise ValueError
+            except (ValueError, RecursionError):
+                raise InputError(
+                    f"{file.path}: the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
+                ) from None
+            says |= found
+    return says
+
+
+def _wide_matrix(file: TableFile, names: list[str]) -> NDArray[Any]:
+    table = file.read(names)
+    several = [numbers(file.path, name, table.column(name)) for name in names]
+    dtype = np.float32 if all(one.dtype == np.float32 for one in several) else np.float64
+    matrix = np.empty((table.num_rows, len(several)), dtype=dtype)
+    for start in range(0, len(matrix), BLOCK):  # in blocks of rows, so that what is written stays in the cache
+        rows = slice(start, start + BLOCK)
+        np.stack([one[rows] for one in several], axis=1, out=matrix[rows], casting="unsafe")
+    return matrix
+
+
+def _list_matrix(
+    file: TableFile, name: str, grid: ArrayLike | None, says: Mapping[str, Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    column = file.column(name)
+    lengths = np.asarray(_compute().list_value_length(column).to_numpy())
+    uneven = lengths != lengths[0]
+    if uneven.any():
+        first = int(np.argmax(uneven))
+        raise InputError(
+            f"{file.path}: the lists in column {name!r} must have one length: {int(uneven.sum())} of {lengths.size} "
+            f"have not the {lengths[0]} of row 0, the first in row {first} ({lengths[first]})"
+        )
+    if grid is None and "grid" not in says:
+        raise InputError(f"{file.path}: column {name!r} needs a grid: in the file's metadata, or given")
+    with about(file.path):
+        times = as_times(says.get("grid", grid), "grid")
+        if grid is not None and not np.array_equal(times, as_times(grid, "grid")):
+            raise InputError(f"column {name!r} has a grid in the file's metadata, and the one given differs from it")
+    if times.size != lengths[0]:
+        where = "in its metadata" if "grid" in says else "given"
+        raise InputError(
+            f"{file.path}: column {name!r} has lists of {plural(int(lengths[0]), 'value')}, "
+            f"but the grid {where} has {plural(times.size, 'time')}"
+        )
+    flat = _compute().list_flatten(column)
+    if flat.null_count:
+        first = int(np.argmax(flat.is_null().to_numpy())) // times.size
+        raise InputError(
+            f"{file.path}: column {name!r} has {plural(flat.null_count, 'missing value')} in its lists, "
+            f"the first in row {first}"
+        )
+    return times, numbers(file.path, name, flat).reshape(-1, times.size)
+
+
+def _transposed(file: TableFile, take_ids: bool) -> Layout:
+    """Rows are times, which the first column holds; every other column is an individual, called by its id."""
+    column = _time_column(file)
+    individuals = [name for name in file.names if name != column]
+    if not individuals:
+        raise InputError(f"{file.path}: has the column {column!r} of times, and none of individuals")
+
+    def read(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        with about(file.path):
+            times = as_times(numbers(file.path, column, file.read([column]).column(0)), f"column {column!r}")
+        return times, np.ascontiguousarray(_wide_matrix(file, individuals).T), _metadata(file, None)
+
+    ids = arrow().array(individuals) if take_ids else None
+    return Layout([SURVIVAL], read, ids, set(file.names), names_are_ids=True)
+
+
+def _time_column(file: TableFile) -> str:
+    last = file.names[-1]  # where pandas puts an index in Parquet
+    return last if last == TIMES[-1] else file.names[0]
+
+
+def _is_long(file: TableFile, id_column: str | None) -> bool:
+    """Whether there is a row per individual and time: outcomes, which have such columns too, name nobody twice."""
+    names = file.names
+    if id_column is None or "time" not in names or "event" in names or not _value_columns(file, id_column):
+        return False
+    column = file.read([id_column]).column(0)
+    return len(_compute().unique(column)) < len(column)
+
+
+def _value_columns(file: TableFile, id_column: str) -> list[str]:
+    """Return the columns of predictions in long form: ``survival``, or else all that hold numbers."""
+    types = arrow().types
+    others = [name for name in file.names if name not in (id_column, "time")]
+    held = {name: file.schema.field(name).type for name in others}
+    values = [name for name, kind in held.items() if types.is_floating(kind) or types.is_integer(kind)]
+    return [SURVIVAL] if SURVIVAL in values else values
+
+
+def _long(file: TableFile, id_column: str | None, take_ids: bool) -> Layout:
+    """Return predictions of which each has a row with its id, its time and its value, in any order."""
+    missing = [name for name in (id_column or ID, "time") if name not in file.names]
+    if missing:
+        raise InputError(f"{file.path}: long form needs a column {missing[0]!r}; the columns are {listed(file.names)}")
+    id_column = id_column or ID
+    models = _value_columns(file, id_column)
+    if not models:
+        raise InputError(f"{file.path}: long form needs a column of predictions, such as {SURVIVAL!r}")
+    coded = labels(file, id_column).dictionary_encode()
+    who = np.asarray(coded.indices.to_numpy())
+    with about(file.path):
+        given = numbers(file.path, "time", file.read(["time"]).column(0)).astype(np.float64)
+        times, when = np.unique(given, return_inverse=True)
+        as_times(times, "column 'time'")
+    n, m = len(coded.dictionary), times.size
+    cells = who.astype(np.intp) * m + when
+    counts = np.bincount(cells, minlength=n * m)
+    if (counts != 1).any():
+        first = int(np.argmax(counts != 1))
+        how = "no row" if counts[first] == 0 else f"{counts[first]} rows"
+        raise InputError(
+            f"{file.path}: long form needs one row for each of {plural(n, 'id')} and {plural(m, 'time')}: "
+            f"{int((counts != 1).sum())} of {n * m} pairs have not, the first {coded.dictionary[first // m].as_py()!r} "
+            f"at time {times[first % m]:g} ({how})"
+        )
+
+    def read(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        values = numbers(file.path, model, file.read([model]).column(0))
+        matrix = np.empty(n * m, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+        matrix[cells] = values
+        return times, matrix.reshape(n, m), _metadata(file, None)
+
+    return Layout(models, read, coded.dictionary if take_ids else None, {id_column, "time", *models})
+
+
+def _compute() -> Any:
+    import pyarrow.compute as pc
+
+    return pc
