@@ -161,6 +161,42 @@ def test_workers_do_not_outlive_a_killed_parent(made, tmp_path):
     assert gone(process.pid) == []
 
 
+WITHIN_A_QUERY = """
+import pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the parent ignores
+from survscore.cli import main
+from survscore.datasets.kkbox import raw
+
+def load(database, *_):
+    pathlib.Path(sys.argv[1]).touch()
+    database.execute("SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = 7")
+
+raw.load = load
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("number", CODES)
+def test_a_query_that_would_take_years_is_left(made, tmp_path, number):
+    marker, out = tmp_path / "begun", tmp_path / "out"
+    out.mkdir()
+    command = ["kkbox", "prepare", str(made / "raw"), str(out / "a.parquet")]
+    process = subprocess.Popen([sys.executable, "-c", WITHIN_A_QUERY, str(marker), *command], stderr=-1, text=True)
+    deadline = time.monotonic() + 60
+    while not marker.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(number)
+    try:
+        error = process.communicate(timeout=LONGEST)[1]
+    finally:
+        process.kill()
+    assert process.returncode == CODES[number]
+    assert "Traceback" not in error
+    assert list(out.iterdir()) == []
+
+
 def test_what_is_ignored_stays_ignored(tmp_path):
     """As of a job in the background, or by nohup."""
     process = subprocess.Popen(as_told(signal.SIG_IGN, ["simulate", str(tmp_path / "play")]))
