@@ -198,7 +198,7 @@ class FittedCurve:
     def quantile(self, share: float) -> float:
         """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
         cell, up_to = self._cells
-        place = min(int(np.searchsorted(up_to, share * REACHED)), int(cell.max()))
+        place = int(np.clip(np.searchsorted(up_to, share * REACHED), cell.min(), cell.max()))  # where somebody is
         inside = np.flatnonzero(cell == place)
         order = inside[np.argsort(self.distance[inside])]
         reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
