@@ -148,7 +148,7 @@ class PooledMetric(JointMetric):
     >>> curves = ss.SurvivalCurves([[0.5], [0.6], [0.9], [1.0]], times=[2])
     >>> (score,) = ss.score_all(y, curves, metric=MeanRisk(), weighting="administrative", times=[2])
     >>> score.scores.round(3), score.se.round(3)
-    (array([0.25]), array([0.12]))
+    (array([0.25]), array([0.119]))
     """
 
     @abstractmethod

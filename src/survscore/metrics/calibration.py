@@ -198,8 +198,7 @@ class FittedCurve:
     def quantile(self, share: float) -> float:
         """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
         cell, up_to = self._cells
-        # within those that are not empty: rounding may ask for more than all, and no share for less than the first
-        place = int(np.clip(np.searchsorted(up_to, share * REACHED), cell.min(), cell.max()))
+        place = int(np.clip(np.searchsorted(up_to, share * REACHED), cell.min(), cell.max()))  # where somebody is
         inside = np.flatnonzero(cell == place)
         order = inside[np.argsort(self.distance[inside])]
         reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
@@ -345,18 +344,6 @@ class E50(DistanceQuantile):
 
     :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge \tfrac12 \sum_i w_i\}`: half of the individuals have a
     predicted risk that is wrong by no more. Larger by chance, and without an interval, as `ICI` is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="e50", times=[5])
-    >>> score.scores.round(3), score.se.round(3)
-    (array([0.187]), array([0.026]))
     """
 
     name: ClassVar[str] = "e50"
@@ -371,18 +358,6 @@ class E90(DistanceQuantile):
     :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge 0.9 \sum_i w_i\}`: one of ten individuals has a predicted
     risk that is wrong by more. It rests on the ends of the curve, where data are few. Larger by chance, and without an
     interval, as `ICI` is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="e90", times=[5])
-    >>> score.scores.round(3), score.se.round(3)
-    (array([0.243]), array([0.031]))
     """
 
     name: ClassVar[str] = "e90"
