@@ -476,13 +476,15 @@ def test_a_terminal_shows_progress(tmp_path):
     assert "━" in shown
 
 
-def test_a_new_loss_or_weighting_is_offered_at_once(capsys):
-    from survscore.metrics import AUC, LOSSES
+def test_a_new_metric_or_weighting_is_offered_at_once(capsys):
+    from survscore.cli.options import MetricName
+    from survscore.metrics import METRICS
     from survscore.weighting import WEIGHTINGS
 
-    out = run(capsys, "score", "--help")[1]
-    assert f"[{'|'.join([*LOSSES, AUC.name])}]" in out
-    assert f"[{'|'.join(WEIGHTINGS)}|known]" in out
+    asked = {name: f"{name}@0.2" if name == "net_benefit" else name for name in METRICS}
+    assert [MetricName().convert(name, None, None) for name in asked.values()] == list(asked.values())
+    assert [one.value for one in MetricName().shell_complete(None, None, "")] == list(METRICS)
+    assert f"[{'|'.join(WEIGHTINGS)}|known]" in run(capsys, "score", "--help")[1]
 
 
 @pytest.fixture
