@@ -17,7 +17,7 @@ from survscore.engine.influence import Exits, add_by_label
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair, pairs
 from survscore.engine.placing import on_processor
-from survscore.engine.support import FEW_FOR_BAND, Support
+from survscore.engine.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.engine.units import Groups
 from survscore.inference import normal_quantile, simultaneous_quantile, with_degrees
 from survscore.metrics.benefit import AT_THRESHOLD
@@ -111,8 +111,10 @@ class DecisionCurve:
     def contrasts(self) -> pd.DataFrame:
         """Long table of differences to the reference, with the same limits.
 
-        Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, discordant. The
-        last is on how many of those who are counted the two decide differently: a difference rests on these alone.
+        Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, discordant and
+        reliable. `discordant` is on how many of those who are counted the two decide differently: a difference rests on
+        these alone. Where they are so few that more than a tenth of the variance is that of the two who were added,
+        intervals are wider than they say, and not `reliable`.
         """
         import pandas as pd
 
@@ -122,6 +124,7 @@ class DecisionCurve:
                 "strategy": name, "reference": self.reference, "threshold": self.thresholds,
                 "difference": self.net_benefit[a] - self.net_benefit[r], **self._limits(a, r),
                 "discordant": self.discordant[pair(a, r)],
+                "reliable": self.support.enough(FEW_FOR_DIFFERENCE) & (self.moments.added_share(a, r) <= MUCH_ADDED),
             })
             for a, name in enumerate(self.strategies)
             if a != r
@@ -424,7 +427,8 @@ class Decisions:
             for a, b in pairs(self.n_strategies)
         ])  # fmt: skip
         nothing = np.zeros((0, self.thresholds.size))
-        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over)
+        added = np.array([np.diag(unseen) * (a != b) for a, b in pairs(self.n_strategies)])
+        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
 
     @property
     def n(self) -> int:

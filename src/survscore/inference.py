@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
+from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, MUCH_ADDED, Support
 from survscore.metrics import Direction, Scale, sides
 from survscore.student import student_p, student_quantile
 
@@ -51,13 +51,23 @@ class Contrast(NamedTuple):
 
 
 def score_interval(
-    value: NDArray[np.float64], se: NDArray[np.float64], level: float, scale: Scale, support: Support
+    value: NDArray[np.float64],
+    se: NDArray[np.float64],
+    level: float,
+    scale: Scale,
+    support: Support,
+    added_share: NDArray[np.float64] | float = 0.0,
 ) -> Interval:
-    """Return the confidence interval of a score; NaN for one of which chance alone makes much."""
+    """Return the confidence interval of a score; NaN for one of which chance alone makes much.
+
+    `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
+    tenth, the interval is wider than it says.
+    """
     if scale == "none":
         return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
-    return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value))
+    reliable = support.enough(few_for_score(scale)) & ~np.isnan(value) & (np.asarray(added_share) <= MUCH_ADDED)
+    return Interval(lower, upper, reliable)
 
 
 def few_for_score(scale: Scale) -> int:
@@ -72,12 +82,14 @@ def difference_interval(
     critical: NDArray[np.float64],
     scale: Scale,
     support: Support,
+    added_share: NDArray[np.float64] | float = 0.0,
 ) -> Contrast:
     """Return the confidence interval and the p-value of the difference of two scores.
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
     changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
     nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
+    `added_share` is as for `score_interval`.
     """
     difference = value - reference
     if scale == "none":
@@ -92,7 +104,7 @@ def difference_interval(
         p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
     half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
-    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference)
+    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference) & (np.asarray(added_share) <= MUCH_ADDED)
     return Contrast(difference - half, difference + half, reliable, p_value)
 
 
