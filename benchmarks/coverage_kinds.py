@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+import survscore as ss
 from coverage_designs import (
     GRID,
     HORIZONS,
@@ -23,20 +26,21 @@ from coverage_designs import (
     weighting_of,
 )
 from coverage_truths import DECISION_THRESHOLDS, THRESHOLDS, mean_over, of_decisions, of_losses, of_metrics
-from numpy.typing import NDArray
-
-import survscore as ss
+from survscore.calibration_curves import Distance
 from survscore.comparison import contrast_columns, mean_where_defined, score_columns, skill_columns
 
 LEVEL = 0.95
 
 
 class Counted(NamedTuple):
-    """Whether intervals held the truth, or tests rejected; and whether the library relies on them."""
+    """Whether intervals held the truth, or tests rejected; and whether the library relies on them.
+
+    Limits of distances are meant to hold the truth at least as often as they say.
+    """
 
     hit: NDArray[np.bool_]
     relied: NDArray[np.bool_]
-    test: bool = False
+    nominal: Literal["95", "95 or more", "5"] = "95"
 
 
 Found = dict[str, Counted]
@@ -63,7 +67,7 @@ def _band(table: Any, target: Array) -> Counted:
 
 def _rejected(p_value: Any, reliable: Any) -> Counted:
     p_value = np.atleast_1d(p_value)
-    return Counted(p_value < 0.05, np.isfinite(p_value) & np.asarray(reliable, dtype=bool), test=True)
+    return Counted(p_value < 0.05, np.isfinite(p_value) & np.asarray(reliable, dtype=bool), "5")
 
 
 def _start(seed: int, setting: Setting) -> tuple[Sample, Any, np.random.Generator]:
@@ -122,8 +126,14 @@ def calibration(seed: int, setting: Setting) -> Found:
     """Count the intervals of `survscore.calibration`, for predictions that are right, at the second time."""
     sample, weighting, _ = _start(seed, setting)
     right = ss.SurvivalCurves(survival(sample.x, setting.events, TIMES), TIMES)
-    targets = {"slope": 1.0, "intercept": 0.0, "in_the_large": 0.0, "observed_expected": 1.0}
-    return _calibration(sample, weighting, right, targets, lambda risk: risk)
+    targets = {"slope": 1.0, "intercept": 0.0, "in_the_large": 0.0, "observed_expected": 1.0,
+               "ici": 0.0, "e50": 0.0, "e90": 0.0, "mean_square": 0.0}  # fmt: skip
+    made = ss.calibration(sample.y, right, TIMES[1], weighting=weighting, groups=sample.groups, n_draws=1)
+    tenths = made.groups
+    return {
+        **_calibration(made, targets, lambda risk: risk),
+        "calibration: tenths": _held(tenths.lower, tenths.upper, tenths.predicted, made.reliable),
+    }
 
 
 def wrong_calibration(seed: int, setting: Setting) -> Found:
@@ -134,29 +144,24 @@ def wrong_calibration(seed: int, setting: Setting) -> Found:
     targets = {"slope": truth["slope"], "in_the_large": truth["intercept"], "observed_expected": truth["oe"],
                "ici": truth["ici"], "e50": truth["e50"], "e90": truth["e90"],
                "mean_square": truth["miscalibration"]}  # fmt: skip
-    return _calibration(sample, weighting, gloomy, targets, lambda risk: 1 - (1 - risk) ** (1 / 1.3))
+    made = ss.calibration(sample.y, gloomy, TIMES[1], weighting=weighting, groups=sample.groups, n_draws=1)
+    return _calibration(made, targets, lambda risk: 1 - (1 - risk) ** (1 / 1.3))
 
 
-def _calibration(
-    sample: Sample, weighting: Any, curves: ss.SurvivalCurves, targets: dict[str, float], share: Callable[[Any], Any]
-) -> Found:
+def _calibration(made: ss.Calibration, targets: dict[str, float], share: Callable[[Any], Any]) -> Found:
     names = {"observed_expected": "observed/expected", "in_the_large": "in the large", "ici": "ICI", "e50": "E50",
              "e90": "E90", "mean_square": "mean square"}  # fmt: skip
-    made = ss.calibration(sample.y, curves, TIMES[1], weighting=weighting, groups=sample.groups, n_draws=1)
     found: Found = {}
     for name, target in targets.items():
         one = getattr(made, name)
-        found[f"calibration: {names.get(name, name)}"] = _held(one.lower, one.upper, target, made.reliable)
-    if "ici" not in targets:  # of right predictions, distances are zero, which only a lower limit can hold
-        for name in ("ici", "e50", "e90", "mean_square"):
-            one = getattr(made, name)
-            found[f"calibration: {names[name]}"] = _held(one.lower, one.upper, 0.0, made.reliable)
-    curve, groups = made.curve, made.groups
+        held = _held(one.lower, one.upper, target, made.reliable)
+        found[f"calibration: {names.get(name, name)}"] = (
+            held._replace(nominal="95 or more") if isinstance(one, Distance) else held
+        )
+    curve = made.curve
     found["calibration: smooth curve, at a risk"] = _held(
         curve.lower, curve.upper, share(curve.predicted), made.reliable
     )
-    if "ici" not in targets:
-        found["calibration: tenths"] = _held(groups.lower, groups.upper, groups.predicted, made.reliable)
     return found
 
 
@@ -239,13 +244,11 @@ def decisions(seed: int, setting: Setting) -> Found:
         ("difference to treating all", made.contrasts, "treat all", truth["treat all"] - truth["gloomy"]),
     ):
         rows = table[table["strategy"] == model]
-        limits = {key: rows[key].to_numpy() for key in ("lower", "upper", "band_lower", "band_upper")}
-        reliable = rows["reliable"].to_numpy() if "reliable" in rows else made.reliable
-        found[f"decision curve: {name}, at a threshold"] = _held(limits["lower"], limits["upper"], target, reliable)
-        band = _held(limits["band_lower"], limits["band_upper"], target)
-        known = np.isfinite(limits["band_lower"])
-        held = (band.hit | ~known).all()
-        found[f"decision curve: {name}, band"] = Counted(np.array([held]), np.array([made.reliable and known.any()]))
+        found[f"decision curve: {name}, at a threshold"] = _of_table(rows, target)
+        band = _held(rows["band_lower"], rows["band_upper"], target)
+        # there is no limit where nothing varies
+        held = (band.hit | ~band.relied).all()
+        found[f"decision curve: {name}, band"] = Counted(np.array([held]), np.array([rows["band_reliable"].all()]))
     return found
 
 
@@ -262,4 +265,8 @@ def distribution(seed: int, setting: Setting) -> Found:
             found[f"distribution calibration: p below 0.05 when right, {test}, {form}"] = _rejected(
                 made.p_value, made.reliable
             )
+        bins = made.bins
+        found[f"distribution calibration: observed by expected in a bin, {form}"] = _held(
+            bins.lower, bins.upper, 1.0, made.reliable
+        )
     return found

@@ -1,7 +1,7 @@
 """What intervals should hold: by formula, on points of a lattice that stand for all covariates.
 
-Given covariates, every probability is known, so nothing is simulated. A lattice of 32 768 points is even: means over it are good
-to 1e-4, where standard errors of the data sets are a hundred times as large.
+Given covariates, every probability is known, so nothing is simulated. A lattice of 32 768 points is even: means over it
+are good to 1e-4, where standard errors of the data sets are a hundred times as large.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
+
 from coverage_designs import (
     DROP_OUT,
     GRID,
@@ -229,7 +231,7 @@ def _concordance(kind: str, p: Array, setting: Setting) -> Array:
 def _fine() -> tuple[Array, Array, Array]:
     """Return steps within the intervals of the grid, their middles, and the interval of each."""
     knots = np.concatenate(([0.0], GRID))
-    steps = np.concatenate([np.linspace(a, b, FINER + 1)[:-1] for a, b in zip(knots[:-1], knots[1:], strict=True)])
+    steps = np.concatenate([np.linspace(a, b, FINER + 1)[:-1] for a, b in pairwise(knots)])
     steps = np.append(steps, knots[-1])
     return steps, (steps[:-1] + steps[1:]) / 2, np.repeat(np.arange(GRID.size), FINER)
 

@@ -92,7 +92,7 @@ def literal_intervals(y, curves, observed, n_bins):
 
 def literal_continuous(y, curves, observed, n_bins):
     """The same for curves that are taken at their word between grid points."""
-    total, covariance = np.zeros(4), np.zeros((4, 4))
+    total, covariance, of_events = np.zeros(4), np.zeros((4, 4)), np.zeros((4, 4))
     seen, expected, bin_covariance = np.zeros(n_bins), np.zeros(n_bins), np.zeros((n_bins, n_bins))
 
     def area(function, start, stop):
@@ -113,7 +113,9 @@ def literal_continuous(y, curves, observed, n_bins):
         own_bins = np.array([area(density, k / n_bins, min((k + 1) / n_bins, stop)) for k in range(n_bins)])
         if y.event[i] and y.time[i] <= last:
             risk = 1 - float(survival(y.time[i]))
-            total += [h(np.asarray(risk)) for h in LEGENDRE]
+            scores = [h(np.asarray(risk)) for h in LEGENDRE]
+            total += scores
+            of_events += np.outer(scores, scores)
             seen[min(int(risk * n_bins), n_bins - 1)] += 1
         total -= own
         expected += own_bins
@@ -121,6 +123,8 @@ def literal_continuous(y, curves, observed, n_bins):
         if not observed:
             covariance -= np.outer(own, own)
             bin_covariance -= np.outer(own_bins, own_bins)
+    if observed:
+        covariance = (covariance + of_events) / 2
     return total, covariance, seen, expected, bin_covariance
 
 

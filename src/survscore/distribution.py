@@ -104,7 +104,9 @@ def distribution_calibration(
     :math:`q_k` events, with variance :math:`q_k (1 - q_k)`. One who left within an interval, when a share f of the
     probability was behind it, is expected to have :math:`f (1 - q_k) / (1 - f)`, with f by a constant hazard; that
     balances those who had their event before they could leave. Continuous curves have
-    :math:`\int_0^U h\,du / (1 - u)` and :math:`\int_0^U h h'\,du / (1 - u)` up to the risk U at the exit.
+    :math:`\int_0^U h\,du / (1 - u)` up to the risk U at the exit, and as covariance the mean of
+    :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with event: where few events happen few are
+    expected, and the first alone would reject right predictions 7 times in a hundred with 60 events [4]_.
 
     The test finds what is wrong along the predicted risk, for all together. Errors of some may still cancel those of
     others: see `calibration` at horizons, and scores.
@@ -116,6 +118,7 @@ def distribution_calibration(
        distributions. Journal of Machine Learning Research 21(85).
     .. [3] Pena (1998). Smooth goodness-of-fit tests for composite hypothesis in hazard based models. Annals of
        Statistics 26(5).
+    .. [4] Wu (2015). Sample size calculation for the one-sample log-rank test. Pharmaceutical Statistics 14(1).
 
     Examples
     --------

@@ -62,7 +62,7 @@ class Moments:
     over_time : ndarray of shape (pairs, times, times), optional
         Covariances over time, which serve every mean over time.
     added : ndarray of shape (pairs, times), optional
-        How much of `pointwise` is not of influences, but was added for what they don't see; nothing where there is none.
+        How much of `pointwise` is not of influences, but was added for what they don't see.
     """
 
     pointwise: NDArray[np.float64]

@@ -216,9 +216,10 @@ class Miscalibration(CurveDistance):
     with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. On the scale of
     the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the predictions
     are right. The variance of the curve is that of the whole, with what was estimated inside the weights, and by group.
-    Close to zero it is the squares of errors that vary: their variance is added to that of the influences. Intervals
-    then hold the truth more often than they say, and those of differences as often. A wrong model whose errors a spline
-    can't follow, as one that is wrong about some people and right about others of the same risk, is not found out.
+    Close to zero it is the squares of errors that vary: their variance is added to that of the influences. If it is
+    more than a tenth of the whole, as where predictions are right, intervals hold the truth more often than they say,
+    and are not `reliable`. A wrong model whose errors a spline can't follow, as one that is wrong about some people and
+    right about others of the same risk, is not found out.
 
     Examples
     --------
