@@ -270,6 +270,7 @@ def rejected(n_draws, *, form="intervals", test="auto", **settings):
         {"n_times": 30, "dropping": 0.15},
         {"n_times": 30, "dropping": 0.15, "follow_up": SHORT, "shape": 1.5},
         {"form": "continuous", "n_times": 150, "dropping": 0.15},
+        {"form": "continuous", "n_times": 150, "dropping": 0.15, "n": 100},
         {"width": 1.0, "dropping": 0.15},
         {"width": 1.0},
         {"n_times": 30, "follow_up": SHORT, "test": "bins"},

@@ -106,7 +106,7 @@ def distribution_calibration(
     balances those who had their event before they could leave. Continuous curves have
     :math:`\int_0^U h\,du / (1 - u)` up to the risk U at the exit, and as covariance the mean of
     :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with event: where few events happen few are
-    expected, and the first alone would reject right predictions 7 times in a hundred with 60 events [4]_.
+    expected, and the first alone would reject right predictions 7 times in a hundred with 60 events.
 
     The test finds what is wrong along the predicted risk, for all together. Errors of some may still cancel those of
     others: see `calibration` at horizons, and scores.
@@ -118,7 +118,6 @@ def distribution_calibration(
        distributions. Journal of Machine Learning Research 21(85).
     .. [3] Pena (1998). Smooth goodness-of-fit tests for composite hypothesis in hazard based models. Annals of
        Statistics 26(5).
-    .. [4] Wu (2015). Sample size calculation for the one-sample log-rank test. Pharmaceutical Statistics 14(1).
 
     Examples
     --------

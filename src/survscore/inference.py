@@ -1,8 +1,9 @@
 r"""What follows from moments: intervals, p-values and bands.
 
 An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
-logarithm; an AUC lies between 0 and 1, so its logit; a difference as it is. Quantiles are Student's, with as many
-degrees of freedom as the standard error is worth (`engine.support`).
+logarithm; an AUC lies between 0 and 1, so its logit; a sum of squares varies in proportion to its root, so that; a
+difference as it is. Quantiles are Student's, with as many degrees of freedom as the standard error is worth
+(`engine.support`).
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def _score_limits(
     On the log scale :math:`s \exp(\pm q\,se / s)`; on the logit scale the same for
     :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
     :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
-    right. NaN where a standard error of zero only tells that nothing was seen.
+    right; on the scale of the root, where the score is positive, :math:`(\sqrt s \pm q\,se / (2 \sqrt s))^2`, with a
+    lower limit of at least zero. NaN where a standard error of zero only tells that nothing was seen.
     """
     quantile = student_quantile(level, degrees)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -138,6 +140,11 @@ def _score_limits(
             factor = np.exp(half / np.where(positive, value, 1.0))
             lower = np.where(positive, value / factor, np.maximum(lower, 0.0))
             upper = np.where(positive, value * factor, upper)
+        elif scale == "root":
+            root = np.sqrt(np.where(value > 0, value, 1.0))
+            on_root = half / (2.0 * root)
+            lower = np.where(value > 0, np.square(np.maximum(root - on_root, 0.0)), lower)
+            upper = np.where(value > 0, np.square(root + on_root), upper)
         elif scale == "logit":
             inside = (value > 0) & (value < 1)
             odds = value / np.where(inside, 1.0 - value, 1.0)
@@ -147,8 +154,8 @@ def _score_limits(
             upper = np.where(inside, 1.0 / (1.0 + 1.0 / (odds * factor)), np.where(value <= 0, 1.0 - extreme, 1.0))
             lower, upper = (np.where(np.isnan(half) | np.isnan(value), np.nan, limit) for limit in (lower, upper))
     with np.errstate(invalid="ignore"):
-        # a plain scale is that of sums of both signs, such as a net benefit, whose parts may all be the same
-        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale == "plain"))
+        # these are the scales of sums of both signs, such as a net benefit, whose parts may all be the same
+        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale in ("plain", "root")))
     return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
 
 
