@@ -192,6 +192,10 @@ def test_groups_are_the_literal_ones():
     alone = ss.distribution_calibration(y, curves)
     np.testing.assert_array_equal(alone.bins.observed, found.bins.observed)
     assert (alone.bins.upper != found.bins.upper).any()
+    few = found.bins.expected < 10
+    assert few.any() and not few.all()
+    np.testing.assert_array_equal(np.isnan(found.bins.lower), few)  # groups don't tell the variance of so few
+    np.testing.assert_array_equal(np.isnan(found.bins.upper), few)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 0.3, 0.5, 0.51, 0.99])

@@ -26,6 +26,7 @@ FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
 GROUPS_PER_BIN = 5  # at least, for their covariance to be known
 LEAST_EXPECTED = 5.0  # events: a chi-square says nothing about fewer, in all and in a bin
+LEAST_BY_GROUP = 10.0  # events in a bin: of fewer, groups don't tell the variance
 COMPONENTS = {
     "level": ("more events than expected", "fewer events than expected"),
     "slope": ("too few events early and too many late", "too many events early and too few late"),
@@ -82,7 +83,8 @@ def distribution_calibration(
         adds up neighbours until five events are expected.
     groups : array_like, optional
         Who belongs together: the covariance is that of independent groups, by what is seen of them,
-        :math:`\sum_g W_g W_g'`. At least ten.
+        :math:`\sum_g W_g W_g'`. At least ten; and a bin has an interval only if ten events are expected in it, since the
+        variance of fewer is not to be seen in groups.
     level : float, default 0.95
         Of the intervals, and of what is called a deviation.
 
@@ -282,6 +284,7 @@ class _Judgement:
             n_groups, centred = len(self.by_group), self.by_group[:, N_SCORES:]
             centred = centred - centred.mean(axis=0)
             variance = small_sample(np.array([n_groups * 1.0])) * np.square(centred).sum(axis=0)
+            variance = np.where(expected >= LEAST_BY_GROUP, variance, np.nan)
         lower, upper = ratio_limits(observed, expected, variance, float(student_quantile(self.level, self.degrees)))
         ratio = np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 0)
         return RiskBins(edges[:-1], edges[1:], observed, expected, ratio, lower, upper)
