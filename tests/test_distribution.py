@@ -193,7 +193,7 @@ def test_groups_are_the_literal_ones():
     np.testing.assert_array_equal(alone.bins.observed, found.bins.observed)
     assert (alone.bins.upper != found.bins.upper).any()
     few = found.bins.expected < 10
-    assert few.any() and not few.all()
+    assert 0 < few.sum() < few.size
     np.testing.assert_array_equal(np.isnan(found.bins.lower), few)  # groups don't tell the variance of so few
     np.testing.assert_array_equal(np.isnan(found.bins.upper), few)
 

@@ -115,7 +115,7 @@ class DecisionCurve:
         Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, reliable,
         band_reliable and discordant. The last is on how many of those who are counted the two decide differently: a
         difference rests on these alone. Where they are so few that more than a tenth of the variance is that of the two
-        who were added, intervals are wider than they say, and not `reliable`; nor is a band where most of them are not.
+        who were added, intervals are wider than they say, and not `reliable`; nor is a band with a third of such.
         """
         import pandas as pd
 
@@ -151,7 +151,7 @@ class DecisionCurve:
             "band_lower": value - wide,
             "band_upper": value + wide,
             "reliable": reliable,
-            "band_reliable": np.full(reliable.size, self.reliable and 2 * np.count_nonzero(reliable) > reliable.size),
+            "band_reliable": np.full(reliable.size, self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size),
         }
 
     def plot(self, ax: Any = None, *, band: bool = True) -> DecisionCurveDisplay:

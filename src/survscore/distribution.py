@@ -26,7 +26,7 @@ FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
 GROUPS_PER_BIN = 5  # at least, for their covariance to be known
 LEAST_EXPECTED = 5.0  # events: a chi-square says nothing about fewer, in all and in a bin
-LEAST_BY_GROUP = 10.0  # events in a bin: of fewer, groups don't tell the variance
+LEAST_BY_GROUP = 10.0  # events in a bin, for its interval by groups
 COMPONENTS = {
     "level": ("more events than expected", "fewer events than expected"),
     "slope": ("too few events early and too many late", "too many events early and too few late"),
@@ -83,8 +83,8 @@ def distribution_calibration(
         adds up neighbours until five events are expected.
     groups : array_like, optional
         Who belongs together: the covariance is that of independent groups, by what is seen of them,
-        :math:`\sum_g W_g W_g'`. At least ten; and a bin has an interval only if ten events are expected in it, since the
-        variance of fewer is not to be seen in groups.
+        :math:`\sum_g W_g W_g'`. At least ten; and a bin has an interval only if ten events are expected in it: groups
+        don't tell the variance of fewer.
     level : float, default 0.95
         Of the intervals, and of what is called a deviation.
 
