@@ -115,8 +115,10 @@ def test_the_smallest_of_data(statuses):
     models = {"a": ss.SurvivalCurves(np.linspace(0.2, 0.8, event.size)[:, None], [5])}
     found = ss.decision_curve(y, models, 5)
     assert np.isfinite(found.net_benefit).all()
-    assert found.to_frame().shape == (3 * 99, 8)
-    assert found.contrasts.shape == (2 * 99, 10)
+    table = found.to_frame()
+    assert table.shape == (3 * 99, 10)
+    assert not table[["reliable", "band_reliable"]].any(axis=None)
+    assert found.contrasts.shape == (2 * 99, 12)
     assert not found.reliable
     assert "too few for bands to be relied on" in repr(found)
 

@@ -414,3 +414,59 @@ def test_models_that_decide_alike_are_not_known_to_be_the_same():
     assert set(result.contrasts["verdict"]) == {"undecided"}
     # as one individual would, who is the same at all times
     assert result.integrated().contrasts["se"][0] == pytest.approx(np.sqrt(1 + (3 / 7) ** 2) / 100)
+
+
+# Where much of a variance was added
+
+
+@pytest.mark.parametrize(("discordant", "reliable"), [(2, False), (16, False), (24, True), (100, True)])
+def test_differences_of_net_benefit_that_rest_on_few_are_not_reliable(discordant, reliable):
+    """Of 400, one in two has the event; models differ on some of both statuses, and two are added to these."""
+    y = ss.Outcomes(np.tile([1.0, 4.0], 200), np.tile([1, 0], 200), np.full(400, 4.0))
+    times, survival = [2.0, 3.0], np.full((400, 2), 0.2)
+    other = np.where(np.arange(400)[:, None] < discordant, 0.9, survival)
+    models = {"a": ss.SurvivalCurves(survival, times), "b": ss.SurvivalCurves(other, times)}
+    asked = {"weighting": "administrative", "times": times, "null": False}
+    result = ss.compare(y, models, metric=["net_benefit@0.5", "brier"], **asked)
+    assert result.contrasts["reliable"].tolist() == [reliable] * 2 + [True] * 2
+    assert result.integrated().contrasts["reliable"].tolist() == [reliable, True]
+    assert result.band()["reliable"].tolist() == [reliable] * 2 + [True] * 2
+    assert result.scores["reliable"].all()
+    # half of them are worth 1, half of them -1
+    share = 2 / (discordant * 400 / 399 + 2)
+    np.testing.assert_allclose(result.scored[0].moments.added_share(0, 1), share)
+    curve = ss.decision_curve(y, models, 2.0, thresholds=[0.5]).contrasts
+    assert curve.set_index("strategy").loc["b", "reliable"] == reliable
+    twice = np.tile(np.arange(400), 2)
+    segments = ss.compare(
+        y[twice], {name: one[twice] for name, one in models.items()}, metric="net_benefit@0.5",
+        by=np.arange(800) // 400, **asked,
+    )  # fmt: skip
+    assert (segments.contrasts["verdict"].iloc[-1] == "too few") == (not reliable)
+    reasons = segments.integrated().contrasts["reason"]
+    assert reasons.iloc[-1] == ("" if reliable else UNSEEN)
+    assert segments.heterogeneity()["p_value"].isna().all() == (not reliable)
+
+
+UNSEEN = "too much of its variance is of what can't be seen of those who are there"
+
+
+def test_miscalibration_of_right_predictions_is_not_reliable():
+    rng = np.random.default_rng(3)
+    rate = rng.gamma(2, 0.05, 2000)
+    y = ss.Outcomes(rng.exponential(1 / rate), np.ones(2000))
+    times = np.array([4.0, 5.0])
+    right = np.exp(-rate[:, None] * times)
+    models = {"right": ss.SurvivalCurves(right, times), "wrong": ss.SurvivalCurves(right**2, times)}
+    result = ss.compare(y, models, metric="miscalibration", times=times, null=False)
+    assert result.scores["reliable"].tolist() == [False, False, True, True]
+    assert result.integrated().scores["reliable"].tolist() == [False, True]
+    assert result.contrasts["reliable"].tolist() == [True, True]
+    for (name, curves), reliable in zip(models.items(), (False, True), strict=True):
+        (score,) = ss.score_all(y, curves, metric="miscalibration", times=times)
+        assert score.reliable.tolist() == [reliable, reliable], name
+        assert score.integrated().reliable == reliable
+    moments = result.scored[0].moments
+    assert moments.added_share(0, 0).min() > 0.1 > moments.added_share(1, 1).max() > 0
+    np.testing.assert_allclose(moments.scaled(3.0).added_share(0, 0), moments.added_share(0, 0))
+    np.testing.assert_allclose(moments.and_one_without().added_share(0, 1), moments.added_share(0, 1))

@@ -375,7 +375,10 @@ class Comparison:
             if np.isnan(normal):  # nothing varies but rounding
                 normal = normal_quantile(level)
             critical = with_degrees(normal, one.support.difference_degrees)
-            found = difference_interval(one.scores[a], one.scores[r], _se(one, a, r), critical, one.scale, one.support)
+            found = difference_interval(
+                one.scores[a], one.scores[r], _se(one, a, r), critical, one.scale, one.support,
+                _of(one).added_share(a, r),
+            )  # fmt: skip
             return {
                 "difference": one.scores[a] - one.scores[r],
                 "lower": found.lower,
@@ -518,6 +521,9 @@ class _MeanMoments:
     def variance(self, a: int, b: int) -> NDArray[np.float64]:
         return np.array([_of(self.one).of_average(self.weights, a, b)])
 
+    def added_share(self, a: int, b: int) -> NDArray[np.float64]:
+        return np.array([_of(self.one).added_share_of_average(self.weights, a, b)])
+
 
 @dataclass(frozen=True, eq=False)
 class _MeanBounds:
@@ -560,6 +566,9 @@ class _NoMoments:
 
     def variance(self, a: int, b: int) -> NDArray[np.float64]:
         return np.full(1, np.nan)
+
+    def added_share(self, a: int, b: int) -> NDArray[np.float64]:
+        return np.zeros(1)
 
 
 def mean_where_defined(one: Scored, weights: NDArray[np.float64]) -> Any:
@@ -606,7 +615,7 @@ def score_columns(one: Scored, a: int, level: float) -> Columns:
     return {
         "score": one.scores[a],
         "se": se,
-        **score_interval(one.scores[a], se, level, one.scale, one.support)._asdict(),
+        **score_interval(one.scores[a], se, level, one.scale, one.support, _of(one).added_share(a, a))._asdict(),
     }
 
 
@@ -614,7 +623,9 @@ def contrast_columns(one: Scored, a: int, r: int, level: float) -> Columns:
     """Return the differences of a model to another with their intervals and p-values."""
     se = _se(one, a, r)
     critical = student_quantile(level, one.support.difference_degrees)
-    found = difference_interval(one.scores[a], one.scores[r], se, critical, one.scale, one.support)
+    found = difference_interval(
+        one.scores[a], one.scores[r], se, critical, one.scale, one.support, _of(one).added_share(a, r)
+    )
     return {
         "difference": one.scores[a] - one.scores[r],
         "se": se,

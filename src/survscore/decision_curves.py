@@ -17,7 +17,7 @@ from survscore.engine.influence import Exits, add_by_label
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair, pairs
 from survscore.engine.placing import on_processor
-from survscore.engine.support import FEW_FOR_BAND, Support
+from survscore.engine.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.engine.units import Groups
 from survscore.inference import normal_quantile, simultaneous_quantile, with_degrees
 from survscore.metrics.benefit import AT_THRESHOLD
@@ -94,8 +94,9 @@ class DecisionCurve:
     def to_frame(self) -> pd.DataFrame:
         """Return the net benefit in a long table.
 
-        Columns: strategy, threshold, net_benefit, se, lower, upper for each threshold by itself, and band_lower,
-        band_upper for all at once. Limits are NaN where nothing varies, as where a model acts on nobody.
+        Columns: strategy, threshold, net_benefit, se, lower, upper for each threshold by itself, band_lower,
+        band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
+        varies, as where a model acts on nobody.
         """
         import pandas as pd
 
@@ -111,8 +112,10 @@ class DecisionCurve:
     def contrasts(self) -> pd.DataFrame:
         """Long table of differences to the reference, with the same limits.
 
-        Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, discordant. The
-        last is on how many of those who are counted the two decide differently: a difference rests on these alone.
+        Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, reliable,
+        band_reliable and discordant. The last is on how many of those who are counted the two decide differently: a
+        difference rests on these alone. Where they are so few that more than a tenth of the variance is that of the two
+        who were added, intervals are wider than they say, and not `reliable`; nor is a band with a third of such.
         """
         import pandas as pd
 
@@ -128,7 +131,7 @@ class DecisionCurve:
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True)
 
-    def _limits(self, a: int, b: int) -> dict[str, Values]:
+    def _limits(self, a: int, b: int) -> dict[str, NDArray[Any]]:
         """Return standard errors and limits of a strategy, or of the difference of two."""
         value = self.net_benefit[a] - (0.0 if a == b else self.net_benefit[b])
         se = np.sqrt(self.moments.variance(a, b))
@@ -140,12 +143,15 @@ class DecisionCurve:
         half, wide = student_quantile(self.level, degrees) * known, with_degrees(normal, degrees) * known
         if a == b and self.strategies[a] == TREAT_NONE:  # zero, by what net benefit is
             half = wide = np.zeros_like(se)
+        reliable = self.support.enough(FEW_FOR_DIFFERENCE) & (self.moments.added_share(a, b) <= MUCH_ADDED)
         return {
             "se": se,
             "lower": value - half,
             "upper": value + half,
             "band_lower": value - wide,
             "band_upper": value + wide,
+            "reliable": reliable,
+            "band_reliable": np.full(reliable.size, self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size),
         }
 
     def plot(self, ax: Any = None, *, band: bool = True) -> DecisionCurveDisplay:
@@ -250,7 +256,7 @@ def decision_curve(
     >>> found = ss.decision_curve(y, models, 5, thresholds=[0.2, 0.4])
     >>> found
     DecisionCurve('truth', 'gloomy', 'treat all', 'treat none'; reference 'truth', at 5, administrative, 2 thresholds from 0.2 to 0.4, n=630, 238 with event, higher is better)
-    >>> found.contrasts.drop(columns=["reference", "se", "band_lower", "band_upper"]).round(3)
+    >>> found.contrasts.drop(columns=["reference", "se", "band_lower", "band_upper", "reliable", "band_reliable"]).round(3)
          strategy  threshold  difference  lower  upper  discordant
     0      gloomy        0.2      -0.012 -0.026  0.003         104
     1      gloomy        0.4      -0.041 -0.077 -0.004         216
@@ -424,7 +430,8 @@ class Decisions:
             for a, b in pairs(self.n_strategies)
         ])  # fmt: skip
         nothing = np.zeros((0, self.thresholds.size))
-        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over)
+        added = np.array([np.diag(unseen) * (a != b) for a, b in pairs(self.n_strategies)])
+        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
 
     @property
     def n(self) -> int:

@@ -26,6 +26,7 @@ FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
 GROUPS_PER_BIN = 5  # at least, for their covariance to be known
 LEAST_EXPECTED = 5.0  # events: a chi-square says nothing about fewer, in all and in a bin
+LEAST_BY_GROUP = 10.0  # events in a bin, for its interval by groups
 COMPONENTS = {
     "level": ("more events than expected", "fewer events than expected"),
     "slope": ("too few events early and too many late", "too many events early and too few late"),
@@ -82,7 +83,8 @@ def distribution_calibration(
         adds up neighbours until five events are expected.
     groups : array_like, optional
         Who belongs together: the covariance is that of independent groups, by what is seen of them,
-        :math:`\sum_g W_g W_g'`. At least ten.
+        :math:`\sum_g W_g W_g'`. At least ten; and a bin has an interval only if ten events are expected in it: groups
+        don't tell the variance of fewer.
     level : float, default 0.95
         Of the intervals, and of what is called a deviation.
 
@@ -104,7 +106,9 @@ def distribution_calibration(
     :math:`q_k` events, with variance :math:`q_k (1 - q_k)`. One who left within an interval, when a share f of the
     probability was behind it, is expected to have :math:`f (1 - q_k) / (1 - f)`, with f by a constant hazard; that
     balances those who had their event before they could leave. Continuous curves have
-    :math:`\int_0^U h\,du / (1 - u)` and :math:`\int_0^U h h'\,du / (1 - u)` up to the risk U at the exit.
+    :math:`\int_0^U h\,du / (1 - u)` up to the risk U at the exit, and as covariance the mean of
+    :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with event: where few events happen few are
+    expected, and the first alone would reject right predictions 7 times in a hundred with 60 events.
 
     The test finds what is wrong along the predicted risk, for all together. Errors of some may still cancel those of
     others: see `calibration` at horizons, and scores.
@@ -280,6 +284,7 @@ class _Judgement:
             n_groups, centred = len(self.by_group), self.by_group[:, N_SCORES:]
             centred = centred - centred.mean(axis=0)
             variance = small_sample(np.array([n_groups * 1.0])) * np.square(centred).sum(axis=0)
+            variance = np.where(expected >= LEAST_BY_GROUP, variance, np.nan)
         lower, upper = ratio_limits(observed, expected, variance, float(student_quantile(self.level, self.degrees)))
         ratio = np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 0)
         return RiskBins(edges[:-1], edges[1:], observed, expected, ratio, lower, upper)

@@ -51,7 +51,8 @@ class RiskBins:
     observed, expected : ndarray of shape (n_bins,)
         Numbers of events.
     ratio, lower, upper : ndarray of shape (n_bins,)
-        Observed by expected, and the limits of its interval; NaN where nothing is expected.
+        Observed by expected, and the limits of its interval; NaN where nothing is expected, and with groups no limits
+        where fewer than ten events are.
     """
 
     risk_from: NDArray[np.float64]

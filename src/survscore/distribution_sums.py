@@ -292,7 +292,8 @@ class Followed:
         deviation = -sums[:N_SCORES].T
         seen = np.flatnonzero(self.event[rows])
         risk = np.minimum(1.0 - curves.before(self.exit[rows])[seen], stop[seen])
-        deviation[seen] += powers(risk, scale).T
+        scores = powers(risk, scale)
+        deviation[seen] += scores.T
         covariance = hankel(sums.sum(axis=1))
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         within = np.clip(stop[:, None], edges[:-1], edges[1:])
@@ -303,7 +304,9 @@ class Followed:
         bins = np.zeros_like(by_bin)
         bins[seen, np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)] = 1.0
         bin_covariance = np.diag(by_bin.sum(axis=0))
-        if not hazard:
+        if hazard:  # few events make few expected ones, too, and either variance alone would be too small
+            covariance = 0.5 * (covariance + scores @ scores.T)
+        else:
             covariance -= sums[:N_SCORES] @ sums[:N_SCORES].T
             bin_covariance -= by_bin.T @ by_bin
         return _summed(deviation, covariance, bins, by_bin, bin_covariance, outlived, keep)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, check_choice
 from survscore.comparison import padded
 from survscore.engine.evaluation import Scored
-from survscore.engine.support import FEW_FOR_DIFFERENCE
+from survscore.engine.support import FEW_FOR_DIFFERENCE, MUCH_ADDED
 from survscore.inference import ROUNDING
 from survscore.multiplicity import adjusted
 from survscore.segment_labels import Key
@@ -113,6 +113,7 @@ def _estimate(one: Scored, a: int, r: int | None) -> tuple[NDArray[np.float64], 
         variance = np.maximum(one.moments.variance(a, b), rounding**2)
         known = one.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value) & np.isfinite(variance) & (variance > 0)
         known &= one.scale != "none"  # chance makes more of it in small segments
+        known &= one.moments.added_share(a, b) <= MUCH_ADDED
     gone = (np.where(known, column, np.nan) for column in (value, variance, degrees))
     return (*gone, one.support.n_counted)
 

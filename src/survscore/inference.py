@@ -1,8 +1,9 @@
 r"""What follows from moments: intervals, p-values and bands.
 
 An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
-logarithm; an AUC lies between 0 and 1, so its logit; a difference as it is. Quantiles are Student's, with as many
-degrees of freedom as the standard error is worth (`engine.support`).
+logarithm; an AUC lies between 0 and 1, so its logit; a sum of squares varies in proportion to its root, so that; a
+difference as it is. Quantiles are Student's, with as many degrees of freedom as the standard error is worth
+(`engine.support`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, Support
+from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, MUCH_ADDED, Support
 from survscore.metrics import Direction, Scale, sides
 from survscore.student import student_p, student_quantile
 
@@ -51,13 +52,23 @@ class Contrast(NamedTuple):
 
 
 def score_interval(
-    value: NDArray[np.float64], se: NDArray[np.float64], level: float, scale: Scale, support: Support
+    value: NDArray[np.float64],
+    se: NDArray[np.float64],
+    level: float,
+    scale: Scale,
+    support: Support,
+    added_share: NDArray[np.float64] | float = 0.0,
 ) -> Interval:
-    """Return the confidence interval of a score; NaN for one of which chance alone makes much."""
+    """Return the confidence interval of a score; NaN for one of which chance alone makes much.
+
+    `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
+    tenth, the interval is wider than it says.
+    """
     if scale == "none":
         return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
-    return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value))
+    reliable = support.enough(few_for_score(scale)) & ~np.isnan(value) & (np.asarray(added_share) <= MUCH_ADDED)
+    return Interval(lower, upper, reliable)
 
 
 def few_for_score(scale: Scale) -> int:
@@ -72,12 +83,14 @@ def difference_interval(
     critical: NDArray[np.float64],
     scale: Scale,
     support: Support,
+    added_share: NDArray[np.float64] | float = 0.0,
 ) -> Contrast:
     """Return the confidence interval and the p-value of the difference of two scores.
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
     changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
     nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
+    `added_share` is as for `score_interval`.
     """
     difference = value - reference
     if scale == "none":
@@ -92,7 +105,7 @@ def difference_interval(
         p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
     half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
-    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference)
+    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference) & (np.asarray(added_share) <= MUCH_ADDED)
     return Contrast(difference - half, difference + half, reliable, p_value)
 
 
@@ -115,7 +128,8 @@ def _score_limits(
     On the log scale :math:`s \exp(\pm q\,se / s)`; on the logit scale the same for
     :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
     :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
-    right. NaN where a standard error of zero only tells that nothing was seen.
+    right; on the scale of the root, where the score is positive, :math:`(\sqrt s \pm q\,se / (2 \sqrt s))^2`, with a
+    lower limit of at least zero. NaN where a standard error of zero only tells that nothing was seen.
     """
     quantile = student_quantile(level, degrees)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -126,6 +140,11 @@ def _score_limits(
             factor = np.exp(half / np.where(positive, value, 1.0))
             lower = np.where(positive, value / factor, np.maximum(lower, 0.0))
             upper = np.where(positive, value * factor, upper)
+        elif scale == "root":
+            root = np.sqrt(np.where(value > 0, value, 1.0))
+            on_root = half / (2.0 * root)
+            lower = np.where(value > 0, np.square(np.maximum(root - on_root, 0.0)), lower)
+            upper = np.where(value > 0, np.square(root + on_root), upper)
         elif scale == "logit":
             inside = (value > 0) & (value < 1)
             odds = value / np.where(inside, 1.0 - value, 1.0)
@@ -135,8 +154,8 @@ def _score_limits(
             upper = np.where(inside, 1.0 / (1.0 + 1.0 / (odds * factor)), np.where(value <= 0, 1.0 - extreme, 1.0))
             lower, upper = (np.where(np.isnan(half) | np.isnan(value), np.nan, limit) for limit in (lower, upper))
     with np.errstate(invalid="ignore"):
-        # a plain scale is that of sums of both signs, such as a net benefit, whose parts may all be the same
-        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale == "plain"))
+        # these are the scales of sums of both signs, such as a net benefit, whose parts may all be the same
+        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale in ("plain", "root")))
     return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
 
 

@@ -145,7 +145,11 @@ class ScoreCurve:
             nothing = np.full(self.scores.shape, np.nan)
             return Interval(nothing, nothing, np.zeros(self.scores.shape, dtype=np.bool_))
         m = self._scored.scores.shape[1]
-        found = score_interval(self.scores[:m], self.se[:m], self.level, self._scored.scale, self._scored.support)
+        moments = self._scored.moments
+        found = score_interval(
+            self.scores[:m], self.se[:m], self.level, self._scored.scale, self._scored.support,
+            0.0 if moments is None else moments.added_share(0, 0),
+        )  # fmt: skip
         missing = self.scores.size - m
         return Interval(
             np.append(found.lower, np.full(missing, np.nan)),
@@ -241,12 +245,14 @@ class ScoreCurve:
         scored = self._scored
         if scored is not None:
             used = weights[: scored.scores.shape[1]]
+            added_share = 0.0
             if scored.moments is not None:
                 se = math.sqrt(scored.moments.of_average(used, 0, 0))
+                added_share = scored.moments.added_share_of_average(used, 0, 0)
             if scored.bounds is not None:
                 bounds = scored.bounds.of_average(used, 0, 0)
             found = score_interval(
-                np.array([value]), np.array([se]), self.level, scored.scale, scored.support.mean(used)
+                np.array([value]), np.array([se]), self.level, scored.scale, scored.support.mean(used), added_share
             )
             interval = (float(found.lower[0]), float(found.upper[0]), bool(found.reliable[0]))
         return IntegratedScore(

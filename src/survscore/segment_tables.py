@@ -240,6 +240,8 @@ def _reason(one: Scored, seen: Scored, models: list[int], few: int, reliable: bo
         return "; ".join(one.undefined) or "there is no score"
     if one.scale == "none":
         return "chance alone makes much of it, so that it has no interval"
+    if not reliable and seen.support.enough(few)[0]:
+        return "too much of its variance is of what can't be seen of those who are there"
     return "" if reliable else too_few(seen.support, few)
 
 

@@ -76,7 +76,7 @@ class Scored:
         Variances of the scores and their differences; None where errors were not asked for.
     bounds : AllBounds or None
         What the lost could change, where somebody is lost.
-    scale : {"plain", "log", "logit", "none"}
+    scale : {"plain", "log", "logit", "root", "none"}
         Where confidence intervals are made, if they are.
     weight_sums : ndarray of shape (times,)
         Sum of the weights.

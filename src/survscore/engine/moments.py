@@ -61,12 +61,15 @@ class Moments:
         Variances of these.
     over_time : ndarray of shape (pairs, times, times), optional
         Covariances over time, which serve every mean over time.
+    added : ndarray of shape (pairs, times), optional
+        How much of `pointwise` is not of influences, but was added for what they don't see.
     """
 
     pointwise: NDArray[np.float64]
     averages: NDArray[np.float64]
     of_averages: NDArray[np.float64]
     over_time: NDArray[np.float64] | None = None
+    added: NDArray[np.float64] | None = None
 
     @property
     def n_times(self) -> int:
@@ -91,11 +94,26 @@ class Moments:
         covariance = self.over_time[pair(a, b)][np.ix_(used, used)]
         return max(float(weights[used] @ covariance @ weights[used]), 0.0)
 
+    def added_share(self, a: int, b: int) -> NDArray[np.float64]:
+        """Return which share of the variances at each time was added."""
+        if self.added is None:
+            return np.zeros(self.n_times)
+        return _share(self.added[pair(a, b)], self.variance(a, b))
+
+    def added_share_of_average(self, weights: NDArray[np.float64], a: int, b: int) -> float:
+        """Return which share of the variance of a mean over time was added."""
+        if self.added is None:
+            return 0.0
+        used = weights != 0
+        added = float(np.sqrt(self.added[pair(a, b)][used]) @ weights[used]) ** 2
+        return float(_share(np.array(added), np.array(self.of_average(weights, a, b))))
+
     def scaled(self, factor: float) -> Moments:
         """Return the variances of scores that are `factor` times as large."""
         square = factor**2
         over_time = None if self.over_time is None else self.over_time * square
-        return Moments(self.pointwise * square, self.averages, self.of_averages * square, over_time)
+        added = None if self.added is None else self.added * square
+        return Moments(self.pointwise * square, self.averages, self.of_averages * square, over_time, added)
 
     def with_null(self, null: NullInfluence | None) -> Moments:
         """Add what the null model's curve, the last of the models, varies if it is estimated from others."""
@@ -110,7 +128,7 @@ class Moments:
             over_time = over_time + has_null[:, None, None] * null.covariance()
         return Moments(
             self.pointwise + has_null[:, None] * null.variance(), self.averages,
-            self.of_averages + has_null[:, None] * of_averages, over_time,
+            self.of_averages + has_null[:, None] * of_averages, over_time, self.added,
         )  # fmt: skip
 
     def with_added(self, added: NDArray[np.float64]) -> Moments:
@@ -124,7 +142,7 @@ class Moments:
         # NaN where a time rests on one unit
         means = np.array([root[:, weights != 0] @ weights[weights != 0] for weights in self.averages])
         of_averages = self.of_averages + np.square(means.reshape(self.of_averages.T.shape)).T
-        return Moments(self.pointwise + added, self.averages, of_averages, over_time)
+        return Moments(self.pointwise + added, self.averages, of_averages, over_time, added)
 
     def and_one_without(self) -> Moments:
         """Add a last model that has no scores."""
@@ -133,8 +151,8 @@ class Moments:
         def longer(values: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.concatenate((values, np.full((more, *values.shape[1:]), np.nan)))
 
-        over_time = None if self.over_time is None else longer(self.over_time)
-        return Moments(longer(self.pointwise), self.averages, longer(self.of_averages), over_time)
+        over_time, added = (None if values is None else longer(values) for values in (self.over_time, self.added))
+        return Moments(longer(self.pointwise), self.averages, longer(self.of_averages), over_time, added)
 
     def covariance_over_time(self, a: int, b: int) -> NDArray[np.float64]:
         """Return the covariance over time of a difference."""
@@ -144,6 +162,11 @@ class Moments:
                 "ranges='any'"
             )
         return np.asarray(self.over_time[pair(a, b)])
+
+
+def _share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(part > 0, part / whole, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from survscore.engine.units import Units
 FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
 FEW_FOR_DIFFERENCE = 20
 FEW_FOR_BAND = 40  # that hold at all times at once
+MUCH_ADDED = 0.1  # of a variance, for what influences don't see: more makes intervals wider than they say
 FEW_DEGREES = 4.0  # as five groups of equal size have
 FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Which values are better: the words before "is better".
 Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
-Scale = Literal["plain", "log", "logit", "none"]
+Scale = Literal["plain", "log", "logit", "root", "none"]
 
 
 def sides(direction: Direction) -> tuple[str, str]:

@@ -32,7 +32,8 @@ class NetBenefit(PooledMetric):
 
     Models differ at a threshold by the individuals on whom they decide differently (`discordant`). Where these are few
     their influences don't know it, so variances of differences have :math:`(1 + (z/(1 - z))^2)/(\sum w)^2` more: as
-    much as one with and one without event on whom they would have differed.
+    much as one with and one without event on whom they would have differed. If that is more than a tenth of the
+    variance, intervals of the difference hold the truth more often than they say, and are not `reliable`.
 
     Parameters
     ----------

@@ -247,9 +247,11 @@ class Miscalibration(CurveDistance):
     with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. On the scale of
     the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the predictions
     are right. The variance of the curve is that of the whole, with what was estimated inside the weights, and by group.
-    Close to zero it is the squares of errors that vary: their variance is added to that of the influences. Intervals
-    then hold the truth more often than they say, and those of differences as often. A wrong model whose errors a spline
-    can't follow, as one that is wrong about some people and right about others of the same risk, is not found out.
+    A square varies in proportion to its root, on whose scale intervals are made where it is positive. Close to zero it
+    is the squares of errors that vary: their variance is added to that of the influences. If it is
+    more than a tenth of the whole, as where predictions are right, intervals hold the truth more often than they say,
+    and are not `reliable`. A wrong model whose errors a spline can't follow, as one that is wrong about some people and
+    right about others of the same risk, is not found out.
 
     Examples
     --------
@@ -261,12 +263,12 @@ class Miscalibration(CurveDistance):
     >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
     >>> (score,) = ss.score_all(y, curves, metric="miscalibration", times=[5])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.035]), array([0.024]), array([0.046]))
+    (array([0.035]), array([0.024]), array([0.047]))
     """
 
     name: ClassVar[str] = "miscalibration"
     label: ClassVar[str] = "mean squared miscalibration"
-    scale: ClassVar[Scale] = "plain"
+    scale: ClassVar[Scale] = "root"
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
         squares, fit = np.square(curve.difference), curve.regression
