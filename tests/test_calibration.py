@@ -154,10 +154,9 @@ def test_where_nobody_is_lost_the_formulas_are_the_plain_ones():
             [got.value, got.se, got.lower, got.upper],
             [ratio, ratio * se, ratio * math.exp(-half), ratio * math.exp(half)], rtol=1e-9,
         )  # fmt: skip
-        # Wilson's interval, for as many as are in the group, less one as in any sample variance
+        # Wilson's interval, with a normal quantile, for as many as are in the group, less one as in a sample variance
         counts, share = found.groups.counts, found.groups.observed
-        q = stats.t.ppf(0.975, counts - 1)
-        z = q**2 / (counts - 1)
+        z = stats.norm.ppf(0.975) ** 2 / (counts - 1)
         np.testing.assert_allclose(
             found.groups.upper,
             (share + z / 2 + np.sqrt(z * share * (1 - share) + z**2 / 4)) / (1 + z), rtol=1e-9,

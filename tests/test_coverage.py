@@ -157,9 +157,8 @@ def test_every_metric_calls_equally_good_models_different_as_often_as_it_should(
     assert sure.tolist() == [True] * (len(EVERY_METRIC) - 1) + [False]  # small squares are flagged
     assert ((rejected[sure] > 0.005) & (rejected[sure] < 0.1)).all(), rejected.round(3)
     held, relied = np.moveaxis(np.array([right for _, right in results], dtype=float), 2, 0)
-    assert relied.mean(axis=0)[:3] == pytest.approx(1.0)
-    assert relied.mean(axis=0)[3] < 0.1  # miscalibration that is zero
-    assert ((held.mean(axis=0)[:3] > 0.9) & (held.mean(axis=0)[:3] < 0.995)).all(), held.mean(axis=0)
+    assert relied.all()
+    assert ((held.mean(axis=0) > 0.9) & (held.mean(axis=0) < 0.998)).all(), held.mean(axis=0)
 
 
 def test_ignoring_groups_covers_too_little(truth):

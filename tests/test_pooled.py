@@ -451,22 +451,30 @@ def test_differences_of_net_benefit_that_rest_on_few_are_not_reliable(discordant
 UNSEEN = "too much of its variance is of what can't be seen of those who are there"
 
 
-def test_miscalibration_of_right_predictions_is_not_reliable():
+def test_small_miscalibration_has_an_interval_and_no_reliable_difference():
+    """Squares of errors are most of what right predictions have: the scale of the root allows for that."""
     rng = np.random.default_rng(3)
     rate = rng.gamma(2, 0.05, 2000)
     y = ss.Outcomes(rng.exponential(1 / rate), np.ones(2000))
     times = np.array([4.0, 5.0])
     right = np.exp(-rate[:, None] * times)
-    models = {"right": ss.SurvivalCurves(right, times), "wrong": ss.SurvivalCurves(right**2, times)}
+    other = np.exp(-(rate * rng.gamma(50, 1 / 50, 2000))[:, None] * times)  # nearly right, with other errors
+    models = {
+        name: ss.SurvivalCurves(survival, times)
+        for name, survival in (("right", right), ("nearly", other), ("wrong", right**2))
+    }
     result = ss.compare(y, models, metric="miscalibration", times=times, null=False)
-    assert result.scores["reliable"].tolist() == [False, False, True, True]
-    assert result.integrated().scores["reliable"].tolist() == [False, True]
-    assert result.contrasts["reliable"].tolist() == [True, True]
-    for (name, curves), reliable in zip(models.items(), (False, True), strict=True):
-        (score,) = ss.score_all(y, curves, metric="miscalibration", times=times)
-        assert score.reliable.tolist() == [reliable, reliable], name
-        assert score.integrated().reliable == reliable
+    assert result.scores["reliable"].all()
+    assert result.contrasts["reliable"].tolist() == [False, False, True, True]
+    assert result.integrated().contrasts["reliable"].tolist() == [False, True]
+    (score,) = ss.score_all(y, models["wrong"], metric="miscalibration", times=times)
+    root, half = np.sqrt(score.scores), 1.96 * score.se / (2 * np.sqrt(score.scores))
+    np.testing.assert_allclose([score.lower, score.upper], [(root - half) ** 2, (root + half) ** 2], rtol=1e-3)
+    (score,) = ss.score_all(y, models["right"], metric="miscalibration", times=times)
+    assert score.lower.max() <= 0 < score.upper.min()
+    assert score.reliable.all()
+    assert score.integrated().reliable
     moments = result.scored[0].moments
-    assert moments.added_share(0, 0).min() > 0.1 > moments.added_share(1, 1).max() > 0
+    assert moments.added_share(0, 0).min() > 0.1 > moments.added_share(2, 2).max() > 0
     np.testing.assert_allclose(moments.scaled(3.0).added_share(0, 0), moments.added_share(0, 0))
     np.testing.assert_allclose(moments.and_one_without().added_share(0, 1), moments.added_share(0, 1))

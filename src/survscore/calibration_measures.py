@@ -194,12 +194,16 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
     units = np.array([sample.units_of(one) for one in inside])
     variances = np.diag(sample.covariance(influence, units))
     effective = [sample.effective(one) for one in inside]
-    limits = [_wilson(*one, level) for one in zip(observed, variances, units, effective, strict=True)]
+    # Wilson's variance is that of the limits themselves, which nobody estimates; only that of groups is
+    degrees = np.full(units.size, math.inf) if sample.groups is None else units - 1
+    limits = [_wilson(*one, level) for one in zip(observed, variances, units, degrees, effective, strict=True)]
     se, lower, upper = np.array(limits).T
     return RiskGroups(predicted, np.clip(observed, 0.0, 1.0), se, lower, upper, counts, events)
 
 
-def _wilson(share: float, variance: float, n_units: float, effective: float, level: float) -> tuple[float, ...]:
+def _wilson(
+    share: float, variance: float, n_units: float, degrees: float, effective: float, level: float
+) -> tuple[float, ...]:
     """Return standard error and limits; where all have the same status, for the effective number of individuals."""
     if n_units < 2 or math.isnan(variance):
         return (math.nan,) * 3
@@ -207,7 +211,7 @@ def _wilson(share: float, variance: float, n_units: float, effective: float, lev
     if not varies and 0 < share < 1:
         return (math.nan,) * 3
     n = share * (1 - share) / variance if varies else effective
-    square = float(student_quantile(level, n_units - 1)) ** 2 / n
+    square = float(student_quantile(level, degrees)) ** 2 / n
     middle = (share + square / 2) / (1 + square)
     half = math.sqrt(square * share * (1 - share) + square**2 / 4) / (1 + square)
     return math.sqrt(variance) if varies else math.nan, max(middle - half, 0.0), min(middle + half, 1.0)

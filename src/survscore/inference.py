@@ -62,13 +62,13 @@ def score_interval(
     """Return the confidence interval of a score; NaN for one of which chance alone makes much.
 
     `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
-    tenth, the interval is wider than it says.
+    tenth, the interval is wider than it says; but not on the scale of the root, which allows for squares of errors.
     """
     if scale == "none":
         return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
-    reliable = support.enough(few_for_score(scale)) & ~np.isnan(value) & (np.asarray(added_share) <= MUCH_ADDED)
-    return Interval(lower, upper, reliable)
+    little_added = (np.asarray(added_share) <= MUCH_ADDED) | (scale == "root")
+    return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value) & little_added)
 
 
 def few_for_score(scale: Scale) -> int:

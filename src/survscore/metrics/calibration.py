@@ -248,10 +248,10 @@ class Miscalibration(CurveDistance):
     the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the predictions
     are right. The variance of the curve is that of the whole, with what was estimated inside the weights, and by group.
     A square varies in proportion to its root, on whose scale intervals are made where it is positive. Close to zero it
-    is the squares of errors that vary: their variance is added to that of the influences. If it is
-    more than a tenth of the whole, as where predictions are right, intervals hold the truth more often than they say,
-    and are not `reliable`. A wrong model whose errors a spline can't follow, as one that is wrong about some people and
-    right about others of the same risk, is not found out.
+    is the squares of errors that vary: their variance is added to that of the influences. If it is more than a tenth of
+    the variance of a difference, the interval of that holds the truth more often than it says, and is not `reliable`. A
+    wrong model whose errors a spline can't follow, as one that is wrong about some people and right about others of the
+    same risk, is not found out.
 
     Examples
     --------
