@@ -17,6 +17,7 @@ from survscore.outcomes import Outcomes
 
 FAR_WORSE = 1.5  # so many times the Brier score of the null model
 MOST_TIMES = 5
+FEW = 50  # individuals, whom chance alone may put on the wrong side
 
 
 def warn_if_reversed(
@@ -30,7 +31,7 @@ def warn_if_reversed(
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
     Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for everybody, and that of
-    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it.
+    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it; fewer than 50 individuals are not.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ def warn_if_reversed(
     stacklevel : int
         Whose line the warning names.
     """
+    if len(y) < FEW:
+        return
     every = np.atleast_1d(np.asarray(times, dtype=np.float64))
     some = every[np.unique(np.linspace(0, every.size - 1, MOST_TIMES).round().astype(np.intp))]
     for name, curves in dict(models).items():
