@@ -31,8 +31,8 @@ def warn_if_reversed(
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
     Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for everybody, and that of
-    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it; fewer than
-    50 individuals are not.
+    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it,
+    fewer than 50 individuals are not.
 
     Parameters
     ----------
