@@ -476,7 +476,7 @@ def test_a_mistake_within_a_segment_names_it(data, monkeypatch):
     y, models, country, _ = data
     run = Evaluation.run
 
-    def refuse(self):
+    def refuse(self, *visited):
         if self.models.n < 100:
             raise ss.InputError("this is refused")
         return run(self)
