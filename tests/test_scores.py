@@ -47,7 +47,7 @@ def test_bad_times_are_refused(times):
 
 
 def test_bad_choices_of_score_all_are_named():
-    with pytest.raises(ss.InputError, match="metric must be one of 'brier', 'log', 'auc', .*not 'hinge'"):
+    with pytest.raises(ss.InputError, match=r"metric must be one of 'brier', 'log', 'auc', .*not 'hinge'"):
         ss.score_all(Y, CURVES, metric=["hinge"], weighting=["ipcw"])
     with pytest.raises(ss.InputError, match="weighting is empty: name at least one"):
         ss.score_all(Y, CURVES, weighting=[])
