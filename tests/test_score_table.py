@@ -249,6 +249,32 @@ def test_a_reason_stands_in_place_of_a_number():
     assert "all predictions are the same" in str(found)
 
 
+def test_what_a_metric_refuses_is_a_reason_too():
+    """Capped weights, curves that rise, and curves that CRPS can't integrate; the others have their numbers."""
+    y, models = problem(100, lost=True)
+    rising = models["right"].probabilities.copy()
+    rising[:, 2] = 1.0
+    times = models["right"].times
+    given = {
+        "rises": ss.SurvivalCurves(rising, times, monotone="keep"),
+        "bends": ss.SurvivalCurves(models["noisy"].probabilities, times, "constant-hazard"),
+    }
+    capped = ss.Administrative(max_weight=2)
+    found = table(
+        y, given, weighting=["administrative", capped], metrics=["brier", "crps", "concordance", "distribution"]
+    )
+    frame = found.to_frame().set_index(["metric", "model"]).sort_index(kind="stable")
+    assert frame.loc["brier"].estimate.notna().all()
+    assert "constant-hazard" in frame.loc[("crps", "bends")].note.iloc[0]
+    by_weights = frame.loc[("concordance", "rises")].set_index("weighting")
+    assert by_weights.estimate.isna().tolist() == [False, True]
+    assert "neither capped" in by_weights.note.iloc[1]
+    assert "must not rise" in frame.loc[("distribution", "rises")].note.item()
+    assert np.isfinite(frame.loc[("distribution", "bends")].estimate.item())
+    with pytest.raises(ss.InputError, match="reference must be one of the models"):
+        table(y, given, weighting=capped, metrics=["crps"], reference="other")
+
+
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 @pytest.mark.parametrize("events", [[True, False], [True, True], [False, False]])
 def test_two_individuals(events):

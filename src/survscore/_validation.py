@@ -21,6 +21,10 @@ class InputError(ValueError):
     """A value given by the user breaks a rule; the message says which and where."""
 
 
+class UnfitError(InputError):
+    """A metric can't be had of these predictions, or under these weights; others may be."""
+
+
 class DeviceMemoryError(MemoryError):
     """A GPU has too little memory left; the message says for what, and what to do."""
 

@@ -279,8 +279,8 @@ def calibration(
     4                ICI     0.022  0.012  0.000  0.059     0.027
     >>> found.groups_frame().round(3).head(2)
        predicted  observed     se  lower  upper  count  events
-    0      0.087     0.111  0.040  0.054  0.215     63       7
-    1      0.155     0.159  0.046  0.087  0.272     63      10
+    0      0.087     0.111  0.040  0.055  0.213     63       7
+    1      0.155     0.159  0.046  0.088  0.269     63      10
     """
     check_whole("n_groups", n_groups, 1)
     check_whole("n_draws", n_draws, 1)

@@ -557,8 +557,8 @@ def mean_of(one: Scored, weights: NDArray[np.float64]) -> Any:
 
 
 def has_skill(one: Scored) -> bool:
-    """Whether there are skill scores: of what the null model has, too, and of which lower values are better."""
-    return one.has_null and one.direction == "lower"
+    """Whether there are skill scores: the null model has a score, too, lower is better, and zero is no error at all."""
+    return one.has_null and one.has_ratios and one.direction == "lower"
 
 
 class _NoMoments:

@@ -21,7 +21,7 @@ from survscore._config import config
 from survscore._loops import count_below
 from survscore._parallel import each, row_blocks
 from survscore._smooth_test import N_SCORES, hankel, interval_scores, moments, powers
-from survscore._validation import InputError
+from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.metrics import DEFAULT_EPSILON
 from survscore.outcomes import Outcomes
@@ -347,7 +347,7 @@ def _first(where: NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _refuse_rising(row: int, column: int, times: Vector) -> None:
-    raise InputError(
+    raise UnfitError(
         f"curves must not rise with time to be distributions: row {row} does at time "
         f"{times[column]:g}; SurvivalCurves(..., monotone='enforce') replaces every value by the smallest so far"
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_times, check_choice
+from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore.calibration_curves import Distance, Spline, distance_limits
 from survscore.comparison import (
     Comparison,
@@ -81,8 +81,8 @@ class TableRow:
     verdict : str
         What the interval of the difference says: better, worse, undecided or unknown; lower or higher where values
         should be close to a target.
-    reliable : bool
-        Whether there is enough for the intervals to hold what they say.
+    reliable, difference_reliable : bool
+        Whether there is enough for the interval of the estimate, and of the difference, to hold what it says.
     n_counted, n_events, n_lost, n_groups : float
         For how many it speaks, how many of them are known to have the event, how many are lost, and in how many groups.
     note : str
@@ -109,6 +109,7 @@ class TableRow:
     p_value: float = math.nan
     verdict: str = ""
     reliable: bool = False
+    difference_reliable: bool = False
     n_counted: float = math.nan
     n_events: float = math.nan
     n_lost: float = math.nan
@@ -361,16 +362,38 @@ class _Asked:
                     found.setdefault(SKILL, []).extend(_skill_rows(compared_here, one, segment))
             for name in distances:
                 found[name] = [limits.put_into(row, compared_here) for row in found[name]]
-        if up_to:
-            last = self._compared(y, models, up_to, self.times[-1:])
-            for one in last.scored:
-                found.setdefault(one.metric, []).extend(_rows_of(last, one, segment, over_time=True))
+        for row in self._up_to(y, models, up_to, segment) if up_to else []:
+            found.setdefault(row.metric, []).append(row)
         if INTEGRATED in self.metrics:
             found[INTEGRATED] = self._integrated(y, models, segment)
         if DISTRIBUTION in self.metrics:
             found[DISTRIBUTION] = self._distribution(y, models, segment)
         names = [as_metric(one).name if one not in MADE else one for one in self.metrics]
         return [row for name in names for row in found[str(name)]]
+
+    def _up_to(
+        self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], segment: tuple[str, ...]
+    ) -> list[TableRow]:
+        """Return what happened up to the last horizon, or why it can't be told of these curves, or by these weights."""
+        try:
+            last = self._compared(y, models, metrics, self.times[-1:])
+            return [row for one in last.scored for row in _rows_of(last, one, segment, over_time=True)]
+        except UnfitError as error:
+            alone = [(metric, weighting) for metric in metrics for weighting in self.weightings]
+            if len(alone) > 1:  # others may be had
+                return [
+                    row for metric, weighting in alone
+                    for row in replace(self, weightings=[weighting])._up_to(y, models, [metric], segment)
+                ]  # fmt: skip
+            (metric, weighting), time = alone[0], float(self.times[-1])
+            label, shown = weighting.label(y), (metric.name, metric_label(metric.name), metric.direction)
+            return [
+                TableRow(segment, *shown, time, True, label, name, self._reference(models), math.nan, note=str(error))
+                for name in models
+            ]
+
+    def _reference(self, models: Mapping[str, Predictions]) -> str:
+        return next(iter(models)) if self.reference is None else self.reference
 
     def _of_engine(self) -> list[str | Metric]:
         """Return the metrics that the engine computes: also those of which others are made."""
@@ -415,16 +438,19 @@ class _Asked:
 
     def _distribution(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
         """Return the tests of whole distributions, which need no weights."""
-        reference = next(iter(models)) if self.reference is None else self.reference
-        rows = []
+        reference, rows = self._reference(models), []
+        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "")
         for name, curves in models.items():
-            found = distribution_calibration(y, curves, groups=self.groups, level=self.level)  # type: ignore[arg-type]
+            try:
+                found = distribution_calibration(y, curves, groups=self.groups, level=self.level)  # type: ignore[arg-type]
+            except UnfitError as error:
+                rows.append(TableRow(segment, *shown, name, reference, math.nan, note=str(error)))
+                continue
             degrees = "degree" if found.df == 1 else "degrees"
             note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
             rows.append(TableRow(
-                segment, DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, reference,
-                found.statistic, p_value=found.p_value, reliable=found.reliable, n_counted=float(found.n),
-                n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
+                segment, *shown, name, reference, found.statistic, p_value=found.p_value, reliable=found.reliable,
+                n_counted=float(found.n), n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
                 n_groups=float(found.n_groups or math.nan), note=note,
             ))  # fmt: skip
         return rows
@@ -525,10 +551,11 @@ def _at_times(
             # where order is all, a prediction for everybody tells nothing
             if model == of.null and (cells["se"] == 0 or math.isnan(estimate)):
                 continue
-            enough = bool(cells.pop("reliable") & cells.pop("difference_reliable", True))
+            reliable, also = (bool(cells.pop(key, False)) for key in ("reliable", "difference_reliable"))
             verdict = str(cells.pop("verdict", ""))
             yield TableRow(
                 segment, name, label, one.direction, float(time), over_time, one.weighting, model, of.reference,
-                estimate, verdict=verdict, reliable=enough, note=reasons if math.isnan(estimate) else "",
+                estimate, verdict=verdict, reliable=reliable, difference_reliable=also,
+                note=reasons if math.isnan(estimate) else "",
                 **{key: float(number) for key, number in cells.items()},
             )  # fmt: skip

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from survscore.score_tables import ScoreTable, TableRow
 
 NOTHING = ""
+DOUBT = " ?"  # behind an interval that is not reliable
 LEAST_P = 0.001
 MOST_DECIMALS = 6
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
@@ -84,15 +85,16 @@ def _part(table: ScoreTable, rows: list[TableRow]) -> Part:
         for place, row in enumerate(same):
             better = f" ({row.direction})" if place == 0 and row.direction.startswith("closer") else ""
             words = (row.label + better if place == 0 else "", shown(row.model))
-            estimate = _number(row.estimate, row.lower, row.upper, decimals)
+            estimate = _number(row.estimate, row.lower, row.upper, decimals) + _doubt(row.estimate, row.reliable)
             difference = _number(row.difference, row.difference_lower, row.difference_upper, finer, sign="+")
+            difference += _doubt(row.difference, row.difference_reliable)
             verdict = row.verdict if row.verdict not in ("unknown", "") else ""
             more = (_p(row.p_value),) if tests else (difference, _p(row.p_value), verdict) if compares else ()
-            cells.append((*words, estimate + ("" if row.reliable or math.isnan(row.estimate) else " ?"), *more))
+            cells.append((*words, estimate, *more))
             if row.note:
                 notes.append(f"{row.label}, {shown(row.model)}: {row.note}")
-    if any(cell[2].endswith("?") for cell in cells):
-        notes.append("? rests on too few for its interval to hold what it says")
+    if any(cell.endswith(DOUBT) for line in cells for cell in line[2:]):
+        notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
     return Part(title, header, cells, tuple(dict.fromkeys(notes)))
 
 
@@ -113,6 +115,10 @@ def _number(value: float, lower: float, upper: float, decimals: int, sign: str =
         return NOTHING
     text, *limits = (f"{number:{how}z.{decimals}f}" for number, how in ((value, sign), (lower, ""), (upper, "")))
     return text if math.isnan(lower) or math.isnan(upper) else f"{text} ({', '.join(limits)})"
+
+
+def _doubt(value: float, reliable: bool) -> str:
+    return "" if reliable or math.isnan(value) else DOUBT
 
 
 def _p(value: float) -> str:

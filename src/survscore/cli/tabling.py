@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +88,6 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
 def _write_page(path: Path, found: ScoreTable) -> None:
     from survscore._files import written_whole
 
-    with ExitStack() as stack:
-        temporary = stack.enter_context(written_whole(path))
+    with written_whole(path) as temporary:
         temporary.write_text(FORMATS[path.suffix.lower()](found), encoding="utf-8")
     click.echo(f"Written: {one_line(path)}", err=True)

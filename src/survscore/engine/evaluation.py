@@ -88,6 +88,8 @@ class Scored:
         The same in a form for machines.
     has_null : bool
         Whether the null model, where there is one, has scores by this metric.
+    has_ratios : bool
+        Whether ratios of scores mean something.
     """
 
     metric: str
@@ -102,6 +104,7 @@ class Scored:
     undefined: dict[str, int]
     settings: dict[str, Any]
     has_null: bool = True
+    has_ratios: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,6 +487,7 @@ class Evaluation:
             undefined={**reasons, **self.far},
             settings=self._settings(metric, q),
             has_null=self.null is not None and not (isinstance(metric, JointMetric) and not metric.scores_null),
+            has_ratios=metric.has_ratios,
         )
 
     def _support(

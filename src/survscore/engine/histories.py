@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _arrays, _loops
-from survscore._validation import InputError
+from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Exits
 from survscore.engine.moments import Moments
@@ -75,7 +75,7 @@ class Histories:
             stretches = weighting.placed(None).prepare(index)
         until = weighting.seen_until(index)
         if until is None:
-            raise InputError(
+            raise UnfitError(
                 f"metric {metric.name!r} needs weights that come from one product-limit curve, neither capped nor "
                 "divided by n: Uncensored(), Administrative() with dropout='kaplan-meier' or Outcomes, for those with "
                 "C* >= t or a fixed population, or IPCW() with censoring='kaplan-meier' or Outcomes; not "
@@ -176,7 +176,7 @@ def _null_prediction(
         return SurvivalCurves(null.curve.at(like.times)[None], like.times, like.between, beyond="hold")
     if metric.of_order:
         return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
-    raise InputError(
+    raise UnfitError(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from survscore._config import config
 from survscore._loops import buckets, count_below
 from survscore._parallel import each, row_blocks
-from survscore._validation import InputError
+from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.metrics._curve_integrals import Pieces, Weights, integrate, moved_by_exits
 from survscore.metrics.base import Found, History, HistoryMetric, Scale
@@ -56,7 +56,7 @@ class CRPS(HistoryMetric):
 
     def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
         if curves.between == "constant-hazard":
-            raise InputError(
+            raise UnfitError(
                 "crps integrates curves that are linear between grid times, or steps, not between='constant-hazard': "
                 "read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
             )
@@ -117,10 +117,10 @@ class LogScore(HistoryMetric):
     .. math:: \mathrm{LS}(t) = -\frac1n \sum_i \left(1\{T^*_i \le \min(C^*_i, t)\} \log f_i(T_i)
         + 1\{T^*_i > \min(C^*_i, t)\} \log \pi_i(\min(C^*_i, t))\right)
 
-    Lower is better; densities depend on the unit of time, so that only differences mean something: one of 0.1 says that
-    what happened was, in the geometric mean, 10.5 % more likely under the one model than under the other. It is proper
-    given covariates and :math:`C^*`, and what is predicted after :math:`C^*` changes nothing if :math:`C^*` is a time
-    of the grid.
+    Lower is better; densities depend on the unit of time, so that only differences mean something, and no skill: one of
+    0.1 says that what happened was, in the geometric mean, 10.5 % more likely under the one model than under the other.
+    It is proper given covariates and :math:`C^*`, and what is predicted after :math:`C^*` changes nothing if
+    :math:`C^*` is a time of the grid.
 
     Parameters
     ----------
@@ -152,6 +152,7 @@ class LogScore(HistoryMetric):
 
     name: ClassVar[str] = "log_score"
     label: ClassVar[str] = "logarithmic score"
+    has_ratios: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
