@@ -22,8 +22,11 @@ import torch
 import survscore as ss
 from report import table
 from survscore.engine import tensor_identity, tensor_kernels
+from survscore.engine.blocks import Block
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.tensor_kernels import Predicted, Shape, shapes
+from survscore.engine.tensor_sums import add_by_kernel
+from survscore.engine.tensors import DeviceSums
 from survscore.stretches import TimeIndex
 
 WANTED = {"kernel": 1.7, "with preparation": 4.0, "with standard errors": 8.0}
@@ -177,16 +180,17 @@ def seconds(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
 def kernel_only(
     y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray, *, weights: bool = True
 ) -> Callable[[], Any]:
-    """Return the call of the sums' kernels, both weightings at once."""
-    index = TimeIndex(y, grid)
+    """Return the call of the sums' kernels, both weightings at once, as scores make it once weights are known."""
+    index, everybody, loss = TimeIndex(y, grid), Block(slice(0, len(y)), [curves]), ss.Brier()
     stretches = [ss.Administrative().prepare(index), ss.IPCW().prepare(index)]
     predicted = Predicted.of(curves, index)
-    everybody = slice(0, len(y))
 
     def run() -> None:
-        tensor_kernels.first_moments(predicted, ss.Brier(), stretches, everybody, grid.size)
-        for one in stretches if weights else []:
-            tensor_kernels.count_stretches(one, everybody, grid.size)
+        if weights:
+            total = DeviceSums(1, 1, 2, grid.size, y.device)
+            add_by_kernel(everybody, index, [loss], stretches, [0, 1], total)
+        else:
+            tensor_kernels.first_moments(predicted, loss, stretches, everybody.rows, grid.size)
 
     return run
 

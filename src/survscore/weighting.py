@@ -587,8 +587,9 @@ def _placed(name: str, curves: SurvivalCurves, device: Any) -> SurvivalCurves:
 
 def _blind_from(time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]) -> int | None:
     """Return the first evaluation time at which nobody is left but those with event, since the last of all left."""
-    last = float(time.max())
-    return int(np.searchsorted(times, last, side="left")) if left[time == last].any() else None
+    last = time.max()
+    blind = (left & (time == last)).any()  # a device is waited for once both are under way
+    return int(np.searchsorted(times, float(last), side="left")) if blind else None
 
 
 def _cap(max_weight: float | None) -> float:

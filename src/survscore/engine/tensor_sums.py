@@ -35,7 +35,7 @@ def sums_of(
         by_kernel, by_formula = _ways(some, index, losses, stretches)
         if by_kernel:
             for block in _whole(models, m, device):
-                _add_by_kernel(block, index, losses, stretches, by_kernel, total)
+                add_by_kernel(block, index, losses, stretches, by_kernel, total)
         if by_formula:
             for block in blocks(models, m, device):
                 update(block, index, losses, stretches, by_formula, total)
@@ -49,7 +49,7 @@ def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretc
         total = DeviceSums(len(block.curves), len(losses), len(stretches), index.times.size, device)
         by_kernel, by_formula = _ways(block.curves, index, losses, stretches)
         if by_kernel:
-            _add_by_kernel(block, index, losses, stretches, by_kernel, total)
+            add_by_kernel(block, index, losses, stretches, by_kernel, total)
         if by_formula:
             update(block, index, losses, stretches, by_formula, total)
         return total.finish(_first_weights(stretches, by_kernel))[0]
@@ -81,7 +81,7 @@ def _whole(models: Models, n_columns: int, device: Any) -> Iterator[Block]:
         yield Block(slice(0, models.n), models.in_memory)
 
 
-def _add_by_kernel(
+def add_by_kernel(
     block: Block,
     index: TimeIndex,
     losses: Sequence[Loss],
@@ -93,13 +93,7 @@ def _add_by_kernel(
     from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
 
     m = index.times.size
-    n_first: dict[int, torch.Tensor] = {}
-    # those of weight one are counted in any case, and then known to the others
-    for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
-        first = id(stretches[q].first_stop)
-        counts = count_stretches(stretches[q], block.rows, m, n_first.get(first))
-        n_first[first] = counts[0]
-        total.counts[q] += counts
+    # losses first: the device works on them for long, while the processor starts the rest
     for a, curves in enumerate(block.curves if losses else []):
         predicted = Predicted.of(curves, index)
         for start in range(0, len(places), 2):
@@ -108,3 +102,10 @@ def _add_by_kernel(
                 found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m)
                 for q, sums in zip(two, found, strict=True):
                     total.losses[:, a, k, q] += sums
+    n_first: dict[int, torch.Tensor] = {}
+    # those of weight one are counted in any case, and then known to the others
+    for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
+        first = id(stretches[q].first_stop)
+        counts = count_stretches(stretches[q], block.rows, m, n_first.get(first))
+        n_first[first] = counts[0]
+        total.counts[q] += counts
