@@ -201,6 +201,7 @@ def test_machine_code_is_kept_where_possible(tmp_path, kind):
     installed = tmp_path / "site"
     shutil.copytree(PACKAGE, installed / "survscore", ignore=shutil.ignore_patterns("__pycache__"))
     environment = {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(tmp_path)}
+    environment["NUMBA_CACHE_DIR"] = ""  # where it is set, nothing is kept beside the code
     if kind != "writeable":
         # a file in the way refuses even a superuser, whom permissions do not stop
         for folder in ("", "engine"):

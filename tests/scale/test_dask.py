@@ -84,6 +84,13 @@ def test_files_give_the_scores_of_memory(client, folders, table):
     check_close(ss.evaluate(folders[20], weighting=weighting, metric=metric, engine=client), in_memory(table))
 
 
+def test_rows_are_gathered_for_metrics_that_are_no_sums(client, folders, table):
+    asked = {"weighting": "administrative", "metric": "auc"}
+    wanted = ss.evaluate(table, **asked).scores["score"]
+    for source in (folders[20], frame_of(table)):
+        np.testing.assert_allclose(ss.evaluate(source, engine=client, **asked).scores["score"], wanted, rtol=1e-12)
+
+
 def test_times_that_are_no_whole_numbers_are_looked_at_there(client, tmp_path):
     table = rows(1000, fractional=True)
     folder = in_files(tmp_path / "data", table, 40)

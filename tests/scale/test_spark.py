@@ -119,6 +119,13 @@ def test_files_give_the_scores_of_memory(session, folders, table):
     check_close(ss.evaluate(folders[20], weighting=weighting, metric=metric, engine=session), in_memory(table))
 
 
+def test_rows_are_gathered_for_metrics_that_are_no_sums(session, folders, table):
+    asked = {"weighting": "administrative", "metric": "auc"}
+    wanted = ss.evaluate(table, **asked).scores["score"]
+    for source in (folders[20], frame_of(session, table)):
+        np.testing.assert_allclose(ss.evaluate(source, engine=session, **asked).scores["score"], wanted, rtol=1e-12)
+
+
 def test_frames_give_the_same_bits(session, folders, wanted):
     assert contents(sums(session.read.parquet(str(folders[20])))) == wanted
     assert contents(sums(session.read.parquet(str(folders[1])).repartition(5), session)) == wanted

@@ -198,7 +198,7 @@ def test_drop_outs_need_bins():
         ({"weighting": None}, "weighting must be given"),
         ({"weighting": "none"}, "weighting must be one of"),
         ({"weighting": ss.IPCW(lambda t: 1.0)}, "can't be had for data that come in parts"),
-        ({"weighting": "ipcw", "metric": "auc"}, "metric must be one of 'brier', 'log' for data that come in parts"),
+        ({"weighting": "ipcw", "metric": "none"}, "metric must be one of"),
         ({"weighting": "ipcw", "times": [1000]}, "'a' ends at 360"),
         ({"weighting": "ipcw", "by": "planet"}, "there is no column 'planet'"),
         ({"weighting": "ipcw", "models": ["c"]}, "there is no model 'c'"),
@@ -211,6 +211,11 @@ def test_drop_outs_need_bins():
 def test_bad_specifications(options, message):
     with pytest.raises(ss.InputError, match=message):
         specify(make(5).table.schema, **options)
+
+
+def test_a_state_has_sums():
+    with pytest.raises(ss.InputError, match="metric must be 'brier' or 'log'"):
+        State(specify(make(5).table.schema, weighting="ipcw", metric="auc"))
 
 
 def test_nobody_is_no_result():

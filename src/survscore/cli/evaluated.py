@@ -84,8 +84,10 @@ class Evaluated:
             keys = _keys(by, timed)
             found = {tuple(row[key] for key in keys): row for row in contrasts.to_dict("records")}
         printed: list[Any] = []
+        directions = {one.metric: one.direction for one in self.total.scored}
         for (metric,), of_metric in by_name(scores, "metric"):
-            how = f" of {self.total.n:,} individuals, {100 * self.total.level:g} % intervals, lower is better"
+            better = f"{directions[metric]} is better"
+            how = f" of {self.total.n:,} individuals, {100 * self.total.level:g} % intervals, {better}"
             label = metric_label(metric) + (f" by {', '.join(map(printable, by))}" if by else "")
             printed.append(Text.assemble((label[0].upper() + label[1:], "bold"), how))
             for (weighting,), rows in by_name(of_metric, "weighting"):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.scale import State
+    from survscore.scale.gathering import Gathered
     from survscore.weighting import Weighting
 
 Arguments = dict[str, Any]
@@ -43,8 +44,9 @@ asked = options.several(
     option("--cap", "caps", type=options.Cap(), multiple=True,
            help="Largest weight for being censored (ipcw) or dropping out (administrative), or none. Repeat it for "
            "several."),
-    choice("-m", "--metric", "metrics", of=LOSSES, multiple=True, default=LOSSES[:1], show_default=True,
-           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)), help="What to compute."),
+    option("-m", "--metric", "metrics", type=options.MetricName(), multiple=True, default=LOSSES[:1], show_default=True,
+           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
+           help="What to compute. Others than brier and log need the predictions of everybody at once, in memory."),
     options.times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
                          usual="those of the columns that all models have"),
     option("--range", "time_range", type=options.Range(),
@@ -203,7 +205,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
             if target is not None and Path(source).is_dir() and Path(source).resolve() in target.resolve().parents:
                 raise InputError(f"{target}: lies in {source}, which is read; write it elsewhere")
 
-    def write_all(total: State, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
+    def write_all(total: State | Gathered, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         with ExitStack() as stack:
             if state_out is not None:
                 stack.enter_context(written_whole(state_out)).write_bytes(total.to_bytes())
@@ -215,7 +217,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
     return write_all
 
 
-def _settings(sources: tuple[str, ...], total: State, compared: Any, arguments: Arguments) -> dict[str, Any]:
+def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, arguments: Arguments) -> dict[str, Any]:
     skipped = [dict(zip(("file", "reason"), told.split(": ", 1), strict=False)) for told in total.skipped]
     from survscore.scale.filesystems import without_secrets
 

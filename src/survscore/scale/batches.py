@@ -75,6 +75,12 @@ class Batch:
             labels = [(*labels[code // len(values)], values[code % len(values)]) for code in present.tolist()]
         return codes, labels
 
+    def labels(self, name: str) -> NDArray[np.object_]:
+        """Return everybody's label in a segmenting column, as text."""
+        encoded = self._encoded(name)
+        values = np.array([str(value) for value in encoded.dictionary.to_pylist()], dtype=object)
+        return np.asarray(values[encoded.indices.to_numpy(zero_copy_only=False)])
+
     def groups(self) -> pa.DictionaryArray:
         """Return the labels of individuals that belong together."""
         if self.specification.groups is None:
@@ -88,7 +94,7 @@ class Batch:
         places = np.minimum(places, grid.size - 1)
         direct = bool((grid[places] == self.specification.at).all())
         if model.of_lists or not direct or model.monotone == "enforce":
-            yield from np.ascontiguousarray(self._curves(model).at(self.specification.at).T)
+            yield from np.ascontiguousarray(self.curves(model).at(self.specification.at).T)
             return
         for place in places.tolist():
             yield self._numbers(model.columns[place])
@@ -133,9 +139,9 @@ class Batch:
     def check(self) -> None:
         """Raise unless all columns are probabilities that do not rise: the same is said of curves in memory."""
         for model in self.specification.models:
-            self._curves(model)
+            self.curves(model)
 
-    def _curves(self, model: ModelColumns) -> SurvivalCurves:
+    def curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
         kinds: dict[str, Any] = {"beyond": model.beyond, "monotone": model.monotone}
         try:

@@ -21,11 +21,12 @@ from survscore.engine.averaging import check_ranges
 from survscore.engine.evaluation import Ranges
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
+from survscore.scale.gathering import Gathered
 from survscore.scale.joining import joined
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import open_source
-from survscore.scale.specification import BinsNeededError, Specification, specify
+from survscore.scale.specification import BinsNeededError, Specification, as_metrics, check_sums, specify
 from survscore.scale.state import State, differences
 from survscore.scores import warn_about
 from survscore.segments import SegmentedComparison
@@ -102,8 +103,10 @@ def evaluate(
         Where predictions are. None: columns named by time, with the model before a colon, ``net:30``. A pattern such as
         ``"{model}_{time}"``. A list of names, which picks among these. A mapping of names to patterns with ``{time}``,
         or to `ModelColumns`.
-    metric : {"brier", "log"} or Loss, or several
-        What to compute.
+    metric : str or Metric, or several
+        What to compute, as for `compare`. ``"brier"`` and ``"log"`` are sums over individuals. Others, such as
+        ``"auc"``, need everybody's predictions at once: then the columns that are needed are gathered and must fit in
+        memory, four times over; those of some horizons do where all do not.
     times : array_like, optional
         The evaluation times; by default those of the columns that all models have.
     outcomes : OutcomeColumns or mapping, optional
@@ -186,15 +189,21 @@ DEFAULTS = {
 
 def sums_and_result(
     source: Any, *, lasting: bool = False, **options: Unpack[Options]
-) -> tuple[State, Comparison | SegmentedComparison]:
-    """Return the sums of all rows, and what comes of them; see `evaluate` and `evaluate_state`."""
+) -> tuple[State | Gathered, Comparison | SegmentedComparison]:
+    """Return the sums of all rows, or these, and what comes of them; see `evaluate` and `evaluate_state`."""
     run, what, stored = _prepared(source, options)
+    reference = options.get("reference")
+    if not what.metrics:
+        metrics = as_metrics(options.get("metric", DEFAULTS["metric"]))
+        if stored or lasting:
+            check_sums(metrics, "sums that are added to those of other days")
+        rows = run.rows(what)
+        return rows, rows.compared(metrics, options.get("ranges"), reference)
     if stored:
         total, influences = _added(run, what, stored), None
     else:
         total, influences = run.sums(what, lasting=lasting)
     result = finish(total, influences)
-    reference = options.get("reference")
     return total, result if reference is None else result.against(reference)
 
 
@@ -230,6 +239,7 @@ def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Optio
     >>> both.result().scores["score"].round(4).tolist()
     [0.1, 0.2]
     """
+    check_sums(as_metrics(options.get("metric", DEFAULTS["metric"])), "sums")
     run, what, stored = _prepared(source, options)
     if what.groups is not None:
         raise InputError("groups take a second pass over the data, and sums of one pass are no result: use evaluate")
@@ -305,14 +315,14 @@ def _stored(one: Any) -> State:
         raise InputError(f"{one}: can't be read: {error.strerror}") from None
 
 
-def warn_about_all(total: State, result: Comparison | SegmentedComparison, stacklevel: int) -> None:
+def warn_about_all(total: State | Gathered, result: Comparison | SegmentedComparison, stacklevel: int) -> None:
     """Warn about files that were left out, times without score, and standard errors that rest on few groups."""
     warn_about_skipped(total, stacklevel)
     everybody = result.total if isinstance(result, SegmentedComparison) else result
     warn_about(everybody.scored, stacklevel)
 
 
-def warn_about_skipped(total: State, stacklevel: int) -> None:
+def warn_about_skipped(total: State | Gathered, stacklevel: int) -> None:
     """Warn if files were left out."""
     if total.skipped:
         warnings.warn(

@@ -16,12 +16,14 @@ from survscore._config import config
 from survscore._files import written_whole
 from survscore._progress import Progress
 from survscore._validation import InputError
+from survscore.io.limits import machine_memory
 from survscore.scale.engines import MergingEngine, Pieces, Step, as_engine
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
 from survscore.scale.finishing import first_pass
+from survscore.scale.gathering import COPIES, Gathered
 from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS
 from survscore.scale.influences import Influences
-from survscore.scale.memory import Budget, MemoryLimitError, check_bytes
+from survscore.scale.memory import LIBRARIES, Budget, MemoryLimitError, check_bytes
 from survscore.scale.sources import Source, expected_schema
 from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
@@ -32,7 +34,12 @@ from survscore.weighting import IPCW
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STEPS = {"exits": "looking at outcomes", "groups": "looking at groups", "influences": "second pass"}
+STEPS = {
+    "exits": "looking at outcomes",
+    "groups": "looking at groups",
+    "influences": "second pass",
+    "rows": "gathering",
+}
 COMPARED = 3  # files of which the first is told from one that is unlike the others
 
 
@@ -136,6 +143,17 @@ class Run:
             raise InputError(f"none of {len(total.files)} files can be read, the first: {total.skipped[0]}")
         return total
 
+    def rows(self, what: Specification) -> Gathered:
+        """Return all rows, of the columns that are needed."""
+        if self.folder is not None:
+            raise InputError("state keeps sums of files, and these metrics need the rows: leave it out")
+        budget = self._budget(what)
+        room = (machine_memory() // 2 if self.memory_limit is None else self.memory_limit - LIBRARIES) // COPIES
+        gathered: Gathered = self._folded("rows", what, replace(budget, table_bytes=room))
+        if gathered.files and len(gathered.skipped) == len(gathered.files):
+            raise InputError(f"none of {len(gathered.files)} files can be read, the first: {gathered.skipped[0]}")
+        return gathered
+
     def _folded(self, kind: Kind, what: Specification, budget: Budget, first: bytes = b"") -> Any:
         """Return what comes of all pieces of the source, added up."""
         work = self._work(kind, what, budget, first)
@@ -148,9 +166,9 @@ class Run:
                 if step.found is not None:
                     total = total + work.result(step.found)
                 meter = pieces.meter if isinstance(pieces, Files) else frame_meter
-                self.progress(step.done, step.total, meter.told(total.n if kind == "state" else 0))
+                self.progress(step.done, step.total, meter.told(total.n if kind in ("state", "rows") else 0))
         parts = self.source.parts
-        if kind == "state" and parts is not None and sorted(total.files) != sorted(part.id for part in parts):
+        if kind in ("state", "rows") and parts is not None and sorted(total.files) != sorted(part.id for part in parts):
             raise RuntimeError("the engine has not given the results of all files once each")
         return total
 

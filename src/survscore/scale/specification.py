@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, as_times, check_choice, check_level
 from survscore.engine.inputs import one_or_more
 from survscore.io.tables import listed
-from survscore.metrics import LOSSES, Brier, Log, Loss, Metric, as_metric
+from survscore.metrics import LOSSES, Brier, HistoryMetric, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.scale.columns import ModelColumns, OutcomeColumns, model_columns
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
@@ -42,6 +42,7 @@ class Specification:
     outcomes : OutcomeColumns
     models : tuple of ModelColumns
     metrics : tuple of Loss
+        None: the rows are wanted as they are.
     weightings : tuple of Weighting
     times : tuple of float
         The evaluation times.
@@ -168,18 +169,24 @@ class Specification:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def as_losses(metric: Any) -> tuple[Loss, ...]:
-    """Return losses that have a compiled form."""
-    losses = []
-    for given in one_or_more(metric, Metric, "metric"):
-        loss = as_metric(given)
-        if type(loss) not in (Brier, Log):
+def as_metrics(metric: Any) -> tuple[Metric, ...]:
+    """Return metrics by name, or as they are."""
+    return tuple(as_metric(given) for given in one_or_more(metric, Metric, "metric"))
+
+
+def is_sum(metric: Metric) -> bool:
+    """Whether a metric is a sum over individuals that is known to machines elsewhere, by its exact class."""
+    return type(metric) in (Brier, Log)
+
+
+def check_sums(metrics: Sequence[Metric], what_for: str) -> None:
+    """Raise unless all metrics are sums over individuals, which `what_for` needs."""
+    for metric in metrics:
+        if not is_sum(metric):
             raise InputError(
-                f"metric must be one of {', '.join(map(repr, LOSSES))} for data that come in parts, not {loss.name!r}: "
-                "only these are sums over individuals that are known to machines elsewhere"
+                f"metric must be one of {', '.join(map(repr, LOSSES))} for {what_for}, not {metric.name!r}: it is no "
+                "sum over individuals, and evaluate gathers the rows for it"
             )
-        losses.append(loss)
-    return tuple(losses)  # type: ignore[arg-type]
 
 
 def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
@@ -279,8 +286,8 @@ def specify(
         Where predictions are. None: columns named by time, with the model before a colon (``net:30``). A pattern with
         ``{time}`` and perhaps ``{model}``. A list of names, which picks among these. A mapping of names to patterns, or
         to `ModelColumns`.
-    metric : {"brier", "log"} or Loss, or several
-        What to compute.
+    metric : str or Metric, or several
+        What to compute. If they are not all "brier" or "log", the specification has none.
     times : array_like, optional
         The evaluation times; by default those that are columns of every model.
     outcomes : OutcomeColumns, optional
@@ -310,12 +317,15 @@ def specify(
         wanted = tuple(common)
     else:
         wanted = tuple(as_times(times).tolist())
-    found = tuple(model.only(wanted) for model in found)
+    metrics = as_metrics(metric)
+    if not any(isinstance(one, HistoryMetric) for one in metrics):  # which look at whole curves
+        found = tuple(model.only(wanted) for model in found)
     segments = (by,) if isinstance(by, str) else tuple(by)
     missing = [name for name in (*segments, *(() if groups is None else (groups,))) if name not in names]
     if missing:
         raise InputError(f"there is no column {missing[0]!r}; the columns are {listed(names)}")
+    losses = tuple(one for one in metrics if isinstance(one, Loss)) if all(map(is_sum, metrics)) else ()
     return Specification(
-        observed, found, as_losses(metric), as_known_weightings(weighting), wanted, segments, groups,
+        observed, found, losses, as_known_weightings(weighting), wanted, segments, groups,
         over_time=over_time, bins=tuple(bins) if bins is not None and not isinstance(bins, str) else bins, level=level,
     )  # fmt: skip

@@ -80,8 +80,10 @@ class State:
     table_bytes: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        what = self.specification
+        if not what.metrics:
+            raise InputError("metric must be 'brier' or 'log': only these are sums over individuals")
         if not self.tables:
-            what = self.specification
             bins = 1 if what.bins is None or what.bins == "units" else len(what.bins) + 1
             sizes = (len(what.metrics), len(what.times), 0, bins, len(what.models))
             self.tables = [Tables.zeros(*sizes) for _ in what.weightings]

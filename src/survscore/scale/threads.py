@@ -44,7 +44,7 @@ class Threads:
         """Yield every file with its result, as they are done."""
         n = self.n or config.n_cores()
         # groups are whole in files, not in pieces of them
-        divisible = work.kind in ("state", "exits")
+        divisible = work.kind in ("state", "exits", "rows")
         files = [_File(work, part, _pieces(part, n, len(parts)) if divisible else [part]) for part in parts]
         tasks = [(file, piece) for file in files for piece in file.pieces]
         stopped, counting, read = threading.Event(), threading.Lock(), [0]

@@ -17,6 +17,7 @@ from survscore._validation import InputError
 from survscore.scale.exits import Exits
 from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
 from survscore.scale.formats import sliced
+from survscore.scale.gathering import Gathered, Piece
 from survscore.scale.groups import GroupLook
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.memory import MemoryLimitError
@@ -26,7 +27,7 @@ from survscore.scale.state import State
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["state", "exits", "groups", "influences"]
+Kind = Literal["state", "exits", "groups", "influences", "rows"]
 
 
 class StoppedError(RuntimeError):
@@ -43,8 +44,9 @@ class Work:
 
     Attributes
     ----------
-    kind : {"state", "exits", "groups", "influences"}
-        Sum up losses; look when somebody leaves, or where groups are; or sum up influences, in a second pass.
+    kind : {"state", "exits", "groups", "influences", "rows"}
+        Sum up losses; look when somebody leaves, or where groups are; sum up influences, in a second pass; or gather
+        the rows.
     specification : Specification
         What is computed.
     expected : ExpectedSchema
@@ -56,7 +58,7 @@ class Work:
     rows : int
         How many are read at a time.
     table_bytes : int, optional
-        How large sums may become.
+        How large sums, or gathered rows, may become.
     first : bytes
         What the first pass told, for the second.
     """
@@ -91,7 +93,7 @@ class Work:
         `watch` is told of every batch how many rows it has, and may raise `StoppedError`.
         """
         try:
-            result = self.nothing(part.ids)
+            result = self.nothing(part.ids, part.id, 0 if part.row_groups is None else part.row_groups[0])
             first = 0
             for rows in self._batches(part, watch):
                 with _of_file(part, first):
@@ -105,7 +107,7 @@ class Work:
 
     def run_rows(self, name: str, rows: Iterable[Any]) -> bytes:
         """Do it with one piece of a frame: record batches or tables, checked as files are."""
-        result = self.nothing()
+        result = self.nothing(name=name)
         for batch in self._checked(name, rows):
             try:
                 result = self.updated(result, batch)
@@ -133,10 +135,12 @@ class Work:
         """Return the result of a file that can't be read: nobody, and why."""
         if self.kind == "state":
             return State(self.specification, part.ids, (str(error),)).to_bytes()
+        if self.kind == "rows":
+            return Gathered(self.specification, (), part.ids, (str(error),)).to_bytes()
         return bytes(self.nothing(()).to_bytes())
 
-    def nothing(self, files: tuple[str, ...] = ()) -> Any:
-        """Return the result of no rows."""
+    def nothing(self, files: tuple[str, ...] = (), name: str = "", start: int = 0) -> Any:
+        """Return the result of no rows, of some files; gathered rows have a place."""
         match self.kind:
             case "exits":
                 return Exits.from_bytes(b"")
@@ -144,6 +148,8 @@ class Work:
                 return GroupLook(np.zeros(0, dtype=np.uint64), 0, 0)
             case "influences":
                 return Influences(self.specification, self._first)
+            case "rows":
+                return Gathered(self.specification, (Piece(name, start),), files, limit=self.table_bytes)
         return State(self.specification, files, table_bytes=self.table_bytes)
 
     def updated(self, result: Any, rows: pa.RecordBatch) -> Any:
@@ -164,6 +170,8 @@ class Work:
                 return GroupLook.from_bytes(stored)
             case "influences":
                 return Influences.from_bytes(stored, self.specification, self._first)
+            case "rows":
+                return Gathered.from_bytes(stored, self.specification, self.table_bytes)
         return State.from_bytes(stored)
 
     @cached_property

@@ -1,0 +1,178 @@
+"""Rows as they are, from wherever they lie: for metrics of everybody taken together, which no sums can give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from survscore._validation import InputError, plural
+from survscore.comparison import Comparison, compare
+from survscore.io.tables import arrow
+from survscore.metrics import Metric
+from survscore.scale.batches import Batch, Labels
+from survscore.scale.memory import MemoryLimitError, as_text
+from survscore.scale.specification import Specification
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from survscore.segments import SegmentedComparison
+
+COPIES = 4  # of the rows: as they came, side by side, as matrices, and what scores make of them
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some rows, and where they stood: the file's id or another name, and the row group with which they begin."""
+
+    name: str
+    start: int
+    batches: tuple[pa.RecordBatch, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(rows.num_rows for rows in self.batches)
+
+    @property
+    def n_bytes(self) -> int:
+        """How much memory it takes."""
+        return sum(rows.nbytes for rows in self.batches)
+
+    def to_buffer(self) -> pa.Buffer:
+        """Return the rows as a stream of Arrow's."""
+        sink = arrow().BufferOutputStream()
+        if self.batches:
+            with arrow().ipc.new_stream(sink, self.batches[0].schema) as writer:
+                for rows in self.batches:
+                    writer.write_batch(rows)
+        return sink.getvalue()
+
+    @classmethod
+    def from_buffer(cls, name: str, start: int, stored: pa.Buffer) -> Piece:
+        """Take what `to_buffer` returned; the rows stay where they are."""
+        return cls(name, start, tuple(arrow().ipc.open_stream(stored)) if stored.size else ())
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The columns that a specification names, of some rows.
+
+    Attributes
+    ----------
+    specification : Specification
+        Which columns; it has no metrics.
+    pieces : tuple of Piece
+        The rows, in any order.
+    files, skipped : tuple of str
+        The ids of files, and why some were left out.
+    limit : int, optional
+        How many bytes there may be.
+    """
+
+    specification: Specification
+    pieces: tuple[Piece, ...] = ()
+    files: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        size = sum(piece.n_bytes for piece in self.pieces)
+        if self.limit is not None and size > self.limit:
+            what = self.specification
+            raise MemoryLimitError(
+                f"predictions of {plural(len(what.models), 'model')} at {plural(len(what.models[0].grid), 'time')} "
+                f"take more than {as_text(self.limit)}, {COPIES} times over, and there is no more: metrics that are no "
+                "sums over individuals need them all at once; ask for fewer times or models, or raise memory_limit"
+            )
+
+    def update(self, rows: pa.RecordBatch) -> Gathered:
+        """Return the same with more rows of its last piece."""
+        *before, last = self.pieces
+        return replace(self, pieces=(*before, replace(last, batches=(*last.batches, rows))))
+
+    def __add__(self, other: Gathered) -> Gathered:
+        return replace(
+            self,
+            pieces=self.pieces + other.pieces,
+            files=self.files + other.files,
+            skipped=self.skipped + other.skipped,
+        )
+
+    # As bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the rows as Arrow's streams, with a header in JSON."""
+        streams = [piece.to_buffer() for piece in self.pieces]
+        told = [(piece.name, piece.start, stream.size) for piece, stream in zip(self.pieces, streams, strict=True)]
+        header = json.dumps({"pieces": told, "files": self.files, "skipped": self.skipped}).encode()
+        return b"".join((len(header).to_bytes(8, "little"), header, *streams))
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, specification: Specification, limit: int | None) -> Gathered:
+        """Take what `to_bytes` returned; the rows stay where they are."""
+        size = int.from_bytes(stored[:8], "little")
+        told, buffer = json.loads(stored[8 : 8 + size]), arrow().py_buffer(stored)
+        ends = accumulate((length for _, _, length in told["pieces"]), initial=8 + size)
+        pieces = tuple(
+            Piece.from_buffer(name, start, buffer.slice(begin, end - begin))
+            for (name, start, _), (begin, end) in zip(told["pieces"], pairwise(ends), strict=True)
+        )
+        return cls(specification, pieces, tuple(told["files"]), tuple(told["skipped"]), limit)
+
+    # What is made of them
+
+    @cached_property
+    def _batch(self) -> Batch:
+        """All rows as one, in an order that does not depend on who was ready first."""
+        ordered = sorted(self.pieces, key=lambda piece: (piece.name, piece.start))
+        several = [arrow().Table.from_batches([rows]) for piece in ordered for rows in piece.batches if rows.num_rows]
+        if not several:
+            raise InputError("there are no rows")
+        # a column that is empty throughout a file may have another type there
+        whole = arrow().concat_tables(several, promote_options="default").unify_dictionaries().combine_chunks()
+        return Batch(self.specification, whole.to_batches()[0])
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def n_dropped_out(self) -> int | None:
+        """How many dropped out; None if that is unknown."""
+        outcomes = self._batch.outcomes
+        return None if outcomes.censoring_time is None else int(outcomes.dropped_out.sum())
+
+    @cached_property
+    def segments(self) -> list[Labels]:
+        """The labels of the segments that there are."""
+        return self._batch.segments()[1]
+
+    def compared(
+        self, metrics: Sequence[Metric], ranges: Any, reference: str | None
+    ) -> Comparison | SegmentedComparison:
+        """Return the comparison of the models, as of data in memory."""
+        what, batch = self.specification, self._batch
+        by = {name: batch.labels(name) for name in what.by} or None
+        groups = None if what.groups is None else np.asarray(batch.groups().indices)
+        result: Any = compare(
+            batch.outcomes, {model.name: batch.curves(model) for model in what.models}, metric=list(metrics),
+            weighting=list(what.weightings), times=what.at, reference=reference, null=False, groups=groups,
+            level=what.level, ranges=ranges, by=by,
+        )  # fmt: skip
+        if not what.by:
+            return self._told(result)
+        parts = {label: self._told(part) for label, part in result.parts.items()}
+        segmented: SegmentedComparison = replace(result, total=self._told(result.total), parts=parts)
+        return segmented
+
+    def _told(self, result: Comparison) -> Comparison:
+        """Return a result whose settings tell which files it rests on."""
+        read = {"files_read": len(self.files) - len(self.skipped), "skipped_files": list(self.skipped)}
+        files = read if self.files else {}
+        return replace(result, scored=tuple(replace(one, settings={**one.settings, **files}) for one in result.scored))
