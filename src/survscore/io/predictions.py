@@ -156,7 +156,8 @@ def predictions_in(
     file = open_table(path, text=labels_in(id))
     layout = layout_of(file, form, id)
     plain = not (form.transposed or form.long or form.columns)
-    if plain and (layout is None or not layout.of_lists) and looks_transposed(file, layout is not None):
+    by_time = layout is None or not (layout.of_lists or layout.long)
+    if plain and by_time and looks_transposed(file, layout is not None):
         raise InputError(
             f"{file.path}: rows look like times and columns like individuals, since all columns go one way with the "
             "times in the first; transposed=True takes such files"

@@ -233,6 +233,8 @@ def _positions(
 
     if ids.type != theirs.type:  # whole numbers in one file, text in the other
         ids, theirs = ids.cast(pa.string()), theirs.cast(pa.string())
+    if ids.equals(theirs):
+        return None
     positions = pc.index_in(ids, value_set=theirs)
     if positions.null_count:
         first = ids.filter(positions.is_null())[0].as_py()
