@@ -169,15 +169,22 @@ def compare(
     if by is not None:
         from survscore.segmenting import compare_segments
 
-        return compare_segments(y, models, by, asked, stacklevel=3)
+        segmented = compare_segments(y, models, by, asked, stacklevel=3)
+        _warn_if_reversed(y, models, segmented.total, weighting)
+        return segmented
     found = compared(y, models, **asked)
     warn_about(found.scored, stacklevel=3)
+    _warn_if_reversed(y, models, found, weighting)
+    return found
+
+
+def _warn_if_reversed(y: Outcomes, models: Any, found: Comparison, weighting: Any) -> None:
+    """Warn whoever called `compare`, if predictions may be the opposite of what they were taken for."""
     from survscore import plausibility
 
     if plausibility.looks_far_worse(found):
         one = weighting if isinstance(weighting, (str, Weighting)) or weighting is None else next(iter(weighting))
-        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times, stacklevel=3)
-    return found
+        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times, stacklevel=4)
 
 
 def compared(
