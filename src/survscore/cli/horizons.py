@@ -139,6 +139,7 @@ def difference_tables(
     (scored, *_) = [one for one in compared.scored if one.metric == metric]
     if not over and compared.times.size == 1:
         over = f"at {_with_unit(float(compared.times[0]), unit)}, "
+    relative = scored.has_ratios and scored.direction in ("lower", "higher")  # nothing of what is to be close to one
     how = f"{over}{100 * compared.level:g} % intervals, {scored.direction} is better"
     printed = [heading(metric, compared.n, compared.n_dropped_out, how)]
     for weighting in compared.weightings:
@@ -150,7 +151,7 @@ def difference_tables(
         table.add_column(
             plain_text(f"difference to {compared.reference}"), justify="right", overflow="fold", min_width=15
         )
-        if scored.has_ratios:
+        if relative:
             table.add_column("relative", justify="right", no_wrap=True)
         if bounded:
             table.add_column("bounds", justify="right", no_wrap=True)
@@ -161,10 +162,10 @@ def difference_tables(
             for k, model in enumerate(compared.models):
                 row, contrast = block.scores[weighting, model], block.contrasts.get((weighting, model))
                 if contrast is None:
-                    cells: list[Any] = [""] * (2 + scored.has_ratios + bounded) + ["reference"]
+                    cells: list[Any] = [""] * (2 + relative + bounded) + ["reference"]
                 else:
                     with_interval, *rest = contrast_cells(contrast, bounded=bounded)
-                    ratio = [relative_cell(contrast["difference"], reference)] if scored.has_ratios else []
+                    ratio = [relative_cell(contrast["difference"], reference)] if relative else []
                     cells = [with_interval, *ratio, *rest]
                 named = [plain_text(cell) for cell in (*_label(block, k, blocks), model, score_cell(row["score"]))]
                 table.add_row(*named, *cells)
@@ -196,10 +197,10 @@ def blocks_of(
 
 
 def relative_cell(difference: float, reference: float) -> str:
-    """Return a difference in percent of the reference's score."""
-    if missing(difference) or missing(reference) or not reference:
+    """Return a difference in percent of the reference's score, where that is positive."""
+    if missing(difference) or missing(reference) or reference <= 0:
         return "-"
-    percent = 100 * difference / abs(reference)
+    percent = 100 * difference / reference
     return f"{percent:+.1f} %" if abs(percent) < 1000 else f"{percent:+.0f} %"
 
 

@@ -231,7 +231,7 @@ def diagnose(
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)
 
-    some, curves_of, weighting_of, groups_of = drawn(y, named, questioned, grouping, seed)
+    some, curves_of, weighting_of, groups_of = drawn(y, named, questioned, grouping, seed, MOST_ROWS)
     windows = None
     if some.censoring_time is not None and np.ptp(y.censoring_time) > 0:
         windows = Windows.of(some.censoring_time, float(width), last)
@@ -307,7 +307,7 @@ def drawn(
     weighting: IPCW,
     groups: Groups | None,
     seed: int,
-    most: int = MOST_ROWS,
+    most: int,
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
     if len(y) <= most:

@@ -29,6 +29,7 @@ STANDARD_INPUT = "-"
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 PACKED_ENDINGS = (".gz", ".zst")
 IPC_MAGIC = b"ARROW1"
+IPC_STREAM = b"\xff\xff\xff\xff"  # how each of its messages begins, and no text does
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
 DELIMITERS = (",", ";", "\t")
 
@@ -135,7 +136,9 @@ def _standard_input() -> Any:
 
 def _kind_of_bytes(content: Any) -> str:
     start = bytes(content[:6])
-    return "parquet" if start.startswith(b"PAR1") else "arrow" if start == IPC_MAGIC else "csv"
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    return "arrow" if start == IPC_MAGIC or start.startswith(IPC_STREAM) else "csv"
 
 
 @contextmanager

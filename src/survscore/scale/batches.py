@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._dates import read_dates
 from survscore._validation import InputError, as_event, plural
 from survscore.curves import SurvivalCurves
 from survscore.io.flags import flags_of_words, is_text
@@ -71,6 +70,8 @@ class Batch:
 
     def _from_dates(self) -> Outcomes:
         """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
+        from survscore._dates import read_dates  # which loads pandas
+
         columns = self.specification.outcomes
 
         def dates(name: str | None) -> Any:
