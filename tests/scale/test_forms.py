@@ -199,3 +199,20 @@ def test_how_predictions_are_read_between_columns(tmp_path, capsys, frame):
     asked = ["-w", "administrative", "-t", "3,8,40", "--between", "step", "--beyond", "hold"]
     expected = scores(capsys, "score", path, *asked)
     np.testing.assert_allclose(scores(capsys, "evaluate", path, *asked), expected, rtol=0, atol=1e-12, equal_nan=True)
+
+
+def test_an_arrow_file_with_changed_bytes_is_refused(capsys, tmp_path, frame):
+    """Text that begins beyond the end of all text: DuckDB, which joins it with outcomes, would crash."""
+    table = pa.Table.from_pandas(frame[["id", *grid_columns(frame)]], preserve_index=False)
+    with pa.OSFile(str(tmp_path / "net.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    frame[["id", "time", "event", "censoring_time"]].to_csv(tmp_path / "y.csv", index=False)
+    asked = ["evaluate", tmp_path / "net.arrow", "--outcomes", tmp_path / "y.csv", "-w", "administrative", "-t", "3,8"]
+    assert run(capsys, *asked)[0] == 0
+    content = (tmp_path / "net.arrow").read_bytes()
+    offsets = np.arange(10, 20, dtype=np.int32) * 4  # of ids of four letters
+    assert content.count(offsets.tobytes()) == 1
+    (tmp_path / "net.arrow").write_bytes(content.replace(offsets.tobytes(), (offsets + 10**9).tobytes()))
+    code, out, err = run(capsys, *asked)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "net.arrow" in err
