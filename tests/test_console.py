@@ -119,6 +119,17 @@ def test_a_report_labels_its_axes(play, tmp_path, capsys):
     assert "over time 20 to 40 months" in page
 
 
+def test_plots_label_their_axes():
+    sample = ConstantHazardStudy().sample(400, seed=1)
+    y, survival = sample.outcomes, sample.survival(range(1, 101))
+    compared = ss.compare(y, {"truth": survival}, weighting="administrative", times=[20, 40])
+    score = ss.brier_score(y, survival, weighting="administrative", times=[20, 40])
+    drawn = [thing.plot(unit="D") for thing in (compared, score, ss.diagnose(y, {"truth": survival}))]
+    labels = ["time (days)", "time (days)", "time since everybody's own C* (days)"]
+    assert [one.ax_.get_xlabel() for one in drawn] == labels
+    assert score.plot().ax_.get_xlabel() == "time"
+
+
 # Whom to believe
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
@@ -417,7 +418,9 @@ class Comparison:
                     rows.append({**row, **dict(zip(self.weightings, differences[:, j], strict=True))})
         return pd.DataFrame(rows, columns=["metric", "model", "reference", "time", *self.weightings])
 
-    def plot(self, ax: Any = None, *, metric: str | None = None, band: bool = True) -> DifferenceDisplay:
+    def plot(
+        self, ax: Any = None, *, metric: str | None = None, band: bool = True, unit: Unit | str | None = None
+    ) -> DifferenceDisplay:
         """Draw the differences to the reference over time with their pointwise intervals, or without.
 
         Parameters
@@ -428,6 +431,8 @@ class Comparison:
             Which metric's; by default the first.
         band : bool, default True
             Whether to shade the confidence intervals.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
 
         Returns
         -------
@@ -440,7 +445,7 @@ class Comparison:
         direction = next(one.direction for one in self.scored if one.metric == metric)
         table = self.contrasts
         return DifferenceDisplay(table[table["metric"] == metric], metric, self.reference, direction).plot(
-            ax=ax, band=band
+            ax=ax, band=band, unit=unit
         )
 
     def null_index(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics.answer import Answer, Trust, sentences, trust
@@ -98,11 +99,11 @@ class Diagnosis:
         """Return the table of models."""
         return self.models
 
-    def plot(self, ax: Any = None) -> DiagnosisDisplay:
+    def plot(self, ax: Any = None, *, unit: Unit | str | None = None) -> DiagnosisDisplay:
         """Draw the mean predictions around C*, and where each would go on if it did not know C*."""
         from survscore.plots import DiagnosisDisplay
 
-        return DiagnosisDisplay(self).plot(ax=ax)
+        return DiagnosisDisplay(self).plot(ax=ax, unit=unit)
 
     def __repr__(self) -> str:
         return "\n".join(self.sentences)
