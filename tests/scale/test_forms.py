@@ -216,3 +216,25 @@ def test_an_arrow_file_with_changed_bytes_is_refused(capsys, tmp_path, frame):
     code, out, err = run(capsys, *asked)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "net.arrow" in err
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_lists_are_read_as_their_file_says(capsys, tmp_path, joined):
+    y, models, ids = mangling.study(n=300)
+    steps = {
+        name: ss.SurvivalCurves(curves.probabilities, curves.times, "step", beyond="hold")
+        for name, curves in models.items()
+    }
+    predictions, outcomes = tmp_path / "models.parquet", tmp_path / "y.parquet"
+    ss.io.write_predictions(predictions, steps, ids=ids)
+    ss.io.write_outcomes(outcomes, y, ids=ids)
+    asked = ["-w", "administrative", "-t", "3,8,33"]
+    expected = scores(capsys, "score", outcomes, predictions, *asked)
+    files = [predictions, "--outcomes", outcomes]
+    if not joined:
+        table, observed = pq.read_table(predictions), pq.read_table(outcomes)
+        for name in ("time", "event", "censoring_time"):
+            table = table.append_column(observed.schema.field(name), observed[name])
+        pq.write_table(table, tmp_path / "all.parquet")
+        files = [tmp_path / "all.parquet"]
+    np.testing.assert_allclose(scores(capsys, "evaluate", *files, *asked), expected, rtol=0, atol=1e-12)

@@ -69,7 +69,7 @@ def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | No
     if form.long:
         return _long(file, id_column, id is not False)
     wide = _wide(file, form.columns, id_column)
-    lists = list_columns(file) if form.columns is None else []
+    lists = list_columns(file.schema) if form.columns is None else []
     if wide and lists:
         raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
     if not wide and not lists:
@@ -155,9 +155,9 @@ def _as_time(text: str) -> float | None:
         return None
 
 
-def list_columns(file: TableFile) -> list[str]:
+def list_columns(schema: pa.Schema) -> list[str]:
     """Return the names of the columns of lists."""
-    return [name for name in file.names if _is_list(file.schema.field(name).type)]
+    return [name for name in schema.names if _is_list(schema.field(name).type)]
 
 
 def _is_list(kind: Any) -> bool:
@@ -167,8 +167,13 @@ def _is_list(kind: Any) -> bool:
 
 def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
     """Return what the file says about a column of predictions, or about all of them."""
+    return said_in(file.schema, column, f"{file.path}: ")
+
+
+def said_in(schema: pa.Schema, column: str | None, where: str = "") -> dict[str, Any]:
+    """Return what metadata say about a column of predictions, or about all of them."""
     says: dict[str, Any] = {}
-    for metadata in (file.schema.metadata, None if column is None else file.schema.field(column).metadata):
+    for metadata in (schema.metadata, None if column is None else schema.field(column).metadata):
         written = (metadata or {}).get(METADATA)
         if written is not None:
             try:
@@ -177,7 +182,7 @@ def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
                     raise ValueError
             except (ValueError, RecursionError):
                 raise InputError(
-                    f"{file.path}: the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
+                    f"{where}the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
                 ) from None
             says |= found
     return says

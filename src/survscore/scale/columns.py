@@ -13,7 +13,7 @@ from survscore._units import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import BETWEEN, BEYOND, MONOTONE, PREDICTS
 from survscore.io.forms import Form
-from survscore.io.layouts import columns_by_time
+from survscore.io.layouts import columns_by_time, list_columns, said_in
 from survscore.io.tables import listed
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def model_columns(
         if getattr(form, wanted):
             raise InputError(f"{wanted} form, {why}, can't be read piece by piece; survscore score --{wanted} reads it")
     if form.grid is not None:
-        raise InputError("grid is for list columns, which are not read piece by piece; survscore score reads them")
+        raise InputError("a grid of list columns must be in the metadata of files that are read piece by piece")
     if form.columns is not None and models is not None:
         raise InputError("columns and models both say where predictions are; give one")
     said = {
@@ -176,12 +176,15 @@ def _named_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
                     f"{listed(names)}"
                 )
             (columns,) = by_time.values()
-            found.append(_of_times(str(name), columns))
+            found.append(_of_times(str(name), columns, said_in(schema, None)))
         if not found:
             raise InputError("models is empty")
         return tuple(found)
     pattern = models if isinstance(models, str) else None
-    several = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
+    by_time = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
+    several = {name: _of_times(name, columns, said_in(schema, None)) for name, columns in by_time.items()}
+    if not several and pattern is None:
+        several = {name: _of_list(name, said_in(schema, name)) for name in list_columns(schema)}
     if not several:
         if {"time", "survival"} <= set(names):
             raise InputError(
@@ -195,9 +198,20 @@ def _named_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
             if name not in several:
                 raise InputError(f"there is no model {name!r}; the models are {listed(list(several))}")
         several = {name: several[name] for name in models}
-    return tuple(_of_times(name, columns) for name, columns in several.items())
+    return tuple(several.values())
 
 
-def _of_times(name: str, columns: Mapping[float, str]) -> ModelColumns:
+def _of_times(name: str, columns: Mapping[float, str], says: Mapping[str, Any]) -> ModelColumns:
     times = sorted(columns)
-    return ModelColumns(name, tuple(columns[time] for time in times), tuple(times))
+    return ModelColumns(name, tuple(columns[time] for time in times), tuple(times), **_how(says))
+
+
+def _of_list(name: str, says: Mapping[str, Any]) -> ModelColumns:
+    if "grid" not in says:
+        raise InputError(f"column {name!r} needs a grid in the file's metadata, or ModelColumns")
+    return ModelColumns(name, (name,), tuple(as_times(says["grid"], "grid").tolist()), **_how(says))
+
+
+def _how(says: Mapping[str, Any]) -> dict[str, str]:
+    """Return how files say that predictions are read between and beyond their times."""
+    return {name: str(says[name]) for name in ("between", "beyond") if name in says}
