@@ -212,6 +212,6 @@ def _of_list(name: str, says: Mapping[str, Any]) -> ModelColumns:
     return ModelColumns(name, (name,), tuple(as_times(says["grid"], "grid").tolist()), **_how(says))
 
 
-def _how(says: Mapping[str, Any]) -> dict[str, str]:
+def _how(says: Mapping[str, Any]) -> dict[str, Any]:
     """Return how files say that predictions are read between and beyond their times."""
     return {name: str(says[name]) for name in ("between", "beyond") if name in says}
