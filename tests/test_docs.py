@@ -52,8 +52,12 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     capsys.readouterr()
     line = next(line for line in commands("docs/files.rst") if "compare" in line)
     cli.main([*shlex.split(line)[1:], "-m", "brier"])
-    shown = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1].split("With your own files")[0]
-    assert capsys.readouterr().out.split() == shown[: shown.index("worse under administrative.") + 27].split()
+    whole, by_time = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1:3]
+    assert capsys.readouterr().out.split() == whole.split("The last two lines")[0].split()
+    files = ["play/outcomes.csv", "play/truth.csv", "play/leaking.csv"]
+    cli.main(["compare", *files, "-w", "administrative", "-m", "brier", "-t", "20,40,100"])
+    shown = by_time.split("``relative``")[0].split()
+    assert capsys.readouterr().out.split()[: len(shown)] == shown
 
 
 def test_the_tests_that_the_theory_names_exist():

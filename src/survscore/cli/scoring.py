@@ -56,8 +56,9 @@ def score(**arguments: Any) -> None:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
       survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
+    from survscore.cli.horizons import advised, score_tables
     from survscore.cli.segments import scored_segments, segment_score_tables
-    from survscore.cli.tables import console, score_tables
+    from survscore.cli.tables import console
 
     write = results_writer(arguments)
     time_range = arguments["time_range"]
@@ -68,15 +69,16 @@ def score(**arguments: Any) -> None:
         else:
             show(0, 1, "scoring")
             segments = scored_segments(study, weightings, arguments)
+        advice = _advice(study, weightings, arguments)
     settings = settings_of("score", study, weightings, arguments)
     if study.by is None:
-        printed = score_tables(means, by_time, settings)
+        printed = score_tables(means, by_time, settings, study.time_unit)
         tables = {"means": means, "scores": by_time}
     else:
         printed = segment_score_tables(segments)
         tables = {name: segments.frames()[name] for name in ("means", "scores", "counts")}
     if not write(tables["scores"], tables, settings):
-        console().print(*printed, sep="\n")
+        console().print(*printed, *advised(advice), sep="\n")
 
 
 def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, show: Progress) -> dict[str, Any]:
@@ -121,8 +123,9 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
     from survscore import comparison
+    from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
-    from survscore.cli.tables import comparison_tables, console
+    from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
     from survscore.segments import SegmentedComparison
@@ -142,13 +145,16 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
             segments = SegmentFindings.of(compared.corrected(arguments["correction"] or "holm"), time_range)
             compared = compared.total
         findings = Findings.of(compared, time_range)
+        advice = _advice(study, weightings, arguments)
     settings = {
         **settings_of("compare", study, weightings, arguments),
         "reference": compared.reference,
         "null": compared.null,
         "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
-    printed = comparison_tables(findings) + ([] if segments is None else segment_tables(segments))
+    printed = comparison_tables(findings, unit=study.time_unit, advice=advice) + (
+        [] if segments is None else segment_tables(segments)
+    )
     frames = findings.frames() if segments is None else segments.frames()
     if not write(frames["contrasts"], frames, settings):
         console().print(*printed, sep="\n")
@@ -201,7 +207,7 @@ def report(
             groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": _asked(arguments)}, history=history,
+            settings={"files": study.files, "options": _asked(arguments)}, history=history, unit=study.unit,
             progress=show,
         )  # fmt: skip
         made.save(out)
@@ -290,6 +296,18 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
     )  # fmt: skip
     _warn_if_reversed(study, weightings, arguments)
     return study, weightings
+
+
+def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
+    """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
+    from survscore.belief import which_to_believe
+    from survscore.diagnostics import leaking_models
+
+    y = study.outcomes
+    told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
+    if len(weightings) > 1:
+        told.append(which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
+    return told
 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:

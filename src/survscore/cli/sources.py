@@ -35,7 +35,7 @@ class Source:
         text, own = str(given), {}
         opens = text.rfind("[")
         if text.endswith("]") and opens > 0 and not _is_there(text.partition("=")[2]):
-            own = _own_options(text[opens + 1 : -1], text)
+            own = own_options(text[opens + 1 : -1], text)
             text = text[:opens]
         name, equals, rest = text.partition("=")
         if equals and name and rest and not Path(text).exists():
@@ -54,7 +54,8 @@ def _is_there(text: str) -> bool:
     return bool(text) and Path(text).exists()
 
 
-def _own_options(text: str, whole: str) -> dict[str, Any]:
+def own_options(text: str, whole: str) -> dict[str, Any]:
+    """Return the options that are in the brackets of a source."""
     own: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))

@@ -74,7 +74,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         found = score_table(
             study.outcomes, study.models, horizons=horizons, metrics="all" if metrics == ("all",) else metrics or None,
             thresholds=arguments["thresholds"], weighting=weightings, reference=reference, null=null,
-            groups=study.groups, by=study.by, level=arguments["level"],
+            groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
         )  # fmt: skip
     settings = {**settings_of("table", study, weightings, arguments), **found.settings}
     frame = found.to_frame()

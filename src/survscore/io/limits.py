@@ -54,18 +54,19 @@ def check_size(path: Path, size: int) -> None:
         )
 
 
-def read_parquet(path: Path, opened: Any, names: Collection[str]) -> pa.Table:
+def read_parquet(path: Path, opened: Any, names: Collection[str], *, coded: bool = False) -> pa.Table:
     """Read some columns of an open Parquet file, unless they would become too large.
 
     What numbers take is known from the file's metadata. Text is read piece by piece: a dictionary may say in a few
-    bytes that one long word is repeated a billion times.
+    bytes that one long word is repeated a billion times. Unless the file was opened to leave words in dictionaries,
+    `coded`: then that is a billion numbers, and they are known.
     """
     import pyarrow as pa
 
     wanted = _leaves(opened.metadata, set(names))
     size, longest = _needed(opened.metadata, wanted)
     check_size(path, size)
-    if not longest:
+    if coded or not longest:
         return opened.read(list(names))
     rows = max(1, min(ROWS, LITTLE // longest))
     batches, total = [], 0
