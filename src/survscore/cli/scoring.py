@@ -14,7 +14,7 @@ import click
 from survscore._progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
-from survscore.cli import options
+from survscore.cli import options, study_files
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -37,6 +37,7 @@ Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 @click.command(short_help="Score predictions in files.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @options.results
@@ -101,6 +102,7 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
@@ -156,6 +158,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 
 @click.command(short_help="Write a report: one page that works offline.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,7 +31,10 @@ PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 PACKED_ENDINGS = (".gz", ".zst")
 IPC_MAGIC = b"ARROW1"
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t", "|")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 
 
 def arrow() -> Any:
@@ -264,6 +268,7 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
     convert = csv.ConvertOptions(
         null_values=MISSING,
         strings_can_be_null=True,
+        decimal_point="," if _has_decimal_commas(head[1:], delimiter) else ".",
         column_types={name: pa.string() for name in text},
     )
     if source is None:
@@ -277,6 +282,22 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
+
+
+def parsed_csv(path: Path, content: bytes) -> pa.Table:
+    """Return the table that is in some lines of a CSV file, the first of which is its header."""
+    return _csv(path, (), arrow().py_buffer(content))
+
+
+def _has_decimal_commas(lines: Sequence[bytes], delimiter: str) -> bool:
+    """Whether numbers have a comma for the decimal point, as 0,95; 1,000 may be a thousand, and proves nothing."""
+    if delimiter == ",":
+        return False
+    fields = {field.strip().strip('"') for line in lines for field in line.decode("utf-8", "replace").split(delimiter)}
+    commas = [field for field in fields if DECIMAL_COMMA.fullmatch(field)]
+    if any(DECIMAL_POINT.fullmatch(field) for field in fields):
+        return False
+    return any(not THOUSANDS.fullmatch(field) for field in commas)
 
 
 def _kind(kind: Any) -> str:
