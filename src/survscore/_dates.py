@@ -111,11 +111,9 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
     missing = np.asarray(pd.isna(given))
     if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
         return values
-    rule = {
-        None: f"numbers of days since {origin}",
-        DECIMAL_YEAR: "years such as 2017.5",
-        **{epoch: f"numbers of {epoch.removeprefix('epoch-')} since 1970" for epoch in EPOCHS},
-    }.get(date_format, f"dates written as {date_format}")
+    rules: dict[str | None, str] = {None: f"numbers of days since {origin}", DECIMAL_YEAR: "years such as 2017.5"}
+    rules |= {epoch: f"numbers of {epoch.removeprefix('epoch-')} since 1970" for epoch in EPOCHS}
+    rule = rules.get(date_format, f"dates written as {date_format}")
     if date_format is not None and date_format not in (DECIMAL_YEAR, *EPOCHS):
         whole = given.dtype.kind == "f" and bool((given[~missing] == np.round(given[~missing])).all())
         text = pd.Series(given.astype(object) if not whole else pd.array(given, dtype="Int64")).astype("string")

@@ -16,8 +16,8 @@ from survscore.cli.sources import shared_form
 
 EXPLAINED = """\
 survscore reads CSV (.csv, .tsv, also .gz, .zst), Parquet (.parquet, .pq) and Arrow (.arrow, .feather). A CSV file has
-a header line; its separator is a comma, semicolon, tab or bar; missing values are empty, NA, NaN or null. One file may be -,
-standard input.
+a header line; its separator is a comma, semicolon, tab or bar; missing values are empty, NA, NaN or null. One file may
+be -, standard input.
 
 OUTCOMES, one row per individual: times ...
 
@@ -96,8 +96,8 @@ matched by their order. Outcomes and predictions may be one file.
 
 In messages, rows are counted from 0, without the header.
 
-"survscore formats FILE ..." proposes the command for your files, and with --check checks them; "survscore simulate play"
-writes some.
+"survscore formats FILE ..." proposes the command for your files, and with --check checks them; "survscore simulate
+play" writes some. --study takes a long command from a TOML file, which "survscore formats FILE ... --toml" prints.
 """
 
 

@@ -273,8 +273,9 @@ matching = several(
 
 files = several(
     click.argument("outcomes", type=FILE),
-    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...",
-                   type=SourceFile(path_type=Path)),
+    click.argument(
+        "predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=SourceFile(path_type=Path)
+    ),
     matching,
 )
 

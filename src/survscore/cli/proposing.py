@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +129,7 @@ def page(proposal: Proposal) -> list[str]:
     return [*lines, *notes]
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]) - 1)]
     return ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
             for row in rows]  # fmt: skip
@@ -175,13 +176,24 @@ def study_file(proposal: Proposal) -> str:
     score |= {name: value for name, value in options.items() if name in ("by-order", "groups")}
     tables: dict[str, Any] = {"outcomes": outcomes}
     if proposal.models:
-        models = {}
-        for model in proposal.models:
-            stem = Path(model.path).name.split(".")[0] or "model"
-            name = next(one for one in (stem, *(f"{stem}-{k}" for k in range(2, 10_000))) if one not in models)
-            models[name] = {"file": model.path, **shared, **model.own}
-        tables["models"] = models
+        tables["models"] = _models(proposal, shared)
     else:
         score |= {of_models[own]: value for own, value in shared.items()}
     questions = [f"# ? {without_controls(doubt.about)}: {one_line(doubt.text)}\n" for doubt in proposal.doubts]
     return "".join(questions) + as_toml({**tables, "score": score})
+
+
+def _models(proposal: Proposal, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the table of models: those of a file with several keep their names, others are called like the file."""
+    models: dict[str, Any] = {}
+    for model in proposal.models:
+        said = {"file": model.path, **shared, **model.own}
+        stem = Path(model.path).name.split(".")[0] or "model"
+        name = next(one for one in (stem, *(f"{stem}-{k}" for k in range(2, 10_000))) if one not in models)
+        if model.n_models == 1:
+            models[name] = said
+        elif "file" in models:
+            raise InputError("a study file takes one file that holds several models; name the others by hand")
+        else:
+            models = {**said, **models}
+    return models

@@ -433,8 +433,10 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
 
 
 def _asked(arguments: Arguments) -> dict[str, Any]:
-    """Return the options that were given, as plain data."""
-    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in arguments.items()}
+    """Return the options that were given, as plain data, in whatever order they were."""
+    order = {parameter.name: k for k, parameter in enumerate(click.get_current_context().command.params)}
+    given = sorted(arguments.items(), key=lambda item: order.get(item[0], len(order)))
+    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in given}
     return {name: value for name, value in named.items() if name and value not in (None, False, [])}
 
 

@@ -89,14 +89,15 @@ def defaults(command: click.Command, tables: Mapping[str, Any], path: Path) -> d
             if table in ("outcomes", "score", command.name) and key in own:
                 said[str(own[key].name)] = _value(path, f"[{table}] {key}", allowed[key], value)
     models = tables.get("models", {})
-    if models:
-        said["predictions"] = [_model(path, name, model) for name, model in models.items()]
-    return said
+    unnamed = {key: value for key, value in models.items() if not isinstance(value, dict)}
+    sources = [_model(path, None, unnamed)] if unnamed else []
+    sources += [_model(path, name, model) for name, model in models.items() if isinstance(model, dict)]
+    return said | ({"predictions": sources} if sources else {})
 
 
 def _by_option(command: click.Command) -> dict[str, click.Parameter]:
     """Return the options of a command by their long names."""
-    named = {}
+    named: dict[str, click.Parameter] = {}
     for parameter in command.params:
         longest = max(parameter.opts, key=len)
         if isinstance(parameter, click.Option) and longest not in ("--study", "--help"):
@@ -112,15 +113,17 @@ def _known(path: Path, where: str, key: str, known: Any) -> None:
     raise InputError(f"{path}: {where}there is no {shown(key)!r}{hint} Known are {', '.join(known)}")
 
 
-def _model(path: Path, name: str, model: Any) -> Source:
-    where = f"[models.{shown(name)}]"
-    if not isinstance(model, dict) or "file" not in model:
-        raise InputError(f"{path}: {where} must be a table with the file of the predictions: file = ...")
+def _model(path: Path, name: str | None, model: Mapping[str, Any]) -> Source:
+    """Return a file of predictions, named, or with names of its own for its models."""
+    where = "[models]" if name is None else f"[models.{shown(name)}]"
+    for key in model:
+        _known(path, f"{where} ", key, ("file", *SETTINGS, *FLAGS))
+    if "file" not in model:
+        raise InputError(f"{path}: {where} must say the file of the predictions: file = ...")
     own: dict[str, Any] = {}
     for key, value in model.items():
         if key == "file":
             continue
-        _known(path, f"{where} ", key, ("file", *SETTINGS, *FLAGS))
         if key in FLAGS:
             if not isinstance(value, bool):
                 raise InputError(f"{path}: {where} {key} must be true or false, not {shown(value)!r}")
@@ -143,7 +146,7 @@ def _value(path: Path, where: str, parameter: click.Parameter, value: Any) -> An
         return _file(path, where, value)
     if isinstance(parameter, click.Option) and parameter.multiple:
         return [_text(path, where, one) for one in (value if isinstance(value, list) else [value])]
-    return _text(path, where, value, joined=where.split()[-1] in JOINED)
+    return _text(path, where, value, joined=where.rsplit(maxsplit=1)[-1] in JOINED)
 
 
 def _text(path: Path, where: str, value: Any, *, joined: bool = False) -> str:
@@ -185,7 +188,7 @@ def as_toml(tables: Mapping[str, Any], above: str = "") -> str:
         if values or not inside:
             text += ("\n" if text or above else "") + f"[{head}]\n" + "".join(values)
         if inside:
-            text += ("" if text or above else "") + as_toml(inside, f"{head}.")
+            text += as_toml(inside, f"{head}.")
     return text
 
 

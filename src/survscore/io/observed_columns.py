@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from survscore._dates import EPOCHS
+from survscore._dates import DECIMAL_YEAR, EPOCHS
 from survscore._units import Unit
 from survscore._validation import InputError
 from survscore.io.flags import WORDS
@@ -16,6 +16,7 @@ from survscore.io.predicted_columns import Doubt
 from survscore.io.profiles import Profile, Writing
 from survscore.io.vocabulary import (
     ACTIVE_WORDS,
+    BUSINESS_WORDS,
     CENSORED_WORDS,
     EVENT_REASONS,
     OTHER_REASONS,
@@ -88,6 +89,7 @@ class _Candidates:
     """The columns that are left, and what was found out about them so far."""
 
     profiles: list[Profile]
+    about: frozenset[str] = frozenset()
     meanings: list[Meaning] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -134,9 +136,18 @@ def id_column(profiles: Sequence[Profile]) -> tuple[str | None, list[Doubt]]:
     return None, []
 
 
-def observed_columns(profiles: Sequence[Profile]) -> Observed | None:
-    """Return which columns look like outcomes: dates with a known cut-off, times, or dates, whichever is clearer."""
-    by_dates, by_times = _dates(list(profiles)), _times(list(profiles))
+def observed_columns(profiles: Sequence[Profile], names: Sequence[str] = ()) -> Observed | None:
+    """Return which columns look like outcomes: dates with a known cut-off, times, or dates, whichever is clearer.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        The columns that are neither ids nor predictions.
+    names : sequence of str
+        Of all columns, which tell what the table is about.
+    """
+    about = frozenset(word for name in names for word in tokens(name))
+    by_dates, by_times = _dates(_Candidates(list(profiles), about)), _times(_Candidates(list(profiles), about))
     if by_dates is None or by_times is None:
         return by_dates or by_times
     if "--cutoff" not in {doubt.about for doubt in by_dates.doubts} or by_times.doubts:
@@ -147,8 +158,8 @@ def observed_columns(profiles: Sequence[Profile]) -> Observed | None:
 # Times
 
 
-def _times(profiles: list[Profile]) -> Observed | None:
-    held = _Candidates(profiles)
+def _times(held: _Candidates) -> Observed | None:
+    profiles = held.profiles
     if any(one.name == "_t0" and one.numbers is not None and np.nanmax(one.numbers) > 0 for one in profiles):
         held.doubts.append(Doubt("_t0", "some come under observation later than at 0, which is not allowed for"))
     time = _stata("_t", profiles) or held.best("time", _is_duration)
@@ -205,7 +216,7 @@ def _status(held: _Candidates, known: Profile | None = None) -> dict[str, str] |
     def could_be(one: Profile) -> bool:
         return (one.is_flag or 2 <= len(one.words) <= 12) and one.kind in ("flags", "text", "whole numbers", "numbers")
 
-    two = _Candidates([one for one in held.profiles if one.is_flag], list(held.meanings))
+    two = _Candidates([one for one in held.profiles if one.is_flag], held.about, list(held.meanings))
     status = known or two.best("event", could_be)
     if status is not None:
         held.doubts += two.doubts
@@ -216,6 +227,9 @@ def _status(held: _Candidates, known: Profile | None = None) -> dict[str, str] |
     if strength(status.name, "event") < 2 and strength(status.name, "reason") < 2 and known is None:
         held.doubts.append(Doubt("--event", f"is {status.name!r} whether the event happened?"))
     options, why, doubt = event_options(status)
+    could_be_active = bool(held.about & BUSINESS_WORDS) and "status" in tokens(status.name)
+    if doubt is None and "event" in options and status.kind == "flags" and could_be_active:
+        doubt = Doubt("--event", f"is 1 in {status.name!r} the event, or an active one?")
     held.take("event" if "event" in options else "reason", status, why)
     if doubt is not None:
         held.doubts.append(doubt)
@@ -261,22 +275,22 @@ def event_options(status: Profile) -> tuple[dict[str, str], str, Doubt | None]:
 # Dates
 
 
-def _dates(profiles: list[Profile]) -> Observed | None:
-    held = _Candidates(profiles)
+def _dates(held: _Candidates) -> Observed | None:
+    profiles = held.profiles
     start = held.best("start", lambda one: _is_dated(one) and one.complete)
     if start is None or start.writing is None:
         return None
     held.take("start", start, start.writing.words)
-    dated = _Candidates([one for one in profiles if _is_dated(one) and _same_writing(one, start)], held.meanings,
-                        held.doubts, held.notes)  # fmt: skip
-    cutoff = dated.best("cutoff", lambda one: one.complete and not one.distinct or len(one.missing) == 1)
+    dated = _Candidates([one for one in profiles if _is_dated(one) and _same_writing(one, start)], held.about,
+                        held.meanings, held.doubts, held.notes)  # fmt: skip
+    cutoff = dated.best("cutoff", lambda one: (one.complete and not one.distinct) or len(one.missing) == 1)
     if cutoff is not None:
         held.take("cutoff", cutoff, "a date for everybody")
     event = dated.best("event_date", lambda one: True)
     seen = dated.best("last_seen", lambda one: True, least=2)
     end = dated.best("end", lambda one: one is not seen)
     options = {"start": start.name}
-    flagged = _Candidates(profiles, held.meanings, [], [])
+    flagged = _Candidates(profiles, held.about, held.meanings)
     if event is not None and not event.complete:
         held.take("event_date", event, f"{event.writing.words if event.writing else 'dates'}, empty for some")
         options["event-date"] = event.name
@@ -322,9 +336,9 @@ def _same_writing(one: Profile, other: Profile) -> bool:
     if one.kind == "empty" or one.writing is None or other.writing is None:
         return one.kind == "empty"
     numeric = one.kind == "dates", other.kind == "dates"
-    return numeric[0] == numeric[1] and (one.writing.date_format, one.writing.origin) == (
+    return (numeric[0] == numeric[1] and (one.writing.date_format, one.writing.origin) == (
         other.writing.date_format, other.writing.origin
-    ) or numeric == (True, True)  # fmt: skip
+    )) or numeric == (True, True)  # fmt: skip
 
 
 def _written(held: _Candidates, options: dict[str, str], writing: Writing, used: Sequence[Profile]) -> None:
@@ -348,13 +362,14 @@ def _written(held: _Candidates, options: dict[str, str], writing: Writing, used:
 
 def _compare_with_flag(held: _Candidates, event: Profile) -> None:
     """Doubt, where a column of flags contradicts who has a date of the event."""
-    flags = _Candidates([one for one in held.profiles if one.kind == "flags"], list(held.meanings))
+    flags = _Candidates([one for one in held.profiles if one.kind == "flags"], held.about, list(held.meanings))
     flag = flags.best("event", lambda one: one.complete)
     if flag is None or set(tokens(flag.name)) & (CENSORED_WORDS | ACTIVE_WORDS):
         return
     agree = (_numbers(flag) == 1) == ~event.missing
     if not agree.all():
-        told = f"{flag.name!r} says otherwise than {event.name!r} whether the event happened, in {int((~agree).sum())} rows"
+        rows = int((~agree).sum())
+        told = f"{flag.name!r} says otherwise than {event.name!r} whether the event happened, in {rows} rows"
         held.doubts.append(Doubt("--event-date", told))
     else:
         held.notes.append(f"{flag.name!r} says the same as whether {event.name!r} is there; it is not needed.")
@@ -367,7 +382,9 @@ def _check_cutoff(held: _Candidates, cutoff: Profile, used: Sequence[Profile]) -
     except (InputError, TypeError, ValueError):
         return  # verification will say what is wrong
     if late:
-        held.doubts.append(Doubt("--cutoff", f"{late} rows have dates after {cutoff.name!r}: is that when the data end?"))
+        held.doubts.append(
+            Doubt("--cutoff", f"{late} rows have dates after {cutoff.name!r}: is that when the data end?")
+        )
 
 
 def _guess_cutoff(held: _Candidates, options: dict[str, str], used: Sequence[Profile]) -> None:
@@ -375,7 +392,10 @@ def _guess_cutoff(held: _Candidates, options: dict[str, str], used: Sequence[Pro
         latest = max(one.dates().max() for one in used if not one.missing.all())
     except (InputError, TypeError, ValueError):
         return
+    own = [one for one in used if one.writing is not None and one.writing.date_format == DECIMAL_YEAR]
     text = str(latest.date()) if latest == latest.normalize() and latest.tz is None else latest.isoformat()
+    if own:  # as the file has it, which a date could only be near to
+        text = repr(max(float(np.nanmax(_numbers(one))) for one in own))
     options["cutoff"] = text
     told = f"nothing says when the data end; {text} is the largest date seen. Say the date of the export"
     held.doubts.append(Doubt("--cutoff", told))

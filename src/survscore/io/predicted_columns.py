@@ -18,7 +18,9 @@ from survscore.io.layouts import METADATA, SURVIVAL, TIMES, columns_by_time, lis
 from survscore.io.profiles import Profile
 from survscore.io.tables import TableFile
 from survscore.io.vocabulary import (
+    CURVE_WORDS,
     EVENT_WORDS,
+    MODEL_WORDS,
     PROBABILITY_WORDS,
     SURVIVAL_WORDS,
     UNIT_LETTERS,
@@ -29,6 +31,9 @@ from survscore.io.vocabulary import (
 )
 
 NUMBERED = re.compile(r"(?P<before>.*?)(?P<time>\d+(?:\.\d+)?)(?P<after>\D*)", re.DOTALL)
+TELLING_WORDS = PROBABILITY_WORDS | MODEL_WORDS | set(UNIT_WORDS) | set(UNIT_LETTERS)
+FEW_INDIVIDUALS = 5  # in a file of rows by time
+YEARS = (1900, 2100)
 MOST_INDIVIDUALS = 2000  # columns of a transposed file that are looked at
 
 
@@ -98,6 +103,8 @@ def predicted_columns(file: TableFile, profiles: Sequence[Profile], id_column: s
 
 def _transposed(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
     """Rows are times: the first column goes up, and all others go one way with it."""
+    if any(one.is_flag and strength(one.name, "event") for one in profiles):
+        return None  # outcomes in the order of time
     first = file.names[-1] if file.names[-1] == TIMES[-1] else file.names[0]
     others = [name for name in file.names if name != first][:MOST_INDIVIDUALS]
     part = TableFile(file.path, file.read([first, *others]).schema, file.n_rows, file.read)
@@ -112,6 +119,10 @@ def _transposed(file: TableFile, profiles: Sequence[Profile], id_column: str | N
     found = Predicted({"transposed": True}, [name for name in file.names if name != first],
                       "a row per time, a column per individual", f"{first!r} goes up, and all other columns go one way",
                       unit_in(first), float(times[-1]), time_column=first)  # fmt: skip
+    words = {word for name in others[:10] for word in tokens(name)}
+    if len(others) < FEW_INDIVIDUALS or words & (CURVE_WORDS | SURVIVAL_WORDS | EVENT_WORDS):
+        told = f"are {', '.join(repr(name) for name in others[:3])} individuals, or columns of one curve?"
+        found = replace(found, doubts=(Doubt("--transposed", told),))
     return _valued(found, matrix, ())
 
 
@@ -164,6 +175,8 @@ def _named_by_time(file: TableFile, profiles: Sequence[Profile], id_column: str 
     if times == list(range(len(times))) and len(times) > 1 and not _starts_as_survival(matrices[0], found):
         text = "names count from 0, and predictions at 0 are not those of the beginning: are these times, or positions?"
         found = replace(found, doubts=(*found.doubts, Doubt(", ".join(columns[:2]), text)))
+    if times[0] >= YEARS[0] and times[-1] <= YEARS[1] and len(times) > 1:
+        found = replace(found, doubts=(*found.doubts, Doubt(columns[0], "are names times, or years of the calendar?")))
     return found
 
 
@@ -176,10 +189,8 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     """Return predictions with a row for each id and time: ids are repeated, and their times go up."""
     if id_column is None:
         return None
-    by_name = {one.name: one for one in profiles}
     ids = np.array([str(one) for one in file.read([id_column]).column(0).to_pylist()])
-    if len(set(ids.tolist())) == ids.size or any(one.name != "" and strength(one.name, "event") for one in profiles
-                                                 if one.is_flag):  # fmt: skip
+    if len(set(ids.tolist())) == ids.size or any(one.is_flag and strength(one.name, "event") for one in profiles):
         return None
     names = [one for one in profiles if one.name in ("time", "times", "t", "horizon", "day", "month", "days", "months")]
     names += [one for one in profiles if unit_in(one.name) and one not in names]
@@ -207,9 +218,17 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     differences = [np.diff(one.numbers[order]) for one in probable if one.numbers is not None]
     same = ids[order][1:] == ids[order][:-1]
     stacked = np.concatenate([one[same] for one in differences]) if same.any() else np.zeros(0)
-    found = Predicted({"long": True}, [one.name for one in probable], "a row per individual and time",
-                      f"ids in {id_column!r} are repeated, each with times of its own in {timed.name!r}",
-                      unit_in(timed.name), float(np.nanmax(timed.numbers)), len(probable), tuple(doubts), timed.name)  # fmt: skip
+    found = Predicted(
+        {"long": True},
+        [one.name for one in probable],
+        "a row per individual and time",
+        f"ids in {id_column!r} are repeated, each with times of its own in {timed.name!r}",
+        unit_in(timed.name),
+        float(np.nanmax(timed.numbers)),
+        len(probable),
+        tuple(doubts),
+        timed.name,
+    )
     high = max(float(np.nanmax(one.numbers)) for one in probable if one.numbers is not None)
     return _with_direction(found, stacked, high, tokens(" ".join(one.name for one in probable)))
 
@@ -241,8 +260,10 @@ def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: s
 def _is_likely(before: str, after: str, group: dict[float, Profile]) -> bool:
     """Whether columns that differ by a number only are predictions, and not covariates such as x1, x2, x3."""
     about = set(tokens(before) + tokens(after))
-    telling = bool(about & (PROBABILITY_WORDS | set(UNIT_WORDS)) or after.strip().lower() in UNIT_LETTERS)
+    telling = not about - TELLING_WORDS
     matrix = _matrix([group[time] for time in sorted(group)])
+    if not telling and (matrix.max() > 1 or (matrix == np.round(matrix)).all()):
+        return False  # visits_30d and visits_60d go one way, too
     if matrix.shape[1] == 1:
         some_vary = bool(np.ptp(matrix) > 0) and not (matrix == np.round(matrix)).all()
         return some_vary and bool(about & (SURVIVAL_WORDS | EVENT_WORDS | {"prob", "proba", "p"}))
@@ -269,6 +290,10 @@ def _pattern_of(
         if wanted == _columns_like(several, names):
             pattern, chosen = several, alike
     doubts = []
+    strange = [token for named in chosen for token in tokens(" ".join(named)) if token not in TELLING_WORDS]
+    if strange:
+        told = f"are columns with {strange[0]!r} in their names predictions? They are between 0 and 1, and go one way"
+        doubts.append(Doubt("--columns", told))
     left_out = [named for named in likely if named not in chosen]
     if left_out:
         other = "{time}".join(left_out[0])

@@ -127,15 +127,14 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
     missing = np.asarray(column.is_null(nan_is_null=types.is_floating(kind)).to_numpy(), dtype=bool)
     if types.is_null(kind) or missing.all():
         return Profile(name, "empty", missing, writing=PLAIN, values=np.full(missing.size, None, dtype=object))
-    if types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind):
-        return Profile(name, "lists", missing)
     if types.is_decimal(kind):
         column, kind = column.cast("float64"), arrow().float64()
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     text = types.is_string(kind) or types.is_large_string(kind)
     if not (text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_date(kind)):
-        return Profile(name, "other", missing)
+        lists = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
+        return Profile(name, "lists" if lists else "other", missing)
     values = vector(column)
     distinct, words = _distinct(values, missing)
     if _is_date(kind):
@@ -209,23 +208,23 @@ _NUMBER_DATES: tuple[tuple[Callable[[float, float, bool], bool], Writing], ...] 
         Writing("%Y%m%d", None, "dates written as %Y%m%d"),
     ),
     (
-        lambda low, high, whole: 1900 <= low and high < 2100 and not whole,
+        lambda low, high, whole: low >= 1900 and high < 2100 and not whole,
         Writing(DECIMAL_YEAR, None, "years with fractions"),
     ),
     (
-        lambda low, high, whole: 3e8 <= low and high < 4e9,
+        lambda low, high, whole: low >= 3e8 and high < 4e9,
         Writing(_SECONDS, None, "seconds since 1970"),
     ),
     (
-        lambda low, high, whole: 3e11 <= low and high < 4e12,
+        lambda low, high, whole: low >= 3e11 and high < 4e12,
         Writing(_MILLISECONDS, None, "milliseconds since 1970"),
     ),
     (
-        lambda low, high, whole: 30_000 <= low and high < 70_000,
+        lambda low, high, whole: low >= 30_000 and high < 70_000,
         Writing(None, EXCEL, "numbers of days, as spreadsheets count them"),
     ),
     (
-        lambda low, high, whole: 5_000 <= low and high < 30_000,
+        lambda low, high, whole: low >= 5_000 and high < 30_000,
         Writing(None, UNIX, "numbers of days"),
     ),
 )

@@ -80,10 +80,11 @@ class FileGuess:
 
 @dataclass(frozen=True)
 class Model:
-    """A file of predictions, and what to say of it alone."""
+    """A file of predictions, what to say of it alone, and how many models it holds."""
 
     path: str
     own: dict[str, Any]
+    n_models: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +154,11 @@ def propose(paths: Sequence[Path]) -> Proposal:
                 f"{listed([profile.name for profile in one.profiles])}"
             )
     by_file = [one for one in guesses if one.observed is not None and one.predicted is None]
-    observed = (by_file or [one for one in guesses if one.observed is not None] or [None])[0]
+    observed = next(iter(by_file or [one for one in guesses if one.observed is not None]), None)
     predicting = [one for one in guesses if one.predicted is not None and (one is not observed or len(guesses) == 1)]
-    doubts = [Doubt(str(one.path), "looks like outcomes, too; it is left out") for one in by_file if one is not observed]
+    doubts = [
+        Doubt(str(one.path), "looks like outcomes, too; it is left out") for one in by_file if one is not observed
+    ]
     return _joined(guesses, observed, predicting, doubts)
 
 
@@ -171,7 +174,7 @@ def guess(path: Path) -> FileGuess:
     of_predictions = set() if predicted is None else {*predicted.columns, predicted.time_column}
     left = [one for one in profiles if one.name not in of_predictions and one.name != ids]
     alone = predicted is not None and bool({"transposed", "long"} & set(predicted.options))
-    observed = None if alone else observed_columns(left)
+    observed = None if alone else observed_columns(left, names)
     if predicted is not None and "transposed" in predicted.options:
         ids = None
     its_id = next((one for one in profiles if one.name == ids), None)
@@ -208,12 +211,14 @@ def _joined(
         named = {"unit": "predictions-unit"}
         options |= {named.get(name, name): value for name, value in owns[0].items()}
     alone = observed is not None and list(predicting) == [observed]
+    counts = [one.predicted.n_models for one in predicting if one.predicted is not None]
     models = tuple(
-        Model(str(one.path), {} if shared else own) for one, own in zip(predicting, owns, strict=True) if not alone
+        Model(str(one.path), {} if shared else own, count)
+        for one, own, count in zip(predicting, owns, counts, strict=True)
+        if not alone
     )
-    n_models = sum(one.predicted.n_models for one in predicting if one.predicted is not None)
     outcomes = OUTCOMES if observed is None else str(observed.path)
-    command = "compare" if n_models > 1 else "score"
+    command = "compare" if sum(counts) > 1 else "score"
     folders = [one for one in guesses if one.sample.folder]
     if folders:
         command = "evaluate"
@@ -246,7 +251,9 @@ def _id_option(used: Sequence[FileGuess], doubts: list[Doubt]) -> dict[str, str 
     named = {one.id for one in used if not (one.predicted is not None and "transposed" in one.predicted.options)}
     if len(named - {None}) > 1:
         first, other = sorted(str(name) for name in named - {None})[:2]
-        doubts.append(Doubt("--id", f"ids are called {first!r} in one file and {other!r} in another; rename one of them"))
+        doubts.append(
+            Doubt("--id", f"ids are called {first!r} in one file and {other!r} in another; rename one of them")
+        )
     elif None in named and len(named) > 1:
         by_order = all(one.id != ID for one in used)
         told = "only some files have ids that are recognised: are rows in the same order?"
@@ -255,7 +262,7 @@ def _id_option(used: Sequence[FileGuess], doubts: list[Doubt]) -> dict[str, str 
     chosen = next(iter(sorted(str(name) for name in named - {None})), None)
     if chosen is None and any(ID in [profile.name for profile in one.profiles] for one in used):
         return {"by-order": True}
-    return {} if chosen in (None, ID) or len(named) != 1 and len(named - {None}) != 1 else {"id": str(chosen)}
+    return {} if chosen in (None, ID) or (len(named) != 1 and len(named - {None}) != 1) else {"id": str(chosen)}
 
 
 @dataclass(frozen=True)
@@ -289,8 +296,8 @@ def _units(observed: FileGuess | None, predicting: Sequence[FileGuess], doubts: 
     if not named:
         return _Units(None, {})
     if of_outcomes is None:
-        unit = next(iter(named.values()))
-        assumed: Unit = unit if longest is not None and _fits(unit, unit, predicting, longest) else "D"
+        first = next(iter(named.values()))
+        assumed: Unit = first if longest is not None and _fits(first, first, predicting, longest) else "D"
         where = OUTCOMES if observed is None else str(observed.path)
         told = f"nothing says in which unit the times of {where} are; {word(assumed)}s are assumed"
         doubts.append(Doubt("--unit", told))
@@ -375,7 +382,7 @@ def _read_as_proposed(
                 held.append(f"predictions of {model!r}: {curves!r}, {_ids(read.ids)}")
             if outcomes is not None and observed is not None:
                 doubts += _matched(outcomes, read, observed, one, weighting)
-    notes = [text for text in dict.fromkeys(str(one.message) for one in caught)]
+    notes = list(dict.fromkeys(str(one.message) for one in caught))
     doubts += [Doubt("reading", text) for text in notes if not any(harmless in text for harmless in HARMLESS)]
     return _Reading(weighting, tuple(held), tuple(doubts),
                     tuple(text for text in notes if any(harmless in text for harmless in HARMLESS)))  # fmt: skip
