@@ -121,7 +121,7 @@ def page(proposal: Proposal) -> list[str]:
     notes = [f"{name} stands for a file that you name." for name in placeholders]
     notes += [one_line(note) for note in proposal.notes]
     if proposal.held:
-        notes.append("Read so, there are " + "; ".join(one_line(text) for text in proposal.held) + ".")
+        notes += ["Read so, these rows hold", *(f"  {one_line(text)}" for text in proposal.held)]
     checking = checking_line(proposal)
     partly = any(not told.startswith("all ") for told in proposal.looked_at.values())
     if checking is not None and partly:

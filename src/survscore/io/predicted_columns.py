@@ -250,8 +250,7 @@ def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: s
     times = sorted(likely[chosen[0]])
     before, after = chosen[0]
     unit, doubt = _unit_of_pattern(before, after)
-    shown = f"{used[0]} to {used[-1]}" if len(used) > 1 else used[0]
-    found = Predicted({"columns": pattern}, used, "a column per time", f"probabilities, numbered: {shown}", unit,
+    found = Predicted({"columns": pattern}, used, "a column per time", "numbered, and go one way" if len(times) > 1 else "named so", unit,
                       times[-1], len(chosen), (*doubts, *([doubt] if doubt else [])))  # fmt: skip
     return _valued(found, [one for named, one in zip(likely, matrices, strict=True) if named in chosen],
                    tokens(before) + tokens(after))  # fmt: skip

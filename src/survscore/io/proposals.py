@@ -25,6 +25,7 @@ from survscore.io.profiles import Profile, profile
 from survscore.io.samples import Sample, sample
 from survscore.io.study import matching_rows
 from survscore.io.tables import TableFile, listed
+from survscore.io.vocabulary import Role, strength
 from survscore.weighting import weightings_that_fit
 
 OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
@@ -150,16 +151,26 @@ def propose(paths: Sequence[Path]) -> Proposal:
         if one.observed is None and one.predicted is None:
             raise InputError(
                 f"{one.path}: holds neither outcomes (time and event, or dates of start and event) nor predictions "
-                f"(probabilities by time) that can be recognised by names and values; the columns are "
+                f"(probabilities by time) that can be recognised by names and values{_nearly(one)}; the columns are "
                 f"{listed([profile.name for profile in one.profiles])}"
             )
     by_file = [one for one in guesses if one.observed is not None and one.predicted is None]
     observed = next(iter(by_file or [one for one in guesses if one.observed is not None]), None)
-    predicting = [one for one in guesses if one.predicted is not None and (one is not observed or len(guesses) == 1)]
+    predicting = [one for one in guesses if one.predicted is not None]
     doubts = [
         Doubt(str(one.path), "looks like outcomes, too; it is left out") for one in by_file if one is not observed
     ]
     return _joined(guesses, observed, predicting, doubts)
+
+
+def _nearly(one: FileGuess) -> str:
+    """Say what could be recognised in a file that holds too little."""
+    if len(one.profiles) == 1 and " " in one.profiles[0].name.strip():
+        return " (is it separated by blanks? Commas, semicolons, tabs and bars are read)"
+    roles: tuple[Role, ...] = ("time", "event", "start", "event_date", "end")
+    near = [f"{column.name!r} ({role.replace('_', ' ')})" for role in roles for column in one.profiles
+            if strength(column.name, role) == 2][:4]  # fmt: skip
+    return f" (by name, only {', '.join(near)} could be)" if near else ""
 
 
 def guess(path: Path) -> FileGuess:
@@ -179,11 +190,10 @@ def guess(path: Path) -> FileGuess:
         ids = None
     its_id = next((one for one in profiles if one.name == ids), None)
     if observed is not None and its_id is not None and not its_id.distinct:
-        ids = None if its_id.name != ID else ID
+        ids = None
         doubts = [Doubt("--groups", f"{its_id.name!r} is there several times: several rows of one individual? Rows are "
                         "taken for individuals that depend on each other, and matched by their order")]  # fmt: skip
         observed = replace(observed, options={**observed.options, "groups": its_id.name})
-        ids = None
     return FileGuess(rows, profiles, ids, observed, predicted, tuple(doubts))
 
 
@@ -248,21 +258,20 @@ def _usual(option: str) -> str | None:
 
 def _id_option(used: Sequence[FileGuess], doubts: list[Doubt]) -> dict[str, str | bool]:
     """Return how rows are matched: by a column of all files, or by order."""
-    named = {one.id for one in used if not (one.predicted is not None and "transposed" in one.predicted.options)}
-    if len(named - {None}) > 1:
-        first, other = sorted(str(name) for name in named - {None})[:2]
-        doubts.append(
-            Doubt("--id", f"ids are called {first!r} in one file and {other!r} in another; rename one of them")
-        )
-    elif None in named and len(named) > 1:
-        by_order = all(one.id != ID for one in used)
-        told = "only some files have ids that are recognised: are rows in the same order?"
-        doubts.append(Doubt("--id" if by_order else "--by-order", told))
-        return {} if by_order else {"by-order": True}
-    chosen = next(iter(sorted(str(name) for name in named - {None})), None)
-    if chosen is None and any(ID in [profile.name for profile in one.profiles] for one in used):
-        return {"by-order": True}
-    return {} if chosen in (None, ID) or (len(named) != 1 and len(named - {None}) != 1) else {"id": str(chosen)}
+    by_column = [one for one in used if one.predicted is None or "transposed" not in one.predicted.options]
+    names = sorted({one.id for one in by_column if one.id is not None})
+    if len(names) > 1:
+        told = f"ids are called {names[0]!r} in one file and {names[1]!r} in another; rename one of them"
+        doubts.append(Doubt("--id", told))
+        return {}
+    if names and any(one.id is None for one in by_column):
+        by_order = {"by-order": True} if names == [ID] else {}  # a column called id would be used
+        doubts.append(Doubt("--id", "only some files have ids that are recognised: are rows in the same order?"))
+        return dict(by_order)
+    if names:
+        return {} if names == [ID] else {"id": names[0]}
+    repeated = any(ID in [column.name for column in one.profiles] for one in by_column)
+    return {"by-order": True} if repeated else {}
 
 
 @dataclass(frozen=True)

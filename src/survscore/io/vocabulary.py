@@ -16,6 +16,7 @@ TIMED: tuple[Role, ...] = ("time", "censoring_time")
 DATE_WORDS = frozenset(
     ("date", "dates", "dt", "dat", "datum", "day", "ts", "timestamp", "at", "on", "of", "the", "epoch", "utc", "ms")
 )
+LONE_LETTERS = ("t", "e")  # of time and event, as in lifelines; other letters may be anything
 DATE_ENDINGS = re.compile(r"^date(?=...)|(?<=...)(date|datum|dt|dat)$")
 
 
@@ -100,7 +101,7 @@ VOCABULARY: dict[Role, Words] = {
         """
         cutoff cut_off data_cutoff data_cut_off data_end data_lock export exported extract extracted extraction
         snapshot as_of asof report reporting freeze observation_end study_end end_of_study end_study pulled downloaded
-        stichtag exportdatum censoring administrative_censoring censor
+        stichtag exportdatum administrative_censoring
         """,
         """
         cutoff snapshot exported export extract extraction stichtag
@@ -210,7 +211,8 @@ def strength(name: str, role: Role) -> int:
     if role == "event":
         phrases |= {" ".join(word for word in words if word not in ("is", "has", "flag", "indicator", "yn", "bin"))}
     if phrases & vocabulary.exact:
-        return 2
+        lone = len(name) == 1 and name.lower() not in LONE_LETTERS
+        return 1 if lone else 2
     return 1 if vocabulary.parts & set(words) else 0
 
 
