@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LITTLE = 1 << 30  # bytes that any file may become
+SAMPLED = 1 << 26  # bytes of some rows, to look at
 EXPANSION = 500  # times its size, that it may become beyond
 ROWS = 1 << 16  # of text, at a time
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
@@ -90,7 +91,7 @@ def sampled_parquet(path: Path, rows: int) -> tuple[pa.Table, int]:
         size, longest = _needed(metadata, list(range(metadata.num_columns)))
         row = max(longest, size // max(metadata.num_rows, 1), 1)
         check_size(path, row)
-        rows = max(1, min(rows, LITTLE // row))
+        rows = max(1, min(rows, SAMPLED // row))
         count = metadata.num_row_groups
         small = metadata.num_rows <= rows
         batches = []

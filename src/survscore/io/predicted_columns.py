@@ -16,7 +16,7 @@ from survscore._units import Unit, word
 from survscore._validation import InputError
 from survscore.io.layouts import METADATA, SURVIVAL, TIMES, columns_by_time, list_columns, looks_transposed
 from survscore.io.profiles import Profile
-from survscore.io.tables import TableFile
+from survscore.io.tables import TableFile, labels, readable
 from survscore.io.vocabulary import (
     CURVE_WORDS,
     EVENT_WORDS,
@@ -115,7 +115,7 @@ def _transposed(file: TableFile, profiles: Sequence[Profile], id_column: str | N
     if not looks_transposed(part, named_by_time):
         return None
     times = np.asarray(file.read([first]).column(0).to_numpy(), dtype=np.float64)
-    matrix = _matrix([one for one in profiles if one.name in set(others)]).T
+    matrix = _matrix([one for one in profiles if one.name != first][:MOST_INDIVIDUALS]).T
     found = Predicted({"transposed": True}, [name for name in file.names if name != first],
                       "a row per time, a column per individual", f"{first!r} goes up, and all other columns go one way",
                       unit_in(first), float(times[-1]), time_column=first)  # fmt: skip
@@ -187,10 +187,11 @@ def _starts_as_survival(matrix: NDArray[np.float64], found: Predicted) -> bool:
 
 def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
     """Return predictions with a row for each id and time: ids are repeated, and their times go up."""
-    if id_column is None:
+    if id_column is None or any(one.is_flag and strength(one.name, "event") for one in profiles):
         return None
-    ids = np.array([str(one) for one in file.read([id_column]).column(0).to_pylist()])
-    if len(set(ids.tolist())) == ids.size or any(one.is_flag and strength(one.name, "event") for one in profiles):
+    ids = as_texts(file, id_column)
+    repeated = len(set(ids.tolist())) < ids.size
+    if not repeated and not {"time", SURVIVAL} <= {one.name for one in profiles}:
         return None
     names = [one for one in profiles if one.name in ("time", "times", "t", "horizon", "day", "month", "days", "months")]
     names += [one for one in profiles if unit_in(one.name) and one not in names]
@@ -206,6 +207,8 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     if len(pairs) < ids.size:
         return None
     doubts = []
+    if not repeated:  # in the order of time, some rows are about different individuals
+        doubts.append(Doubt(id_column, "ids are not repeated in the rows that were looked at: are they in others?"))
     if timed.name != "time":
         doubts.append(Doubt(timed.name, f"a long file needs its times in a column called time: rename {timed.name!r}"))
     extra = [one.name for one in values if one not in probable and probable[0].name != SURVIVAL]
@@ -233,6 +236,12 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     return _with_direction(found, stacked, high, tokens(" ".join(one.name for one in probable)))
 
 
+def as_texts(file: TableFile, id_column: str) -> NDArray[np.str_]:
+    """Return ids as text, whatever they are."""
+    with readable(file.path):
+        return np.array(labels(file, id_column).cast("string").to_pylist(), dtype=np.str_)
+
+
 def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
     """Columns have numbers in their names, such as surv_30 or "12 months", and hold probabilities that go one way."""
     groups: dict[tuple[str, str], dict[float, Profile]] = defaultdict(dict)
@@ -250,8 +259,9 @@ def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: s
     times = sorted(likely[chosen[0]])
     before, after = chosen[0]
     unit, doubt = _unit_of_pattern(before, after)
-    found = Predicted({"columns": pattern}, used, "a column per time", "numbered, and go one way" if len(times) > 1 else "named so", unit,
-                      times[-1], len(chosen), (*doubts, *([doubt] if doubt else [])))  # fmt: skip
+    why = "numbered, and go one way" if len(times) > 1 else "named so"
+    doubts += [] if doubt is None else [doubt]
+    found = Predicted({"columns": pattern}, used, "a column per time", why, unit, times[-1], len(chosen), tuple(doubts))
     return _valued(found, [one for named, one in zip(likely, matrices, strict=True) if named in chosen],
                    tokens(before) + tokens(after))  # fmt: skip
 
@@ -265,7 +275,8 @@ def _is_likely(before: str, after: str, group: dict[float, Profile]) -> bool:
         return False  # visits_30d and visits_60d go one way, too
     if matrix.shape[1] == 1:
         some_vary = bool(np.ptp(matrix) > 0) and not (matrix == np.round(matrix)).all()
-        return some_vary and bool(about & (SURVIVAL_WORDS | EVENT_WORDS | {"prob", "proba", "p"}))
+        of_time = telling and bool(about & set(UNIT_WORDS))
+        return some_vary and (of_time or bool(about & (SURVIVAL_WORDS | EVENT_WORDS | {"prob", "proba", "p"})))
     steps = np.diff(matrix, axis=1)
     one_way = bool((steps <= 0).all() or (steps >= 0).all()) and bool(steps.any())
     mostly = max(float((steps <= 0).mean()), float((steps >= 0).mean())) > 0.9 and bool(steps.any())

@@ -131,25 +131,34 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         column, kind = column.cast("float64"), arrow().float64()
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
-    text = types.is_string(kind) or types.is_large_string(kind)
-    if not (text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_date(kind)):
+    values = _values(column)
+    if values is None:
         lists = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
         return Profile(name, "lists" if lists else "other", missing)
-    values = vector(column)
     distinct, words = _distinct(values, missing)
     if _is_date(kind):
         return Profile(name, "dates", missing, None, words, distinct, PLAIN, values)
-    if text:
-        held = [str(value) for value in values[~missing]]
-        writing = _text_writing(held)
+    if types.is_string(kind) or types.is_large_string(kind):
+        writing = _text_writing([str(value) for value in values[~missing]])
         return Profile(name, "text" if writing is None else "dates", missing, None, words, distinct, writing, values)
     numbers = np.where(missing, np.nan, np.where(missing, 0, values).astype(np.float64))
-    held_numbers = numbers[~missing]
-    whole = bool(np.isfinite(held_numbers).all() and (held_numbers == np.round(held_numbers)).all())
-    if types.is_boolean(kind) or set(np.unique(held_numbers[:10]).tolist()) <= {0.0, 1.0} >= set(held_numbers.tolist()):
-        return Profile(name, "flags", missing, numbers, words, distinct, None, values)
-    how: Kind = "whole numbers" if whole else "numbers"
-    return Profile(name, how, missing, numbers, words, distinct, _number_writing(held_numbers, whole), values)
+    held = numbers[~missing]
+    whole = bool(np.isfinite(held).all() and (held == np.round(held)).all())
+    how: Kind = "flags" if ((held == 0) | (held == 1)).all() else "whole numbers" if whole else "numbers"
+    writing = None if how == "flags" else _number_writing(held, whole)
+    return Profile(name, how, missing, numbers, words, distinct, writing, values)
+
+
+def _values(column: pa.ChunkedArray) -> NDArray[Any] | None:
+    """Return texts, flags, numbers or dates; None, where a column holds something else."""
+    types, kind = arrow().types, column.type
+    text = types.is_string(kind) or types.is_large_string(kind)
+    if not (text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_date(kind)):
+        return None
+    try:
+        return vector(column)
+    except InputError:  # dates of years that there are not
+        return None
 
 
 def _is_date(kind: Any) -> bool:

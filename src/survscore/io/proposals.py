@@ -19,7 +19,7 @@ from survscore._validation import InputError, plural
 from survscore.io.forms import Form
 from survscore.io.observed_columns import MEANINGS, Observed, id_column, observed_columns
 from survscore.io.outcomes import ID, ObservedFile, labels_in, read_outcomes
-from survscore.io.predicted_columns import Doubt, Predicted, predicted_columns
+from survscore.io.predicted_columns import Doubt, Predicted, as_texts, predicted_columns
 from survscore.io.predictions import PredictedFile, predictions_in
 from survscore.io.profiles import Profile, profile
 from survscore.io.samples import Sample, sample
@@ -264,6 +264,10 @@ def _id_option(used: Sequence[FileGuess], doubts: list[Doubt]) -> dict[str, str 
         told = f"ids are called {names[0]!r} in one file and {names[1]!r} in another; rename one of them"
         doubts.append(Doubt("--id", told))
         return {}
+    turned = [one for one in used if one not in by_column]
+    if turned and not names and not _are_positions(turned[0]):
+        told = f"columns of {turned[0].path} are called like ids, and outcomes have none: are rows in their order?"
+        doubts.append(Doubt("--id", told))
     if names and any(one.id is None for one in by_column):
         by_order = {"by-order": True} if names == [ID] else {}  # a column called id would be used
         doubts.append(Doubt("--id", "only some files have ids that are recognised: are rows in the same order?"))
@@ -272,6 +276,12 @@ def _id_option(used: Sequence[FileGuess], doubts: list[Doubt]) -> dict[str, str 
         return {} if names == [ID] else {"id": names[0]}
     repeated = any(ID in [column.name for column in one.profiles] for one in by_column)
     return {"by-order": True} if repeated else {}
+
+
+def _are_positions(one: FileGuess) -> bool:
+    """Whether individuals of a transposed file are called 0, 1, 2, as by pandas, and not by ids."""
+    names = [] if one.predicted is None else one.predicted.columns
+    return names == [str(k) for k in range(len(names))]
 
 
 @dataclass(frozen=True)
@@ -297,16 +307,20 @@ def _units(observed: FileGuess | None, predicting: Sequence[FileGuess], doubts: 
         last = None if one.predicted is None else one.predicted.last
         if unit is not None and of_outcomes is None:
             continue
-        factor = 1.0 if unit is None or of_outcomes is None else SECONDS[unit] / SECONDS[of_outcomes]
-        if longest and last and not FITS[0] <= last * factor / longest <= FITS[1]:
+        to = of_outcomes or "D"
+        if longest and last and not _fits(last, unit or to, to, longest):
             told = f"predictions in {one.path} reach up to {last:g}{_of(unit)}, and follow-up up to {longest:g}"
             told += f"{_of(of_outcomes)}: " + ("is that one unit of time?" if unit is None else "is that so?")
             doubts.append(Doubt("--predictions-unit", told))
     if not named:
         return _Units(None, {})
     if of_outcomes is None:
-        first = next(iter(named.values()))
-        assumed: Unit = first if longest is not None and _fits(first, first, predicting, longest) else "D"
+        reached = [(unit, one.predicted.last) for one in predicting if one.predicted is not None
+                   for unit in [named.get(id(one))] if unit is not None and one.predicted.last]  # fmt: skip
+        fitting = [
+            unit for unit in SECONDS if longest and all(_fits(last, own, unit, longest) for own, last in reached)
+        ]
+        assumed: Unit = fitting[0] if fitting and reached else "D"
         where = OUTCOMES if observed is None else str(observed.path)
         told = f"nothing says in which unit the times of {where} are; {word(assumed)}s are assumed"
         doubts.append(Doubt("--unit", told))
@@ -317,9 +331,9 @@ def _units(observed: FileGuess | None, predicting: Sequence[FileGuess], doubts: 
     return _Units(None if dated or not differing else of_outcomes, differing)
 
 
-def _fits(unit: Unit, to: Unit, predicting: Sequence[FileGuess], longest: float) -> bool:
-    lasts = [one.predicted.last for one in predicting if one.predicted is not None and one.predicted.last]
-    return bool(lasts) and FITS[0] <= max(lasts) * SECONDS[unit] / SECONDS[to] / longest <= FITS[1]
+def _fits(last: float, unit: Unit, to: Unit, longest: float) -> bool:
+    """Whether predictions up to `last`, converted to another unit, go about as far as follow-up does."""
+    return FITS[0] <= last * SECONDS[unit] / SECONDS[to] / longest <= FITS[1]
 
 
 def _of(unit: Unit | None) -> str:
@@ -382,7 +396,8 @@ def _read_as_proposed(
             held.append(f"outcomes: {outcomes.outcomes!r}, {_ids(outcomes.ids)}")
         for one, own in zip(predicting, owns, strict=True):
             to = options.get("unit") or "D" if "unit" in own else None
-            form = _form(own)
+            long = one.predicted is not None and "long" in one.predicted.options and not one.sample.whole
+            form = _form({**own, "long": True} if long else own)
             read = _tried(doubts, one, lambda one, form=form, to=to: predictions_in(
                 _predictions_file(one, name), None, form, to, name))  # fmt: skip
             if read is None:
@@ -402,9 +417,12 @@ def _predictions_file(one: FileGuess, name: str | Literal[False] | None) -> Tabl
     file = one.sample.file(labels_in(name))
     if one.sample.whole or one.predicted is None or "long" not in one.predicted.options or one.id is None:
         return file
-    ids = np.array([str(value) for value in file.read([one.id]).column(0).to_pylist()])
-    _, who, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    table = file.read(file.names).filter(counts[who] == counts.max())
+    _, who, counts = np.unique(as_texts(file, one.id), return_inverse=True, return_counts=True)
+    kept = counts[who] == counts.max()
+    if counts.max() == 1:  # in the order of time
+        times = np.asarray(file.read([str(one.predicted.time_column)]).column(0).to_numpy())
+        kept = times == times[0]
+    table = file.read(file.names).filter(kept)
     return TableFile(file.path, table.schema, table.num_rows, table.select)
 
 

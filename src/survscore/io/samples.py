@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ROWS = 2000  # of each of three places in a file
 WHOLE_BYTES = 2 << 20  # files of text up to here are read whole
+FEWEST_LINES, MOST_BYTES = 50, 64 << 20  # where lines are long
 PIECE_BYTES = 256 << 10  # of text, from the middle and the end of larger ones
 
 
@@ -126,24 +127,29 @@ def _sample_of_csv(path: Path) -> Sample:
     with readable(path):
         with pa.input_stream(str(path)) as stream:
             head = stream.read(WHOLE_BYTES + 1)
-        if len(head) <= WHOLE_BYTES:
-            file = open_table(path)
-            return Sample(path, file.read(file.names), file.n_rows, whole=True)
-        head = head[: head.rfind(b"\n", 0, PIECE_BYTES * 2) + 1] or head
+            if len(head) <= WHOLE_BYTES:
+                file = open_table(path)
+                return Sample(path, file.read(file.names), file.n_rows, whole=True)
+            while head.count(b"\n") < FEWEST_LINES and len(head) < MOST_BYTES and (more := stream.read(WHOLE_BYTES)):
+                head += more
+        shortest = PIECE_BYTES * 2 if head.count(b"\n", 0, PIECE_BYTES * 2) >= FEWEST_LINES else len(head)
+        head = head[: head.rfind(b"\n", 0, shortest) + 1] or head
         try:
-            table = parsed_csv(path, head + b"".join(_later_lines(path)))
+            table = parsed_csv(path, head + b"".join(_later_lines(path, len(head))))
         except (pa.ArrowInvalid, InputError):  # where a line break was inside of a text
             table = parsed_csv(path, head)
         return Sample(path, table, None, whole=False)
 
 
-def _later_lines(path: Path) -> Iterator[bytes]:
-    """Yield whole lines from the middle and from the end of a file that is not packed."""
+def _later_lines(path: Path, after: int) -> Iterator[bytes]:
+    """Yield whole lines from the middle and from the end of a file that is not packed, after so many bytes."""
     if not path.name.lower().endswith((".csv", ".tsv")):
         return
     size = path.stat().st_size
     with path.open("rb") as stream:
         for place in (size // 2, size - PIECE_BYTES):
+            if place < after:
+                continue
             stream.seek(place)
             piece = stream.read(PIECE_BYTES)
             yield piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1]

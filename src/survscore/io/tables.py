@@ -191,7 +191,10 @@ def vector(column: pa.ChunkedArray) -> NDArray[Any]:
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_temporal(column.type) and getattr(column.type, "tz", None):
-        return np.asarray(column.to_pandas(), dtype=object)
+        try:
+            return np.asarray(column.to_pandas(), dtype=object)
+        except (OverflowError, ValueError):
+            raise InputError("dates with a time zone must be of the years 1 to 9999") from None
     return np.asarray(column.to_numpy())
 
 
