@@ -544,6 +544,24 @@ def intervals_of_the_counting_process(folder, y):
 
 
 @trap()
+def customers_who_have_not_logged_in_lately(folder, y):
+    frame = {"id": y.ids, "signup_date": y.start, "cancel_date": y.date, "last_login": y.last - pd.to_timedelta(9, "D")}
+    return csv(folder, "logins.csv", pd.DataFrame({**frame, "exported_at": CUTOFF}))
+
+
+@trap()
+def flag_the_other_way_round(folder, y):
+    frame = {"id": y.ids, "time": y.days, "event": (~y.event).astype(int), "censoring_time": y.end}
+    return csv(folder, "turned.csv", pd.DataFrame(frame))
+
+
+@trap()
+def paid_until(folder, y):
+    frame = {"id": y.ids, "start_date": y.start, "end_date": y.start + pd.to_timedelta(9, "D"), "cutoff": CUTOFF}
+    return csv(folder, "paid.csv", pd.DataFrame({**frame, "churned": y.event.astype(int)}))
+
+
+@trap()
 def several_beginnings(folder, y):
     frame = {"id": y.ids, "diagnosis_date": y.start, "surgery_date": y.start + pd.to_timedelta(9, "D")}
     return csv(folder, "surgery.csv", pd.DataFrame({**frame, "death_date": y.date, "cutoff": CUTOFF}))
@@ -780,7 +798,7 @@ def test_standard_input(capsys, monkeypatch, tmp_path, truth):
 def test_large_files_are_not_read_whole(tmp_path, truth, ending):
     n = 200_000
     table = pa.table({"customer_id": np.arange(n), "time": np.arange(n) % 700 + 0.5, "event": np.arange(n) % 3 == 0,
-                      "censoring_time": np.full(n, 700.5), "note": ["x" * 20] * n})  # fmt: skip
+                      "censoring_time": np.arange(n) % 700 + 0.5 + 5 * (np.arange(n) % 3 == 0), "note": ["x" * 20] * n})  # fmt: skip
     path = tmp_path / f"large.{ending}"
     frame = table.to_pandas()
     if ending == "parquet":
@@ -967,6 +985,34 @@ def test_any_columns_get_an_answer(capsys, tmp_path, columns, data):
     answered(capsys, path)
     answered(capsys, path, path)
     path.unlink()
+
+
+@ANY
+@given(
+    st.integers(2, 8),
+    st.sampled_from(["time", "tenure", "duration_days", "T", "futime", "months"]),
+    st.sampled_from(["event", "churned", "status", "died", "E", "censored", "Churn"]),
+    st.sampled_from([None, "censoring_time", "max_duration", "c_star"]),
+    st.sampled_from([None, "id", "customer_id", "PatientID"]),
+    st.sampled_from(["{}", "surv_{}", "month_{}", "p{}", "risk {} days", "cox_{}", "net:{}", "x{}"]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_whatever_is_proposed_without_a_question_runs(
+    capsys, tmp_path, n, time, event, end, name, pattern, rises, seed
+):
+    rng = np.random.default_rng(seed)
+    times = rng.integers(1, 100, n)
+    frame = {time: times, event: rng.integers(0, 2, n)} | ({} if name is None else {name: [f"k{k}" for k in range(n)]})
+    frame |= {} if end is None else {end: times + np.where(frame[event] == 1, rng.integers(0, 9, n), 0)}
+    survival = np.sort(rng.uniform(size=(n, 3)).round(rng.integers(1, 4)), axis=1)[:, :: 1 if rises else -1]
+    frame |= {pattern.format(k): survival[:, j] for j, k in enumerate((10, 40, 70))}
+    (path,) = csv(tmp_path, "all.csv", pd.DataFrame(frame))
+    code, out, _ = run(capsys, "formats", path, "--json")
+    told = json.loads(out) if code == 0 else {"sure": False}
+    if told["sure"] and not {"OUTCOMES", "PREDICTIONS"} & set(told["command"]):
+        code, _, err = run(capsys, *told["command"][1:])
+        assert code == 0, (told["command"], err, path.read_text())
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -16,6 +16,7 @@ from survscore.io.predicted_columns import Doubt
 from survscore.io.profiles import Profile, Writing
 from survscore.io.vocabulary import (
     ACTIVE_WORDS,
+    ACTIVITY_WORDS,
     BUSINESS_WORDS,
     CENSORED_WORDS,
     EVENT_REASONS,
@@ -289,43 +290,54 @@ def _dates(held: _Candidates) -> Observed | None:
     event = dated.best("event_date", lambda one: True)
     seen = dated.best("last_seen", lambda one: True, least=2)
     end = dated.best("end", lambda one: one is not seen)
+    ended = event or end or seen
+    if ended is None:
+        return None
     options = {"start": start.name}
-    flagged = _Candidates(profiles, held.about, held.meanings)
     if event is not None and not event.complete:
-        held.take("event_date", event, f"{event.writing.words if event.writing else 'dates'}, empty for some")
-        options["event-date"] = event.name
-        seen = seen or (end if end is not None and end.complete else None)
-        if seen is not None:
-            held.take("last_seen", seen, "dates")
-            options["last-seen"] = seen.name
-        elif end is not None:
-            held.doubts.append(Doubt("--event-date", f"{event.name!r}, or is it {end.name!r}?"))
-        _compare_with_flag(held, event)
+        options |= _of_events(held, event, seen, end)
     else:
-        ended = event or end or seen
-        if ended is None:
-            return None
-        status = _status(flagged)
-        if status is not None:
-            held.take("end", ended, "dates")
-            held.meanings[:] = list(dict.fromkeys([*held.meanings, *flagged.meanings]))
-            held.doubts += flagged.doubts
-            options |= {"end": ended.name, **status}
-        else:
-            held.take("event_date", ended, "dates")
-            options["event-date"] = ended.name
-            missing = "empty for some" if not ended.complete else "there for everybody"
-            held.doubts.append(Doubt("--event-date", f"{ended.name!r} is {missing}, and no flag says whether the event "
-                                     "happened then: is every date one of the event?"))  # fmt: skip
+        options |= _of_ends(held, ended)
     used = [one for one in profiles if one.name in {meaning.column for meaning in held.meanings} and _is_dated(one)]
     if cutoff is not None:
         options["cutoff"] = cutoff.name
         _check_cutoff(held, cutoff, used)
     else:
         _guess_cutoff(held, options, used)
-    for writing in [one.writing for one in used if one.writing is not None and one.kind != "empty"][:1]:
-        _written(held, options, writing, used)
+    _written(held, options, start.writing, used)
     return Observed(options, tuple(held.meanings), tuple(held.doubts), tuple(held.notes), "D")
+
+
+def _of_events(held: _Candidates, event: Profile, seen: Profile | None, end: Profile | None) -> dict[str, str]:
+    """Return the options for dates that are there only for those with event."""
+    held.take("event_date", event, f"{event.writing.words if event.writing else 'dates'}, empty for some")
+    options = {"event-date": event.name}
+    contact = seen is not None and not set(tokens(seen.name)) & ACTIVITY_WORDS
+    seen = seen or (end if end is not None and end.complete else None)
+    if seen is not None:
+        held.take("last_seen", seen, "dates")
+        options["last-seen"] = seen.name
+    elif end is not None:
+        held.doubts.append(Doubt("--event-date", f"{event.name!r}, or is it {end.name!r}?"))
+    if seen is not None and not contact:
+        told = f"who has no event is taken for lost on the date in {seen.name!r}, if it is before the cut-off"
+        held.doubts.append(Doubt("--last-seen", f"{told}; leave it out if they were still there"))
+    _compare_with_flag(held, event)
+    return options
+
+
+def _of_ends(held: _Candidates, ended: Profile) -> dict[str, str]:
+    """Return the options for dates of which a flag or a reason says whether they are of the event."""
+    held.take("end", ended, "dates")
+    status = _status(held)
+    if status is not None:
+        return {"end": ended.name, **status}
+    held.meanings.pop()
+    held.take("event_date", ended, "dates")
+    missing = "empty for some" if not ended.complete else "there for everybody"
+    told = f"{ended.name!r} is {missing}, and no flag says whether the event happened then: is every date one of it?"
+    held.doubts.append(Doubt("--event-date", told))
+    return {"event-date": ended.name}
 
 
 def _is_dated(one: Profile) -> bool:
@@ -333,12 +345,12 @@ def _is_dated(one: Profile) -> bool:
 
 
 def _same_writing(one: Profile, other: Profile) -> bool:
-    if one.kind == "empty" or one.writing is None or other.writing is None:
-        return one.kind == "empty"
-    numeric = one.kind == "dates", other.kind == "dates"
-    return (numeric[0] == numeric[1] and (one.writing.date_format, one.writing.origin) == (
-        other.writing.date_format, other.writing.origin
-    )) or numeric == (True, True)  # fmt: skip
+    """Whether two columns can be read as dates at once; of texts, `_written` finds out."""
+    if one.kind == "empty" or (one.kind == "dates" and other.kind == "dates"):
+        return True
+    if "dates" in (one.kind, other.kind) or one.writing is None or other.writing is None:
+        return False
+    return (one.writing.date_format, one.writing.origin) == (other.writing.date_format, other.writing.origin)
 
 
 def _written(held: _Candidates, options: dict[str, str], writing: Writing, used: Sequence[Profile]) -> None:

@@ -26,6 +26,7 @@ from survscore.io.samples import Sample, sample
 from survscore.io.study import matching_rows
 from survscore.io.tables import TableFile, listed
 from survscore.io.vocabulary import Role, strength
+from survscore.outcomes import Outcomes
 from survscore.weighting import weightings_that_fit
 
 OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
@@ -394,6 +395,7 @@ def _read_as_proposed(
         if outcomes is not None:
             weighting = weightings_that_fit(outcomes.outcomes).names[0]
             held.append(f"outcomes: {outcomes.outcomes!r}, {_ids(outcomes.ids)}")
+            doubts += _doubts_of_drop_outs(outcomes.outcomes)
         for one, own in zip(predicting, owns, strict=True):
             to = options.get("unit") or "D" if "unit" in own else None
             long = one.predicted is not None and "long" in one.predicted.options and not one.sample.whole
@@ -410,6 +412,17 @@ def _read_as_proposed(
     doubts += [Doubt("reading", text) for text in notes if not any(harmless in text for harmless in HARMLESS)]
     return _Reading(weighting, tuple(held), tuple(doubts),
                     tuple(text for text in notes if any(harmless in text for harmless in HARMLESS)))  # fmt: skip
+
+
+def _doubts_of_drop_outs(y: Outcomes) -> list[Doubt]:
+    """Doubt, where most of those without event end before their data do, as if flags were the other way round."""
+    without = int((~y.event).sum())
+    if y.n_dropped_out is None or y.n_dropped_out * 2 <= without:
+        return []
+    told = (
+        f"{y.n_dropped_out} of {without} without event were not followed until their data end: is the event coded as "
+    )
+    return [Doubt("drop-outs", f"{told}assumed, and are these the dates or times at which data end?")]
 
 
 def _predictions_file(one: FileGuess, name: str | Literal[False] | None) -> TableFile:

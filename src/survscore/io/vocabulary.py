@@ -159,6 +159,8 @@ VOCABULARY: dict[Role, Words] = {
 # Flags whose 1 means that there was no event, or may mean that.
 CENSORED_WORDS = frozenset(("censor", "censored", "cens", "censoring"))
 ACTIVE_WORDS = frozenset(("active", "alive", "retained", "aktiv", "surviving", "renewed"))
+# Being active is no contact with those who study somebody: who was not active lately is not lost to them.
+ACTIVITY_WORDS = frozenset(("login", "active", "activity", "visit", "lastvisit", "order", "purchase"))
 # What reasons say, by the beginning of a word.
 EVENT_REASONS = ("churn", "cancel", "death", "died", "dead", "deceas", "relaps", "recur", "progress", "fail", "event",
                  "terminat", "attrit", "default", "left", "kündig", "kuendig", "verstorb", "gestorben")  # fmt: skip
