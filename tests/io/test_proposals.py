@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -641,6 +642,49 @@ def test_nothing_is_misread_without_a_question_mark(tmp_path, truth, name):
     assert not proposal.sure or proposal.options == right, proposal.options
 
 
+# Tables that others have written
+
+
+THEIRS = {
+    "rossi.csv": {"time": "week", "event": "arrest"},
+    "waltons_dataset.csv": {"time": "T", "event": "E"},
+    "larynx.csv": {"event": "death"},
+    "kidney_transplant.csv": {"event": "death"},
+    "lung.csv": {"event": "status"},
+    "dd.csv": {"time": "duration", "event": "observed"},
+    "regression.csv": {"time": "T", "event": "E"},
+    "g3.csv": {},
+    # 1 is the event in the first two, and being censored in the third: the names do not tell
+    "gbsg2.csv": None,
+    "ACTG175.csv": None,
+    "nh4.csv": None,
+    "lymphoma.csv": None,
+    "multicenter_aids_cohort.tsv": None,  # with entry after the start of the clock
+    "panel_test.csv": None,  # several rows of each
+    "canadian_senators.csv": None,
+    "merrell1955.csv": None,
+    "CuZn-LeftCensoredDataset.csv": {"time": "T", "event": "E"},  # that it is censored from the left, no column tells
+}
+
+
+def of_lifelines(name):
+    return Path(pytest.importorskip("lifelines").__file__).parent / "datasets" / name
+
+
+@pytest.mark.parametrize("name", ["stanford_heart.csv", "interval_diabetes.csv", "recur.csv", "mice.csv"])
+def test_intervals_are_no_outcomes(name):
+    with pytest.raises(ss.InputError, match="holds neither outcomes"):
+        propose([of_lifelines(name)])
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_tables_that_come_with_lifelines(name):
+    proposal = propose([of_lifelines(name)])
+    assert proposal.sure == (THEIRS[name] is not None)
+    if proposal.sure:
+        assert proposal.options == THEIRS[name]
+
+
 # What is proposed without a question mark runs, and gives what is meant
 
 
@@ -752,7 +796,7 @@ def test_names_are_quoted_for_the_shell(tmp_path, truth, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     frame = wide(truth, [30, 60], "S 'x' {:g}").assign(**{"patient $id": truth.ids})
     csv(tmp_path, name, frame.rename(columns={"patient $id": "id"}))
-    proposal = propose([type(tmp_path)(name)])
+    proposal = propose([Path(name)])
     line = quoted(command_line(proposal))
     assert line.isprintable()
     seen = subprocess.run(
@@ -797,8 +841,10 @@ def test_standard_input(capsys, monkeypatch, tmp_path, truth):
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst", "tsv", "parquet", "arrow", "stream.arrow"])
 def test_large_files_are_not_read_whole(tmp_path, truth, ending):
     n = 200_000
-    table = pa.table({"customer_id": np.arange(n), "time": np.arange(n) % 700 + 0.5, "event": np.arange(n) % 3 == 0,
-                      "censoring_time": np.arange(n) % 700 + 0.5 + 5 * (np.arange(n) % 3 == 0), "note": ["x" * 20] * n})  # fmt: skip
+    number = np.arange(n)
+    event, followed = number % 3 == 0, number % 700 + 0.5
+    columns = {"time": followed, "event": event, "censoring_time": followed + 5 * event, "note": ["x" * 20] * n}
+    table = pa.table({"customer_id": number, **columns})
     path = tmp_path / f"large.{ending}"
     frame = table.to_pandas()
     if ending == "parquet":
