@@ -35,6 +35,14 @@ MOST_TIMES = 100_000
 READING = "survscore.files"  # where a command keeps which files its options have read
 
 
+class SourceFile(click.Path):
+    """A file of predictions, with its name and options; one that a study file describes comes as it is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        return super().convert(value, param, ctx) if isinstance(value, (str, Path)) else value
+
+
 class MetricName(click.ParamType[str]):
     """The name of a metric, with its setting where it has one: ``brier``, ``net_benefit@0.2``."""
 
@@ -247,7 +255,8 @@ reading = several(
            "--reason tells which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended."),
     option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud."),
-    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
+    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', decimal-year for 2017.5, "
+           "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
     option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
@@ -268,7 +277,9 @@ matching = several(
 
 files = several(
     click.argument("outcomes", type=FILE),
-    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=FILE),
+    click.argument(
+        "predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=SourceFile(path_type=Path)
+    ),
     matching,
 )
 

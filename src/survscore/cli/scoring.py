@@ -14,7 +14,7 @@ import click
 from survscore._progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
-from survscore.cli import options
+from survscore.cli import options, study_files
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -37,6 +37,7 @@ Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 @click.command(short_help="Score predictions in files.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @options.results
@@ -103,6 +104,7 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
@@ -162,6 +164,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 
 @click.command(short_help="Write a report: one page that works offline.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
@@ -448,8 +451,10 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
 
 
 def _asked(arguments: Arguments) -> dict[str, Any]:
-    """Return the options that were given, as plain data."""
-    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in arguments.items()}
+    """Return the options that were given, as plain data, in whatever order they were."""
+    order = {parameter.name: k for k, parameter in enumerate(click.get_current_context().command.params)}
+    given = sorted(arguments.items(), key=lambda item: order.get(item[0], len(order)))
+    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in given}
     return {name: value for name, value in named.items() if name and value not in (None, False, [])}
 
 

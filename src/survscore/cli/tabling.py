@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from survscore.cli import options
+from survscore.cli import options, study_files
 from survscore.cli.options import FILE
 from survscore.cli.scoring import inputs, read, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
@@ -26,6 +26,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 
 @click.command(short_help="One table: accuracy, discrimination, calibration, benefit.")
 @options.files
+@study_files.study
 @options.weightings
 @options.option(
     "-m",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,7 +32,10 @@ PACKED_ENDINGS = (".gz", ".zst")
 IPC_MAGIC = b"ARROW1"
 IPC_STREAM = b"\xff\xff\xff\xff"  # how each of its messages begins, and no text does
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t", "|")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 
 
 def arrow() -> Any:
@@ -198,7 +202,10 @@ def vector(column: pa.ChunkedArray) -> NDArray[Any]:
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_temporal(column.type) and getattr(column.type, "tz", None):
-        return np.asarray(column.to_pandas(), dtype=object)
+        try:
+            return np.asarray(column.to_pandas(), dtype=object)
+        except (OverflowError, ValueError):
+            raise InputError("dates with a time zone must be of the years 1 to 9999") from None
     return np.asarray(column.to_numpy())
 
 
@@ -286,6 +293,7 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
     convert = csv.ConvertOptions(
         null_values=MISSING,
         strings_can_be_null=True,
+        decimal_point="," if _has_decimal_commas(head[1:], delimiter) else ".",
         column_types={name: pa.string() for name in text},
     )
     if source is None:
@@ -299,6 +307,22 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
+
+
+def parsed_csv(path: Path, content: bytes) -> pa.Table:
+    """Return the table that is in some lines of a CSV file, the first of which is its header."""
+    return _csv(path, (), arrow().py_buffer(content))
+
+
+def _has_decimal_commas(lines: Sequence[bytes], delimiter: str) -> bool:
+    """Whether numbers have a comma for the decimal point, as 0,95; 1,000 may be a thousand, and proves nothing."""
+    if delimiter == ",":
+        return False
+    fields = {field.strip().strip('"') for line in lines for field in line.decode("utf-8", "replace").split(delimiter)}
+    commas = [field for field in fields if DECIMAL_COMMA.fullmatch(field)]
+    if any(DECIMAL_POINT.fullmatch(field) for field in fields):
+        return False
+    return any(not THOUSANDS.fullmatch(field) for field in commas)
 
 
 def _kind(kind: Any) -> str:
