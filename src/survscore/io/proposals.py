@@ -35,7 +35,10 @@ MOST_COLUMNS = 5000
 # What warnings say that is no reason to doubt: what words mean, and that numbers are rounded.
 HARMLESS = ("is the event", "is no event", "taken for rounding")
 # What `survscore evaluate` can be told of a folder.
-OF_FOLDERS = ("time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "columns", "id")
+OF_FOLDERS = (
+    "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "date-format", "origin",
+    "unit", "columns", "id", "predicts", "percent", "predictions-unit",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
