@@ -1,4 +1,4 @@
-"""What all models share: the target they take, and how they are scored."""
+"""What all models and adapters share: the target they take, and how they are scored."""
 
 from __future__ import annotations
 
@@ -11,20 +11,9 @@ from sklearn.base import BaseEstimator
 
 from survscore._validation import FloatArray, InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
-from survscore.outcomes import Outcomes
+from survscore.outcomes import Outcomes, as_outcomes
 from survscore.scores import brier_score
 from survscore.weighting import Weighting, weightings_that_fit
-
-
-def as_outcomes(y: Any) -> Outcomes:
-    """Return the target as `Outcomes`; scikit-survival's structured arrays are taken too."""
-    if isinstance(y, Outcomes):
-        return y
-    if getattr(getattr(y, "dtype", None), "names", None):
-        return Outcomes.from_structured(y)
-    if y is None:
-        raise InputError("requires y to be passed, but the target y is None: it holds Outcomes")
-    raise InputError(f"y must be Outcomes (or scikit-survival's structured array), not {type(y).__name__}")
 
 
 def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Outcomes:
@@ -51,21 +40,29 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
         """Return predicted survival."""
 
-    def predict_survival_function(self, X: Any, times: ArrayLike) -> FloatArray:
+    def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> FloatArray:
         """Return predicted survival at `times` as an array.
 
         Parameters
         ----------
         X : array_like or data frame
             Covariates.
-        times : array_like
-            Strictly increasing.
+        times : array_like, optional
+            Strictly increasing. By default those that the model was made with (its parameter `times`), as
+            scikit-learn's ``cross_val_predict(..., method="predict_survival_function")`` needs it: the models of
+            different folds must speak of the same times, which they don't on grids that each learnt from its own fold.
 
         Returns
         -------
         ndarray of shape (n, len(times))
         """
-        return self.predict_curves(X, as_times(times)).probabilities
+        fixed = getattr(self, "times", None) if times is None else times
+        if fixed is None:
+            raise InputError(
+                "times must be given, here or when the model is made: without them its grid is of the training data's "
+                "making, and other data would have another"
+            )
+        return self.predict_curves(X, as_times(fixed)).probabilities
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
         """Return minus the integrated Brier score, so that higher is better.
