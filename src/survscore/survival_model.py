@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 
 from survscore._validation import FloatArray, InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
@@ -29,6 +30,10 @@ def weighting_for(y: Outcomes, weighting: str | Weighting | None) -> str | Weigh
     return choices.names[0] if weighting is None and not choices.misleading else weighting
 
 
+def _has_fixed_times(model: Any) -> bool:
+    return getattr(model, "times", None) is not None
+
+
 class SurvivalModel(BaseEstimator):  # type: ignore[misc]
     """Base of all models: scikit-learn's conventions, with `Outcomes` as target."""
 
@@ -40,29 +45,39 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
         """Return predicted survival."""
 
-    def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> FloatArray:
+    def predict_survival_function(self, X: Any, times: ArrayLike) -> FloatArray:
         """Return predicted survival at `times` as an array.
 
         Parameters
         ----------
         X : array_like or data frame
             Covariates.
-        times : array_like, optional
-            Strictly increasing. By default those that the model was made with (its parameter `times`), as
-            scikit-learn's ``cross_val_predict(..., method="predict_survival_function")`` needs it: the models of
-            different folds must speak of the same times, which they don't on grids that each learnt from its own fold.
+        times : array_like
+            Strictly increasing.
 
         Returns
         -------
         ndarray of shape (n, len(times))
         """
-        fixed = getattr(self, "times", None) if times is None else times
-        if fixed is None:
-            raise InputError(
-                "times must be given, here or when the model is made: without them its grid is of the training data's "
-                "making, and other data would have another"
-            )
-        return self.predict_curves(X, as_times(fixed)).probabilities
+        return self.predict_curves(X, as_times(times)).probabilities
+
+    @available_if(_has_fixed_times)  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> FloatArray:
+        """Return predicted survival at the times that the model was made with, as scikit-learn's wrappers ask for it.
+
+        Only models with fixed times have it: ``cross_val_predict`` puts the predictions of all folds into one array,
+        and grids that each model learnt from its own fold are not the same.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+
+        Returns
+        -------
+        ndarray of shape (n, len(times))
+        """
+        return self.predict_survival_function(X, cast("Any", self).times)
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
         """Return minus the integrated Brier score, so that higher is better.

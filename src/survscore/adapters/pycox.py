@@ -101,7 +101,10 @@ class Pycox(Adapter):
         target: tuple[Any, ...] = (y.time.astype(np.float32), y.event.astype(np.float32))
         n_outputs = 1
         if labels is not None:
-            target, n_outputs = labels.fit_transform(y.time, y.event.astype(np.float32)), labels.out_features
+            events = y.event.astype(np.float32)
+            if getattr(labels, "cuts", None) is None:  # a grid that was given is as it is
+                labels.fit(y.time, events)
+            target, n_outputs = labels.transform(y.time, events), labels.out_features
         seeded = self.random_state is not None
         with torch.random.fork_rng(devices=[]) if seeded else nullcontext():
             if seeded:

@@ -43,7 +43,7 @@ class ScikitSurvival(Adapter):
     >>> time = rng.exponential(np.exp(X[:, 0]))
     >>> y = ss.Outcomes(np.minimum(time, end), time <= end, end)
     >>> model = ss.adapters.ScikitSurvival(CoxPHSurvivalAnalysis(), times=[0.5, 1, 2]).fit(X, y)
-    >>> model.predict_survival_function([[-1.0], [1.0]]).round(1)
+    >>> model.predict([[-1.0], [1.0]]).round(1)
     array([[0.3, 0.1, 0. ],
            [0.8, 0.7, 0.4]])
     """

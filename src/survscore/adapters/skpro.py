@@ -48,7 +48,7 @@ class Skpro(Adapter):
     >>> time = rng.exponential(np.exp(X[:, 0]))
     >>> y = ss.Outcomes(np.minimum(time, 2), time <= 2, np.full(300, 2))
     >>> model = ss.adapters.Skpro(AFTWeibull(), times=[0.5, 1, 1.5]).fit(X, y)
-    >>> model.predict_survival_function([[-1.0], [1.0]]).round(1)
+    >>> model.predict([[-1.0], [1.0]]).round(1)
     array([[0.3, 0.1, 0. ],
            [0.8, 0.7, 0.6]])
     """

@@ -60,7 +60,7 @@ class XGBoost(Adapter):
     >>> y = ss.Outcomes(np.minimum(time, 2), time <= 2, np.full(500, 2))
     >>> trees = XGBRegressor(objective="survival:cox", n_estimators=20, max_depth=2, learning_rate=0.3)
     >>> model = ss.adapters.XGBoost(trees, times=[0.5, 1, 1.5]).fit(X, y)
-    >>> survival = model.predict_survival_function(np.array([[-1.0], [1.0]]))
+    >>> survival = model.predict(np.array([[-1.0], [1.0]]))
     >>> bool((survival[0] < survival[1]).all())
     True
     """
