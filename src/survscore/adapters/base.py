@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._frames import as_frame, collected, n_rows_of, take_rows
 from survscore._validation import as_times
-from survscore.curves import Monotone, SurvivalCurves
+from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.survival_model import SurvivalModel, as_training_data, check_within
 
@@ -81,9 +81,7 @@ class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
 
     # Two kinds of curves
 
-    def _read_steps(
-        self, X: Any, steps: Any, times: NDArray[np.float64] | None, monotone: Monotone = "check"
-    ) -> SurvivalCurves:
+    def _read_steps(self, X: Any, steps: Any, times: NDArray[np.float64] | None) -> SurvivalCurves:
         """Return step functions, which ``steps(X)`` gives as (survival, times), as they are or read at `times`.
 
         After its last jump a step function stays what it is for as long as training was followed up, and says nothing
@@ -94,7 +92,7 @@ class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
             if grid[-1] < self.end_:
                 survival = np.column_stack((survival, survival[:, -1]))
                 grid = np.append(grid, self.end_)
-            return SurvivalCurves(survival, grid, "step", monotone=monotone)
+            return SurvivalCurves(survival, grid, "step")
         check_within(times, np.array([self.end_]))
         n = n_rows_of(X)
         matrix = np.empty((n, times.size))
@@ -105,7 +103,7 @@ class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
             places = np.searchsorted(grid, times, side="right")
             matrix[rows] = np.where(places > 0, survival[:, np.maximum(places, 1) - 1], 1.0)
             start, size = start + size, max(1, CELLS_AT_ONCE // grid.size)
-        return SurvivalCurves(matrix, times, monotone=monotone)
+        return SurvivalCurves(matrix, times)
 
     def _formula_grid(self, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Return where to compute curves that have a value at any time: `times`, or quantiles of those in training."""

@@ -28,7 +28,7 @@ class Lifelines(Adapter):
     estimator : lifelines regression model
         Not fitted. It is copied.
     times : array_like, optional
-        The grid of predicted curves. By default Cox's and Aalen's are step functions with all the times in training;
+        The grid of predicted curves. By default Cox's are step functions with all the times in training;
         some times take less memory. Parametric models are computed at `times`, also after the training data, where
         they extrapolate; by default at up to 200 quantiles of the times in training, linear between.
     fit_options : dict, optional
@@ -43,7 +43,8 @@ class Lifelines(Adapter):
 
     Notes
     -----
-    Columns of an array are called ``x0``, ``x1``, and so on. Aalen's curves may rise, and are kept as they are.
+    Columns of an array are called ``x0``, ``x1``, and so on. Curves that are none, since they rise or exceed one, as
+    ``AalenAdditiveFitter``'s may, are refused.
 
     Examples
     --------
@@ -101,8 +102,7 @@ class Lifelines(Adapter):
             grid = self._formula_grid(times)
             frame = self.estimator_.predict_survival_function(as_pandas(X), times=grid)
             return SurvivalCurves(frame.to_numpy().T, grid)
-        additive = type(self.estimator_).__name__ == "AalenAdditiveFitter"
-        return self._read_steps(X, self._steps, times, monotone="keep" if additive else "check")
+        return self._read_steps(X, self._steps, times)
 
     def _steps(self, X: Any) -> tuple[FloatArray, NDArray[np.float64]]:
         frame = self.estimator_.predict_survival_function(as_pandas(X))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._frames import as_frame
 from survscore._validation import FloatArray, InputError, as_times, check_whole
 from survscore.adapters.base import Adapter
-from survscore.curves import Between, SurvivalCurves
+from survscore.curves import Between, Monotone, SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.survival_model import check_within
 
@@ -38,8 +38,8 @@ class Pycox(Adapter):
     n_times : int, default 20
         Number of grid times of a model with a grid, as pycox's ``label_transform`` sets them.
     times : array_like, optional
-        The grid itself. Cox models have none; without `times` their curves are step functions with all times in
-        training.
+        The grid itself. ``PCHazard`` takes none, and Cox models have none: their curves are read at `times`, and
+        without them those of Cox models are step functions with all times in training.
     epochs, batch_size : int, default 20 and 128
         Of training.
     random_state : int, optional
@@ -126,7 +126,7 @@ class Pycox(Adapter):
             return None
         if self.estimator.__name__ == "CoxTime":
             return transform()
-        if self.times is None:
+        if self.times is None or self.estimator.__name__ == "PCHazard":  # whose grid pycox can't be given
             return transform(self.n_times)
         times = as_times(self.times)
         return transform(np.concatenate(([0.0], times)) if times[0] > 0 else times)
@@ -135,18 +135,18 @@ class Pycox(Adapter):
         if not self._on_grid:
             return self._read_steps(X, self._steps, times)
         survival, grid = self._steps(X)
-        curves = SurvivalCurves(survival, grid, BETWEEN.get(type(self.estimator_).__name__, "linear"))
+        name = type(self.estimator_).__name__
+        # one classifier per time, which know nothing of each other
+        monotone: Monotone = "keep" if name == "BCESurv" else "check"
+        curves = SurvivalCurves(survival, grid, BETWEEN.get(name, "linear"), monotone=monotone)
         if times is None:
             return curves
         check_within(times, grid)
-        return SurvivalCurves(curves.at(times), times, curves.between)
+        return SurvivalCurves(curves.at(times), times, curves.between, monotone=monotone)
 
     def _steps(self, X: Any) -> tuple[FloatArray, NDArray[np.float64]]:
         frame = self.estimator_.predict_surv_df(_as_rows(X))
         grid = frame.index.to_numpy(dtype=np.float64)
-        labels = getattr(self.estimator_, "labtrans", None)
-        if labels is not None and not self._on_grid:
-            grid = np.asarray(labels.map_scaled_to_orig(frame.index.to_numpy()), dtype=np.float64)
         return frame.to_numpy().T, grid
 
 

@@ -75,7 +75,7 @@ class XGBoost(Adapter):
         check_choice("aft_loss_distribution", self._distribution, DISTRIBUTIONS)
         if estimator.early_stopping_rounds is not None:
             raise InputError("estimator can't stop early (early_stopping_rounds): there are no data to stop by")
-        check_rule("time", "after 0, for xgboost,", y.time <= 0, y.time)
+        check_rule("time", "after 0 for xgboost", y.time <= 0, y.time)
         self._cox = params["objective"] == "survival:cox"
         self._scale = float(params.get("aft_loss_distribution_scale", 1.0))
         self._read_as = {"missing": estimator.missing, "enable_categorical": estimator.enable_categorical}
