@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +68,7 @@ def cross_validate(
         What was observed. Estimators are given the same kind.
     cv : int, splitter or iterable of (train, test), default 5
         The folds. An int stands for `EventKFold`, shuffled by `seed`, which keeps `groups` together. Everybody must be
-        tested exactly once.
+        tested exactly once. Other splitters that shuffle get the seed if they have none.
     metric, weighting, times, reference, null, level
         As for `compare`.
     groups : array_like of shape (n,), optional
@@ -83,6 +86,11 @@ def cross_validate(
     -------
     CrossValidation
 
+    Warns
+    -----
+    UserWarning
+        If `groups` are not kept together by `cv`: then models are tested on individuals whose like they have seen.
+
     Notes
     -----
     The intervals are about the fitted models, as if these were given: they say how the mean score of these predictions
@@ -93,6 +101,10 @@ def cross_validate(
     What a weighting estimates, as IPCW does the censoring distribution, and the Kaplan-Meier null model, are of
     everybody together. The scores of single folds (`CrossValidation.folds`) estimate it of that fold, as a scorer in
     scikit-learn's ``cross_val_score`` does, so that their mean is not the pooled score.
+
+    Metrics that rank ("auc", "concordance") compare individuals of different folds, too, and so predictions of different
+    fits. Where these differ in level that costs something, the more the smaller the folds; the table of folds has the
+    values within folds.
 
     References
     ----------
@@ -215,7 +227,7 @@ class CrossValidation:
 
         def mean(score: ScoreCurve) -> Iterator[dict[str, float]]:
             found = score.integrated(lower, upper, nan=nan)
-            yield {"from": found.lower, "to": found.upper, "score": found.value}
+            yield {"from": found.range[0], "to": found.range[1], "score": found.value}
 
         return self._table(mean)
 
@@ -273,11 +285,14 @@ def _splits(
     n = len(outcomes)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         cv = EventKFold(int(cv), shuffle=True, random_state=seed)
+    elif getattr(cv, "shuffle", True) and getattr(cv, "random_state", seed) is None:
+        cv = copy(cv)
+        object.__setattr__(cv, "random_state", seed)  # ours is frozen
     try:
         splitter = check_cv(cv)
     except ValueError as error:
         raise InputError(f"cv must be a number of folds, a splitter or pairs (train, test): {error}") from None
-    splits = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splitter.split(np.zeros((n, 1)), y, groups)]
+    splits = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splitter.split(X, y, groups)]
     tested = np.zeros(n, dtype=np.intp)
     for k, (train, test) in enumerate(splits):
         np.add.at(tested, test, 1)
@@ -292,6 +307,15 @@ def _splits(
             f"cv must test everybody exactly once, so that each has one prediction: of {n}, {never} are not tested "
             f"and {often} more than once"
         )
+    if groups is not None:
+        torn = [np.unique(groups[test][np.isin(groups[test], groups[train])]) for train, test in splits]
+        count = np.unique(np.concatenate(torn)).size
+        if count:
+            warnings.warn(
+                f"cv does not keep groups together: of {np.unique(groups).size}, {count} are in the training and the "
+                "test data of a fold, so scores may be too good; EventKFold keeps them together",
+                stacklevel=3,
+            )
     return splits, repr(cv) if hasattr(cv, "split") else f"{len(splits)} given folds"
 
 
@@ -309,10 +333,10 @@ def _fit_all(
     fits: dict[str, list[_Fit]] = {name: [] for name in named}
     with telling(progress) as tell:
         tell(0, len(tasks), tasks[0][0])
-        finished = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-        for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
-            fits[name].append(fit)
-            tell(done, len(tasks), f"{name}, fold {k}")
+        with closing(Parallel(n_jobs=n_jobs, return_as="generator")(jobs)) as finished:  # stops what still runs
+            for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
+                fits[name].append(fit)
+                tell(done, len(tasks), f"{name}, fold {k}")
     return fits
 
 

@@ -90,6 +90,8 @@ def test_what_does_not_fit_is_named():
         ss.InputError, match="objective of estimator must be one of 'survival:cox', 'survival:aft', not"
     ):
         XGBoost(XGBRegressor()).fit(X, Y)
+    with pytest.raises(ss.InputError, match="estimator must be an XGBRegressor, not str"):
+        XGBoost("survival:cox").fit(X, Y)
     with pytest.raises(ss.InputError, match="early_stopping_rounds"):
         XGBoost(trees("survival:cox", early_stopping_rounds=3)).fit(X, Y)
     with pytest.raises(ss.InputError, match="time must be after 0 for xgboost: 1 of 2"):

@@ -68,6 +68,8 @@ class XGBoost(Adapter):
     def _fitted(self, X: Any, y: Outcomes) -> Any:
         import xgboost
 
+        if not hasattr(self.estimator, "get_xgb_params"):
+            raise InputError(f"estimator must be an XGBRegressor, not {type(self.estimator).__name__}")
         estimator = clone(self.estimator)
         params = estimator.get_xgb_params()
         check_choice("the objective of estimator", params.get("objective"), OBJECTIVES)
