@@ -102,9 +102,9 @@ def cross_validate(
     everybody together. The scores of single folds (`CrossValidation.folds`) estimate it of that fold, as a scorer in
     scikit-learn's ``cross_val_score`` does, so that their mean is not the pooled score.
 
-    Metrics that rank ("auc", "concordance") compare individuals of different folds, too, and so predictions of different
-    fits. Where these differ in level that costs something, the more the smaller the folds; the table of folds has the
-    values within folds.
+    Metrics that rank ("auc", "concordance") compare individuals of different folds, too, and so predictions of
+    different fits. Where these differ in level that costs something, the more the smaller the folds; the table of folds
+    has the values within folds.
 
     References
     ----------
