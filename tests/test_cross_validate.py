@@ -1,5 +1,6 @@
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,23 @@ def test_every_fit_has_a_seed_of_its_own():
     assert all(isinstance(seed, int) and 0 <= seed < 2**31 for seed in seeds)
 
 
+def test_open_parameters_are_settled_and_others_left():
+    class Talkative(Exponential):
+        def __init__(self, strength=1.0, random_state=None, progress=None):
+            super().__init__(strength, random_state)
+            self.progress = progress
+
+        def fit(self, X, y):
+            self.fails = False
+            seen.append((self.random_state, self.progress))
+            return super().fit(X, y)
+
+    seen = []
+    validated({"a": make_pipeline(StandardScaler(), Talkative()), "b": Talkative(random_state=3, progress=True)})
+    assert all(isinstance(seed, int) and bar is False for seed, bar in seen[:4])  # no bar inside our bar
+    assert seen[4:] == [(3, True)] * 4
+
+
 def test_progress_is_told(capsys):
     told = []
     validated(progress=lambda *where: told.append(where))
@@ -248,6 +266,18 @@ def test_an_interrupt_ends_it(n_jobs):
     with pytest.raises(KeyboardInterrupt):
         validated(progress=interrupt, n_jobs=n_jobs)
     assert time.perf_counter() - started < 5
+
+
+def test_interrupted_training_is_no_result():
+    """A network takes an interrupt as the wish to stop training; here it is one to stop."""
+
+    class Interrupted(Exponential):
+        def fit(self, X, y):
+            self.history_ = SimpleNamespace(stopped="interrupted")
+            return super().fit(X, y)
+
+    with pytest.raises(KeyboardInterrupt):
+        validated({"a": make_pipeline(StandardScaler(), Interrupted())})
 
 
 # What comes out
@@ -284,7 +314,7 @@ def test_undefined_folds_are_nan_and_said():
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_failing_estimator_is_named_with_its_fold(n_jobs):
-    with pytest.raises(ss.InputError, match="estimator 'b' failed in fold 0: ZeroDivisionError: nothing to") as caught:
+    with pytest.raises(ss.InputError, match=r"'b' failed in fold \d: ZeroDivisionError: nothing to") as caught:
         validated({"a": Exponential(), "b": Exponential(fails=True)}, n_jobs=n_jobs)
     assert caught.value.__cause__ is not None
     if n_jobs is None:

@@ -16,12 +16,6 @@ X, Y = sample()
 FOLDS = ss.EventKFold(2, shuffle=True, random_state=1)
 SCORER = ss.make_scorer("brier", weighting="administrative", times=TIMES)
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::RuntimeWarning:lifelines.*"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
-
 
 @pytest.fixture(params=CASES)
 def case(request):

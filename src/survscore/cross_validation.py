@@ -24,7 +24,7 @@ from survscore.engine.inputs import Null
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results import ScoreCurve
-from survscore.scorers import curves_of
+from survscore.scorers import curves_of, innermost
 from survscore.scores import score_all
 from survscore.splitters import EventKFold
 from survscore.weighting import Weighting
@@ -32,6 +32,8 @@ from survscore.weighting import Weighting
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Packages whose estimators want another target, and what makes them take ours.
+WRAPPERS = {"sksurv": "ScikitSurvival", "xgboost": "XGBoost", "skpro": "Skpro"}
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -347,24 +349,30 @@ def _fit_one(
 
     try:
         started = time.perf_counter()
-        fitted = _seeded(clone(estimator), seed).fit(take_rows(X, train), y[train])
+        fitted = _settled(clone(estimator), seed).fit(take_rows(X, train), y[train])
         fitted_at = time.perf_counter()
+        _check_not_interrupted(fitted)
         curves = curves_of(fitted, take_rows(X, test))
         check_length("the predictions", len(curves), "the fold", test.size)
     except Exception as error:
-        raise InputError(f"estimator {name!r} failed in fold {k}: {type(error).__name__}: {error}") from error
+        wrapper = WRAPPERS.get(type(estimator).__module__.split(".")[0])
+        hint = "" if wrapper is None else f" (survscore.adapters.{wrapper} makes it take Outcomes)"
+        raise InputError(f"estimator {name!r} failed in fold {k}: {type(error).__name__}: {error}{hint}") from error
     return _Fit(curves, fitted_at - started, time.perf_counter() - fitted_at)
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
-    """Return the estimator with a seed wherever it leaves its random state open."""
-    params = estimator.get_params(deep=True)
-    open_states = [name for name, value in sorted(params.items()) if _is_random_state(name) and value is None]
-    return estimator.set_params(**dict.fromkeys(open_states, seed)) if open_states else estimator
+def _settled(estimator: Any, seed: int) -> Any:
+    """Return the estimator with a seed wherever it leaves its random state open, and without a bar inside our bar."""
+    settled = {"random_state": seed, "progress": False}
+    names = {name: name.rsplit("__", 1)[-1] for name, value in estimator.get_params(deep=True).items() if value is None}
+    return estimator.set_params(**{name: settled[last] for name, last in names.items() if last in settled})
 
 
-def _is_random_state(name: str) -> bool:
-    return name == "random_state" or name.endswith("__random_state")
+def _check_not_interrupted(fitted: Any) -> None:
+    """Raise if training was interrupted, which a network takes as the wish to stop there: here it is to stop all."""
+    history = getattr(innermost(fitted)[0], "history_", None)
+    if getattr(history, "stopped", None) == "interrupted":
+        raise KeyboardInterrupt
 
 
 def _score_fold(

@@ -121,7 +121,7 @@ def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
     )
 
 
-def innermost(estimator: Any, X: Any) -> tuple[Any, Any]:
+def innermost(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return what predicts inside pipelines, searches and other wrappers, and the covariates as they reach it.
 
     By scikit-learn's conventions: a pipeline has ``steps``, a fitted search a ``best_estimator_``, another wrapper an
@@ -130,12 +130,12 @@ def innermost(estimator: Any, X: Any) -> tuple[Any, Any]:
     while not hasattr(estimator, "predict_curves"):
         # before predict_survival_function, which scikit-survival lends to every Pipeline
         if hasattr(estimator, "steps"):
-            X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+            X = estimator[:-1].transform(X) if X is not None and len(estimator.steps) > 1 else X
             estimator = estimator[-1]
         elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif hasattr(estimator, "estimator_") and not hasattr(estimator, "predict_survival_function"):
-            X = estimator.transform(X) if hasattr(estimator, "transform") else X
+            X = estimator.transform(X) if X is not None and hasattr(estimator, "transform") else X
             estimator = estimator.estimator_
         else:
             break

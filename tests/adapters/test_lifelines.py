@@ -14,8 +14,6 @@ X, Y = sample()
 TABLE = pd.DataFrame(X, columns=["x0", "x1"]).assign(T=Y.time, E=Y.event)
 Lifelines = ss.adapters.Lifelines
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
-
 
 def test_cox_is_read_as_a_step_function():
     frame = CoxPHFitter().fit(TABLE, "T", "E").predict_survival_function(TABLE[:5])

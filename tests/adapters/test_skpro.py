@@ -14,8 +14,6 @@ from skpro.survival.coxph import CoxPHSkSurv
 
 X, Y = sample()
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
-
 
 @pytest.mark.parametrize("regressor", [AFTWeibull, AFTLogNormal])
 def test_curves_are_those_of_the_distributions(regressor):
