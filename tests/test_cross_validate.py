@@ -328,8 +328,8 @@ def test_a_failing_estimator_is_named_with_its_fold(n_jobs):
         ({"models": {}}, "estimators is empty"),
         ({"models": {"a": 3}}, "estimator 'a' must be a scikit-learn estimator, with fit and get_params, not int"),
         (
-            {"models": {"km": CoxPHSurvivalAnalysis()}},
-            "estimator 'km' failed in fold 0: ValueError: y must be a struct",
+            {"models": {"a": CoxPHSurvivalAnalysis()}},
+            r"'a' failed in fold 0: ValueError: y must be .*\(survscore.adapters.ScikitSurvival makes it take",
         ),
         ({"y": Y[:5]}, "y has length 5, but X has length 200"),
         ({"groups": [1, 2]}, "groups has length 2, but y has length 200"),
