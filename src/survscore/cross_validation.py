@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -338,10 +337,15 @@ def _fit_all(
     fits: dict[str, list[_Fit]] = {name: [] for name in named}
     with telling(progress) as tell:
         tell(0, len(tasks), tasks[0][0])
-        with closing(Parallel(n_jobs=n_jobs, return_as="generator")(jobs)) as finished:  # stops what still runs
+        finished = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+        try:
             for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
                 fits[name].append(fit)
                 tell(done, len(tasks), f"{name}, fold {k}")
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib counts what it cancels, which may hide why
+                finished.close()
     return fits
 
 
