@@ -3,7 +3,7 @@
     python benchmarks/score_table.py [--rows 100000 1000000] [--times 150] [--alone]
 
 Two models and Kaplan-Meier, five horizons, administrative weights, standard errors and differences; in one process and
-in turn with the Brier curve of one model (with its standard errors) at all times of the grid. Prints a Markdown table of
+in turn with the Brier curve of one model (with its standard errors) at all times of the grid. Prints a table of
 the fastest of several calls. --alone adds each metric by itself, --metrics says which tables; --quick is a smoke test.
 """
 
