@@ -127,7 +127,7 @@ def _transposed(file: TableFile, profiles: Sequence[Profile], id_column: str | N
 
 
 def _lists(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    names = list_columns(file)
+    names = list_columns(file.schema)
     if not names:
         return None
     says: dict[str, Any] = {}
