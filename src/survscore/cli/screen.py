@@ -38,7 +38,8 @@ IN_OPTIONS = {
     "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": (
         "--date-format %Y%m%d takes yyyymmdd, --date-format decimal-year takes 2017.5, --origin takes numbers of days"
     ),
-    "(Outcomes.from_dates derives it from the cut-off date)": "(--cutoff derives it from dates)",
+    "(Outcomes.from_dates derives it from the cut-off date, and a structured array carries it as a third field: "
+    "to_structured(censoring_time=True))": "(--cutoff derives it from dates)",
     "(Outcomes.from_dates derives it)": "(--cutoff derives it from dates)",
     "Outcomes.from_dates": "--cutoff",
     "IPCW(max_weight=1)": "--weighting ipcw --cap 1",
