@@ -37,6 +37,7 @@ LAYERS = [
     ["censoring", "nuisance"],
     ["stretches"],
     ["weighting"],
+    ["belief"],
     ["engine"],
     ["inference"],
     ["estimate"],

@@ -238,7 +238,7 @@ def test_formats_explains_and_checks(capsys, tmp_path, files):
     code, out, err = run(capsys, "formats")
     assert (code, err) == (0, "")
     assert "censoring_time" in out
-    code, out, _ = run(capsys, "formats", *files)
+    code, out, _ = run(capsys, "formats", "--check", *files)
     assert code == 0
     assert "outcomes: Outcomes(40 individuals" in out
     assert "predictions of 'cox': SurvivalCurves(40 individuals, 5 times from 2.5 to 30" in out
@@ -246,9 +246,10 @@ def test_formats_explains_and_checks(capsys, tmp_path, files):
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
     assert "holds neither outcomes" in refused(capsys, "formats", other)
+    assert "holds neither outcomes" in refused(capsys, "formats", "--check", other)
     assert "--grid is for checking" in refused(capsys, "formats", "--grid", "1,2")
     other.write_text("id,start,event_date\na,2017-01-01,\n")
-    assert "--cutoff" in refused(capsys, "formats", other)
+    assert "--cutoff" in refused(capsys, "formats", "--check", other)
     assert "1 individual" in run(capsys, "formats", other, "--cutoff", "2017-02-01")[1]
 
 
@@ -426,19 +427,19 @@ def test_advice_is_given_in_options(capsys, tmp_path):
     assert (code, "1 individual," in out) == (0, True)
     assert err.startswith("survscore: note: left out 1 individual")
     (tmp_path / "p.csv").write_text("3,8\n0.5,0.7\n0.9,0.4\n")
-    assert "--monotone keep or enforce" in refused(capsys, "formats", tmp_path / "p.csv")
+    assert "--monotone keep or enforce" in refused(capsys, "formats", "--check", tmp_path / "p.csv")
     assert "rising" not in run(capsys, "formats", tmp_path / "p.csv", "--monotone", "keep")[2]
 
 
 def test_formats_checks_all_files_and_names_ignored_columns(capsys, tmp_path, files):
     bad = tmp_path / "bad.csv"
     bad.write_text("3,8,note\n50,20,x\n")
-    code, out, err = run(capsys, "formats", bad, *files)
+    code, out, err = run(capsys, "formats", "--check", bad, *files)
     assert code == 2
     assert err.count("\n") == 1
     assert "outcomes: " in out
     bad.write_text("3,8d,note\n0.5,0.2,x\n")
-    assert "ignored columns: '8d', 'note'" in run(capsys, "formats", bad)[1]
+    assert "ignored columns: '8d', 'note'" in run(capsys, "formats", "--check", bad)[1]
 
 
 def test_a_terminal_without_utf8_gets_an_answer(tmp_path):

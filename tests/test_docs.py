@@ -52,8 +52,36 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     capsys.readouterr()
     line = next(line for line in commands("docs/files.rst") if "compare" in line)
     cli.main([*shlex.split(line)[1:], "-m", "brier"])
-    shown = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1].split("With your own files")[0]
-    assert capsys.readouterr().out.split() == shown[: shown.index("worse under administrative.") + 27].split()
+    whole, by_time = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1:3]
+    assert capsys.readouterr().out.split() == whole.split("The last two lines")[0].split()
+    files = ["play/outcomes.csv", "play/truth.csv", "play/leaking.csv"]
+    cli.main(["compare", *files, "-w", "administrative", "-m", "brier", "-t", "20,40,100"])
+    shown = by_time.split("``relative``")[0].split()
+    assert capsys.readouterr().out.split()[: len(shown)] == shown
+
+
+def test_what_files_rst_shows_is_what_formats_proposes(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "subscriptions.csv").write_text(
+        "customer_id,plan,signup_date,cancel_date\nC1,basic,2015-02-03,2016-01-15\nC2,pro,2015-05-03,\n"
+        "C3,basic,2016-02-13,2016-12-15\nC4,pro,2016-01-21,\n"
+    )
+    (tmp_path / "churn.csv").write_text(
+        "customer_id,month_1,month_2,month_12\nC1,0.01,0.05,0.4\nC2,0.01,0.05,0.3\nC3,0.1,0.2,0.6\nC4,0.01,0.02,0.2\n"
+    )
+    cli.main(["formats", "subscriptions.csv", "churn.csv"])
+    page = (ROOT / "docs" / "files.rst").read_text()
+    shown = page.split("it prints\n")[1].split("What can't be known")[0].replace(".. code-block:: text", "")
+    assert capsys.readouterr().out.split("Read so")[0].split() == shown.split()
+
+
+def test_the_study_file_of_files_rst_is_read(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: toml")[1].split(".. code-block")[0]
+    (tmp_path / "study.toml").write_text("\n".join(line.strip() for line in text.splitlines()))
+    with pytest.raises(SystemExit):
+        cli.main(["report", "--study", "study.toml"])
+    assert capsys.readouterr().err == "survscore: subscriptions.csv: there is no such file\n"
 
 
 def test_the_tests_that_the_theory_names_exist():

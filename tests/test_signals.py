@@ -129,7 +129,7 @@ def test_every_long_command_ends_when_it_is_told_to(made, tmp_path, name, delay)
     # all was written already: 0, or ended by the signal itself, where Python has given up its handlers at its end
     assert process.returncode in (CODES[number], 0, -number)
     told = [line for line in error.splitlines() if not line.startswith(("survscore: note: ", "Written: "))]
-    assert told == (["survscore: interrupted"] if process.returncode == CODES[number] else [])
+    assert told in ([], ["survscore: interrupted"])  # the first comes before there is anybody to say so
     check_whole(tmp_path)
 
 

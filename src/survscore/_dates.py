@@ -15,6 +15,7 @@ from survscore._validation import InputError, as_array, check_choice, check_leng
 
 MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
 DECIMAL_YEAR = "decimal-year"
+EPOCHS = {"epoch-seconds": 1_000, "epoch-milliseconds": 1}  # since 1970, in milliseconds
 ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
 
 
@@ -51,12 +52,12 @@ def follow_up(
 ) -> FollowUp:
     """Return time, event and censoring_time, and of whom; see `Outcomes.from_dates` for the rules."""
     check_choice("unit", unit, UNITS)
-    starts = _as_dates(start, "start")
-    events = _as_dates(event_date, "event_date")
+    starts = as_dates(start, "start")
+    events = as_dates(event_date, "event_date")
     check_length("event_date", len(events), "start", len(starts))
-    ends = _as_dates(cutoff, "cutoff", length=len(starts))
+    ends = as_dates(cutoff, "cutoff", length=len(starts))
     check_length("cutoff", len(ends), "start", len(starts))
-    seen = ends if last_seen is None else _as_dates(last_seen, "last_seen")
+    seen = ends if last_seen is None else as_dates(last_seen, "last_seen")
     check_length("last_seen", len(seen), "start", len(starts))
     zones = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen}
     if len({dates.tz is None for name, dates in zones.items() if not dates.isna().all()}) > 1:
@@ -133,7 +134,8 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
     name : str
         What they are called in messages.
     date_format : str, optional
-        As for ``strptime``, such as ``"%d.%m.%Y"``; or ``"decimal-year"``, for 2017.5 in the middle of 2017.
+        As for ``strptime``, such as ``"%d.%m.%Y"``; ``"decimal-year"``, for 2017.5 in the middle of 2017; or
+        ``"epoch-seconds"`` and ``"epoch-milliseconds"``, since 1970.
     origin : str, optional
         The day from which numbers count days.
     """
@@ -141,10 +143,10 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
     missing = np.asarray(pd.isna(given))
     if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
         return values
-    rule = {None: f"numbers of days since {origin}", DECIMAL_YEAR: "years such as 2017.5"}.get(
-        date_format, f"dates written as {date_format}"
-    )
-    if date_format is not None and date_format != DECIMAL_YEAR:
+    rules: dict[str | None, str] = {None: f"numbers of days since {origin}", DECIMAL_YEAR: "years such as 2017.5"}
+    rules |= {epoch: f"numbers of {epoch.removeprefix('epoch-')} since 1970" for epoch in EPOCHS}
+    rule = rules.get(date_format, f"dates written as {date_format}")
+    if date_format is not None and date_format not in (DECIMAL_YEAR, *EPOCHS):
         whole = given.dtype.kind == "f" and bool((given[~missing] == np.round(given[~missing])).all())
         text = pd.Series(given.astype(object) if not whole else pd.array(given, dtype="Int64")).astype("string")
         parsed = pd.to_datetime(text, format=date_format, errors="coerce")
@@ -157,8 +159,12 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
         year = np.where(missing, 1970, np.floor(number)).astype(np.int64)
         begin, following = ((year + k - 1970).astype("datetime64[Y]").astype("datetime64[D]") for k in (0, 1))
         days = (number - year) * (following - begin).astype(np.float64)
+    elif date_format is not None:
+        begin = np.zeros(given.size, dtype="datetime64[D]")
+        days = number * EPOCHS[date_format] / 86_400_000
+        check_rule(name, f"{rule}, within 290 years", (np.abs(days) > 105_900) & ~missing, given)
     else:
-        begin = np.repeat(_as_dates([origin], "origin").to_numpy().astype("datetime64[D]"), given.size)
+        begin = np.repeat(as_dates([origin], "origin").to_numpy().astype("datetime64[D]"), given.size)
         check_rule(name, f"{rule}, within 500 years", (np.abs(number) > 182_625) & ~missing, given)
         days = number
     # to the millisecond, since fractions of decimal numbers are not exact
@@ -174,13 +180,13 @@ def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.Dat
     )
 
 
-def _as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIndex:
+def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIndex:
     """Return dates; `length` repeats a single one.
 
     Text must be ISO 8601, since 03/04/2017 means two days; numbers are refused, since 20170129 is no date by itself.
     """
     if length is not None and (isinstance(values, str) or np.ndim(values) == 0):
-        return _as_dates([values], name).repeat(length)
+        return as_dates([values], name).repeat(length)
     given = as_array(values, name)
     if given.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, not of shape {given.shape}")

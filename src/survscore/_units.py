@@ -42,6 +42,11 @@ def word(unit: Unit) -> str:
     return next(name for name, sign in WORDS.items() if sign == unit)
 
 
+def plural_word(given: Any) -> str | None:
+    """Return what times in a unit are counted in, for labels: ``"months"``; None, where nobody said a unit."""
+    return None if given is None else f"{word(as_unit('unit', given))}s"
+
+
 def named_in(text: str) -> Unit | None:
     """Return the unit whose word is part of a text such as ``"month_{time}"``; None, where none is, or two are."""
     found = {unit for name, unit in WORDS.items() if name in text.lower()}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.blocks import Predictions
@@ -169,15 +170,22 @@ def compare(
     if by is not None:
         from survscore.segmenting import compare_segments
 
-        return compare_segments(y, models, by, asked, stacklevel=3)
+        segmented = compare_segments(y, models, by, asked, stacklevel=3)
+        _warn_if_reversed(y, models, segmented.total, weighting)
+        return segmented
     found = compared(y, models, **asked)
     warn_about(found.scored, stacklevel=3)
+    _warn_if_reversed(y, models, found, weighting)
+    return found
+
+
+def _warn_if_reversed(y: Outcomes, models: Any, found: Comparison, weighting: Any) -> None:
+    """Warn whoever called `compare`, if predictions may be the opposite of what they were taken for."""
     from survscore import plausibility
 
     if plausibility.looks_far_worse(found):
         one = weighting if isinstance(weighting, (str, Weighting)) or weighting is None else next(iter(weighting))
-        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times, stacklevel=3)
-    return found
+        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times, stacklevel=4)
 
 
 def compared(
@@ -410,7 +418,9 @@ class Comparison:
                     rows.append({**row, **dict(zip(self.weightings, differences[:, j], strict=True))})
         return pd.DataFrame(rows, columns=["metric", "model", "reference", "time", *self.weightings])
 
-    def plot(self, ax: Any = None, *, metric: str | None = None, band: bool = True) -> DifferenceDisplay:
+    def plot(
+        self, ax: Any = None, *, metric: str | None = None, band: bool = True, unit: Unit | str | None = None
+    ) -> DifferenceDisplay:
         """Draw the differences to the reference over time with their pointwise intervals, or without.
 
         Parameters
@@ -421,6 +431,8 @@ class Comparison:
             Which metric's; by default the first.
         band : bool, default True
             Whether to shade the confidence intervals.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
 
         Returns
         -------
@@ -433,7 +445,7 @@ class Comparison:
         direction = next(one.direction for one in self.scored if one.metric == metric)
         table = self.contrasts
         return DifferenceDisplay(table[table["metric"] == metric], metric, self.reference, direction).plot(
-            ax=ax, band=band
+            ax=ax, band=band, unit=unit
         )
 
     def null_index(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from survscore._units import Unit, plural_word
 from survscore._validation import check_whole
 from survscore._validation import shown as printable
 from survscore.calibrating import Calibration
@@ -38,6 +39,11 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
+def time_label(unit: Unit | str | None, what: str = "time") -> str:
+    """Return the label of an axis of time, with the unit where it is said."""
+    return what if unit is None else f"{what} ({plural_word(unit)})"
+
+
 def shade(ax: Axes, line: Any, x: Any, lower: Any, upper: Any) -> None:
     """Fill between limits, in the colour of the line."""
     ax.fill_between(x, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
@@ -60,14 +66,15 @@ class ScoreCurveDisplay:
     figure_: Figure | None = None
     line_: Any = None
 
-    def plot(self, ax: Axes | None = None, *, band: bool = True, **line: Any) -> Self:
+    def plot(self, ax: Axes | None = None, *, band: bool = True, unit: Unit | str | None = None, **line: Any) -> Self:
         """Draw into `ax`, or a new figure, with or without confidence intervals; `line` goes to `Axes.plot`."""
         ax = axes_or_new(ax)
         (self.line_,) = ax.plot(self.score.times, self.score.scores, **line)
         if band:
             shade(ax, self.line_, self.score.times, self.score.lower, self.score.upper)
         label = metric_label(self.score.metric)
-        ax.set(xlabel="time", ylabel=f"{label} ({self.score.direction} is better)", title=self.score.weighting)
+        better = f"{self.score.direction} is better"
+        ax.set(xlabel=time_label(unit), ylabel=f"{label} ({better})", title=self.score.weighting)
         if self.score.metric == AUC.name:
             ax.axhline(0.5, color="0.5", linewidth=1, linestyle="--")
         if "label" in line:
@@ -100,7 +107,7 @@ class DifferenceDisplay:
     ax_: Axes | None = None
     figure_: Figure | None = None
 
-    def plot(self, ax: Axes | None = None, *, band: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, band: bool = True, unit: Unit | str | None = None) -> Self:
         """Draw one line per model and weighting into `ax`, or a new figure, with or without confidence intervals."""
         ax = axes_or_new(ax)
         several = self.contrasts["weighting"].nunique() > 1
@@ -112,7 +119,7 @@ class DifferenceDisplay:
         ax.axhline(0.0, color="0.5", linewidth=1, linestyle="--")
         label = metric_label(self.metric)
         ax.set(
-            xlabel="time", ylabel=f"difference in {label} to {self.reference}",
+            xlabel=time_label(unit), ylabel=f"difference in {label} to {self.reference}",
             title=f"above 0: {sides(self.direction)[1]}",
         )  # fmt: skip
         ax.legend()
@@ -409,7 +416,7 @@ class DiagnosisDisplay:
     ax_: Axes | None = None
     figure_: Figure | None = None
 
-    def plot(self, ax: Axes | None = None, *, band: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, band: bool = True, unit: Unit | str | None = None) -> Self:
         """Draw one line per model into `ax`, or a new figure, with or without what to expect after C*.
 
         That is dotted, with its interval: how a model's mean goes on from C* if it falls as it does elsewhere, at other
@@ -422,7 +429,8 @@ class DiagnosisDisplay:
             if band and name in expected.index and expected.loc[name].notna()["ratio"]:
                 self._expected(ax, line, mean, expected.loc[name])
         ax.axvline(0.0, color="0.5", linewidth=1, linestyle="--")
-        ax.set(xlabel="time since everybody's own C*", ylabel="mean predicted survival", title=self._title())
+        since = time_label(unit, "time since everybody's own C*")
+        ax.set(xlabel=since, ylabel="mean predicted survival", title=self._title())
         ax.title.set_fontsize("small")
         ax.legend()
         self.ax_ = ax

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._units import Unit
 from survscore._validation import plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, Scored
@@ -260,7 +261,9 @@ class ScoreCurve:
             dict(self.settings),
         )  # fmt: skip
 
-    def plot(self, ax: Any = None, *, band: bool = True, **line: Any) -> ScoreCurveDisplay:
+    def plot(
+        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, **line: Any
+    ) -> ScoreCurveDisplay:
         """Draw the curve with matplotlib (extra ``report``).
 
         Parameters
@@ -269,6 +272,8 @@ class ScoreCurve:
             Where to draw; by default a new figure.
         band : bool, default True
             Whether to shade the confidence intervals.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
         **line
             Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
 
@@ -279,7 +284,7 @@ class ScoreCurve:
         """
         from survscore.plots import ScoreCurveDisplay
 
-        return ScoreCurveDisplay(self).plot(ax=ax, band=band, **line)
+        return ScoreCurveDisplay(self).plot(ax=ax, band=band, unit=unit, **line)
 
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)

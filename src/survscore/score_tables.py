@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore.calibration_curves import Distance, Spline, distance_limits
 from survscore.comparison import (
@@ -203,6 +204,7 @@ def score_table(
     groups: ArrayLike | None = None,
     by: Any = None,
     level: float = 0.95,
+    unit: Unit | str | None = None,
 ) -> ScoreTable:
     r"""Judge several models at some horizons and over all time, in one table.
 
@@ -225,6 +227,8 @@ def score_table(
         As for `compare`.
     by : mapping of str to labels, data frame, or labels, optional
         Columns that segment the individuals: everybody's table, then every segment's, as if it were scored alone.
+    unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+        What times are counted in, for titles.
 
     Returns
     -------
@@ -279,9 +283,8 @@ def score_table(
     for key, rows in {} if segments is None else segments.rows.items():
         of_segment = {name: curves[rows] for name, curves in named.items()}
         found += asked.of_rows(rows).rows(y[rows], of_segment, key, warn=False)
-    return ScoreTable(
-        tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, asked.settings()
-    )
+    settings = {**asked.settings(), **({} if unit is None else {"unit": plural_word(unit)})}
+    return ScoreTable(tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, settings)
 
 
 def _asked_metrics(

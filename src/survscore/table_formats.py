@@ -68,7 +68,11 @@ def parts(table: ScoreTable) -> list[Part]:
 
 def _part(table: ScoreTable, rows: list[TableRow]) -> Part:
     one = rows[0]
-    when = "over all follow-up" if math.isinf(one.time) else f"{'up to' if one.over_time else 'at'} {one.time:g}"
+    when = "over all follow-up"
+    if not math.isinf(one.time):
+        when = " ".join(
+            ["up to" if one.over_time else "at", f"{one.time:g}", *filter(None, [table.settings.get("unit")])]
+        )
     of = ", ".join(f"{name} {shown(label)}" for name, label in zip(table.by, one.segment, strict=False) if label != ALL)
     counts = "" if one.over_time or math.isnan(one.n_counted) else _counts(one)
     title = "; ".join(filter(None, (of or ("everybody" if table.by else ""), when, one.weighting, counts)))

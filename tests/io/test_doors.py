@@ -168,7 +168,7 @@ def test_lifelines_own_names_of_columns_are_no_times(capsys, case):
     asked = ["-w", "administrative", "-t", "3,8,15,29"]
     assert "--transposed takes" in refused(capsys, "score", *paths, *asked)
     assert "--transposed takes" in refused(capsys, "score", *paths, *asked, "--monotone", "keep")
-    assert "--transposed takes" in refused(capsys, "formats", paths[1])
+    assert "--transposed takes" in refused(capsys, "formats", "--check", paths[1])
     found, _ = scored(capsys, *paths, "--transposed", "-t", "3,8,15,29")
     np.testing.assert_allclose(found, case.wanted, rtol=0, atol=1e-12)
 
@@ -183,7 +183,7 @@ def test_an_index_that_pandas_wrote_makes_no_transposed_file(case):
 
 def test_outcomes_in_order_are_no_transposed_predictions(capsys, tmp_path):
     (tmp_path / "y.csv").write_text("time,event,censoring_time\n1,0,1\n2,0,2\n3,1,4\n")
-    code, out, _ = run(capsys, "formats", tmp_path / "y.csv")
+    code, out, _ = run(capsys, "formats", "--check", tmp_path / "y.csv")
     assert (code, "outcomes: Outcomes(3 individuals" in out) == (0, True)
     (tmp_path / "y.csv").write_text("time,churned\n1,0\n2,0\n3,1\n")
     assert run(capsys, "formats", tmp_path / "y.csv", "--event", "churned")[0] == 0
@@ -461,7 +461,7 @@ def test_events_may_be_states_which_are_told(tmp_path):
 @pytest.mark.parametrize("word", ["closed", "maybe", "2", "positive"])
 def test_words_that_may_mean_two_things_are_refused(capsys, tmp_path, word):
     (tmp_path / "y.csv").write_text(f"time,event\n1,yes\n2,{word}\n")
-    message = refused(capsys, "formats", tmp_path / "y.csv")
+    message = refused(capsys, "formats", "--check", tmp_path / "y.csv")
     assert f"1 of 2 are none, the first in row 1 ('{word}'); --reason and --event-reasons take other words" in message
 
 

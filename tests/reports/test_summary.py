@@ -162,7 +162,7 @@ def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report
     page = lost_report.html
     answer = page.split('id="answer"')[1].split("</section>")[0]
     assert "leaking is worse than truth: its mean Brier score" in answer
-    assert "believe the administrative score" in answer
+    assert "Believe administrative (drop-out by Kaplan-Meier): everybody" in answer
     # the same, if somebody asks for both and names IPCW first
     asked = summarise(y, models, weighting=["ipcw", "administrative"], metric="brier", times=TIMES, n_curves=0)
     assert asked["headline"] == summary["headline"]

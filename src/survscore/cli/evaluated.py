@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from survscore.comparison import Comparison
     from survscore.engine.evaluation import Range
 
-MOST_TIMES = 4
+SHOWN_TIMES = 4  # of many
 MOST_SEGMENTS = 50
 
 
@@ -30,17 +31,20 @@ class Evaluated:
         With the segments.
     time_range : tuple or None
         Over which time there are means.
+    unit : str or None
+        What times are counted in, where that is known: days.
     """
 
     total: Comparison
     segmented: Any
     time_range: Range | None
+    unit: str | None = None
 
     @classmethod
-    def of(cls, result: Any, time_range: Range | None) -> Evaluated:
+    def of(cls, result: Any, time_range: Range | None, unit: str | None = None) -> Evaluated:
         """Tell a comparison from one with segments."""
         segmented = result if hasattr(result, "parts") else None
-        return cls(result if segmented is None else segmented.total, segmented, time_range)
+        return cls(result if segmented is None else segmented.total, segmented, time_range, unit)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return long tables, in which the segmenting columns come first."""
@@ -51,15 +55,22 @@ class Evaluated:
             found |= {"means": means.scores, "verdicts": means.contrasts}
         return {name: frame for name, frame in found.items() if frame is not None and len(frame)}
 
-    def tables(self) -> list[Any]:
-        """Return the tables of compare, or where there are no means, the results at some times; then the segments'."""
-        from survscore.cli.tables import comparison_tables
+    def tables(self, advice: Sequence[str] = ()) -> list[Any]:
+        """Return the tables of compare, or where there are no means, the results at some times; then the segments'.
+
+        Parameters
+        ----------
+        advice : sequence of str
+            What to say after the tables of everybody.
+        """
+        from survscore.cli.horizons import advised, comparison_tables
         from survscore.reports.comparing import Findings
 
         if self.time_range is not None or self.total.times.size == 1:
-            printed = comparison_tables(Findings.of(self.total, self.time_range or (None, None)))
+            findings = Findings.of(self.total, self.time_range or (None, None))
+            printed = comparison_tables(findings, unit=self.unit, advice=advice)
         else:
-            printed = self._printed(self.total.scores, self.total.contrasts, [])
+            printed = [*self._at_some_times(), *advised(advice)]
         if self.segmented is None:
             return printed
         by = list(self.segmented.by)
@@ -71,6 +82,19 @@ class Evaluated:
         contrasts = None if contrasts is None else contrasts[contrasts["time"].isin(last)]
         return printed + self._printed(scores[scores["time"].isin(last)], contrasts, by)
 
+    def _at_some_times(self) -> list[Any]:
+        """Return the scores and differences of everybody at all times, or at some where there are many."""
+        from survscore.cli.horizons import MOST_TIMES, about_times, blocks_of, difference_tables
+
+        times = _some(self.total.times, MOST_TIMES if self.total.times.size <= MOST_TIMES else SHOWN_TIMES)
+        scores, contrasts = (table[table["time"].isin(times)] for table in (self.total.scores, self.total.contrasts))
+        printed: list[Any] = []
+        for metric in self.total.metrics:
+            theirs = (table[table["metric"] == metric] for table in (scores, contrasts))
+            printed += difference_tables(self.total, metric, blocks_of(*theirs), self.unit)
+        many = self.total.times.size > MOST_TIMES
+        return [*printed, about_times(self.total.times.size, "differences")] if many else printed
+
     def _printed(self, scores: pd.DataFrame, contrasts: pd.DataFrame | None, by: list[str]) -> list[Any]:
         from rich.text import Text
 
@@ -78,7 +102,7 @@ class Evaluated:
         from survscore.reports.comparing import by_name
 
         timed = "time" in scores
-        times = _some(self.total.times, MOST_TIMES) if timed else []
+        times = _some(self.total.times, SHOWN_TIMES) if timed else []
         found: dict[Any, Any] = {}
         if contrasts is not None:
             keys = _keys(by, timed)

@@ -16,12 +16,14 @@ from survscore.cli import options
 from survscore.cli.options import FILE, choice, option
 from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
+from survscore.cli.sources import FLAGS, SETTINGS, Source, own_options
 from survscore.metrics import LOSSES
 from survscore.weighting import IPCW, Administrative, Uncensored
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.io import Form
     from survscore.scale import State
     from survscore.scale.gathering import Gathered
     from survscore.weighting import Weighting
@@ -64,6 +66,12 @@ asked = options.several(
     option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
+    option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event "
+           "tells which."),
+    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
+           usual="as 2017-01-29"),
+    option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
+    options.values,
 )  # fmt: skip
 
 reading = options.several(
@@ -94,8 +102,9 @@ reading = options.several(
 def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     """Score and compare models on data of any size: outcomes and predictions in Parquet, CSV or Arrow files.
 
-    SOURCE is a folder, a file, a pattern such as 'day=2024-*/*.parquet', or an address: s3://bucket/folder. Names of
-    folders such as country=DE are columns too. Columns are as for one file that holds everything, see "survscore
+    SOURCE is a folder, a file, a pattern such as 'day=2024-*/*.parquet', or an address: s3://bucket/folder; options in
+    brackets, such as 'predictions/[predicts=event,unit=month]', are for all. Names of folders such as country=DE are
+    columns too. Columns are as for one file that holds everything, see "survscore
     formats". The result does not depend, to the last bit, on how rows are cut into files, nor on the number of threads.
 
     \b
@@ -106,10 +115,13 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
       survscore evaluate predictions/ -w administrative --state progress/        (interrupt it, and run it again)
       survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
     """  # noqa: D301
+    from survscore._units import plural_word
+    from survscore.belief import which_to_believe
     from survscore.cli.evaluated import Evaluated
     from survscore.cli.tables import console
     from survscore.scale.evaluating import sums_and_result, warn_about_all
 
+    sources, form = _form(sources, arguments)
     write = _writer(sources, arguments)
     ranged = arguments["time_range"]
     as_they_are = (
@@ -117,16 +129,20 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         "checksums", "state",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
+        weightings = _weightings(arguments)
         total, result = sums_and_result(
-            list(sources), weighting=_weightings(arguments), metric=arguments["metrics"], models=_models(arguments),
-            outcomes=_outcomes(arguments), ranges=None if ranged is None else "any", add=list(arguments["add"]),
+            list(sources), weighting=weightings, metric=arguments["metrics"], models=_models(arguments, form),
+            outcomes=_outcomes(arguments, form), form=form, ranges=None if ranged is None else "any",
+            add=list(arguments["add"]),
             storage_options=_storage_options(arguments["storage_option"]), memory_limit=arguments["memory_limit"],
             lasting=arguments["state_out"] is not None, progress=show,
             **{name: arguments[name] for name in as_they_are},
         )  # fmt: skip
         warn_about_all(total, result, stacklevel=2)
-        evaluated = Evaluated.of(result, ranged)
-        printed = evaluated.tables()
+        unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
+        evaluated = Evaluated.of(result, ranged, plural_word(unit))
+        believe = which_to_believe(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
+        printed = evaluated.tables([believe.sentence] if len(weightings) > 1 else [])
     if not write(total, evaluated.frames(), _settings(sources, total, evaluated.total, arguments)):
         console().print(*printed, sep="\n")
 
@@ -150,8 +166,35 @@ def _weightings(arguments: Arguments) -> list[Weighting]:
     return found
 
 
-def _models(arguments: Arguments) -> Any:
+def _form(sources: tuple[str, ...], arguments: Arguments) -> tuple[tuple[str, ...], Form]:
+    """Return the sources without options in brackets, and what options say that their predictions look like."""
+    from survscore.io import Form
+
+    named = ("between", "beyond", "monotone", "predicts", "percent")
+    shared = Form(**{name: arguments[name] for name in named}, unit=arguments["predictions_unit"])
+    paths, forms = zip(*(_with_options(source, shared) for source in sources), strict=True)
+    told = [form.said for form in forms]
+    for source, its in zip(sources, told, strict=True):
+        if its != told[0]:
+            raise InputError(f"{source}: all sources are read as one table, so options in brackets must be the same")
+    if forms[0].columns is not None and arguments["columns"] is not None:
+        raise InputError("--columns and options in brackets both say names of columns; give one")
+    return paths, forms[0]
+
+
+def _with_options(source: str, shared: Form) -> tuple[str, Form]:
+    """Return a source without its options; brackets of a pattern such as part-[0-9] are none."""
+    text, opens, inside = source.removesuffix("]").rpartition("[")
+    first = re.split("[=,]", inside, maxsplit=1)[0].strip()
+    if not (opens and source.endswith("]") and first in (*SETTINGS, *FLAGS)) or Path(source).exists():
+        return source, shared
+    return text, Source(None, Path(text), own_options(inside, source)).form(shared)
+
+
+def _models(arguments: Arguments, form: Form) -> Any:
     pattern, names = arguments["columns"], list(arguments["models"])
+    if form.columns is not None and names:
+        raise InputError("--models picks among several, which --columns tells apart, not options in brackets")
     if pattern is None or not names:
         return pattern or names or None
     if "{model}" not in pattern:
@@ -159,12 +202,20 @@ def _models(arguments: Arguments) -> Any:
     return {name: pattern.replace("{model}", name) for name in names}
 
 
-def _outcomes(arguments: Arguments) -> dict[str, Any] | None:
+def _outcomes(arguments: Arguments, form: Form) -> dict[str, Any] | None:
     """Return the columns of outcomes that were named; None: those of the usual names."""
-    times, dates = ("time", "event", "censoring_time"), ("start", "event_date", "last_seen", "unit")
-    dated = arguments["cutoff"] is not None
+    times = ("time", "event", "censoring_time")
+    dates = ("start", "event_date", "last_seen", "end", "date_format", "origin", "unit")
+    dated, ended = arguments["cutoff"] is not None, arguments["end"] is not None
+    if ended and dated:
+        for name in ("event_date", "last_seen"):
+            if arguments[name] is not None:
+                raise InputError(f"--{name.replace('_', '-')} and --end both say when observation ended; give one")
+    if arguments["date_format"] is not None and arguments["origin"] is not None:
+        raise InputError("--date-format and --origin both say how dates are written; give one")
     for name in times if dated else dates:
-        if arguments[name] is not None:
+        useful = (name == "event" and ended) or (name == "unit" and form.unit is not None)
+        if arguments[name] is not None and not useful:
             told = "is for times, not for --cutoff" if dated else "is for dates, which need --cutoff"
             raise InputError(f"--{name.replace('_', '-')} {told}")
     named = {name: arguments[name] for name in (*times, "cutoff", *dates) if arguments[name] is not None}

@@ -16,8 +16,8 @@ from survscore.cli.sources import shared_form
 
 EXPLAINED = """\
 survscore reads CSV (.csv, .tsv, also .gz, .zst), Parquet (.parquet, .pq) and Arrow (.arrow, .feather). A CSV file has
-a header line; its separator is a comma, semicolon or tab; missing values are empty, NA, NaN or null. One file may be -,
-standard input.
+a header line; its separator is a comma, semicolon, tab or bar; missing values are empty, NA, NaN or null. One file may
+be -, standard input.
 
 OUTCOMES, one row per individual: times ...
 
@@ -51,7 +51,7 @@ OUTCOMES, one row per individual: times ...
     --reason and --event-reasons churn,fraud. Other ends before the cut-off are drop-outs.
 
     --date-format '%d.%m.%Y' (or %Y%m%d, or decimal-year for 2017.5) and --origin 1970-01-01 (for numbers of days) take
-    dates that are written otherwise.
+    dates that are written otherwise; so do epoch-seconds and epoch-milliseconds, since 1970.
 
 PREDICTIONS, one row per individual, each value the probability (0 to 1) of being event-free after that time. If it is
 that of having had the event, as classifiers give it, say --predicts event; if it is a percentage, --percent. Wide ...
@@ -96,28 +96,54 @@ matched by their order. Outcomes and predictions may be one file.
 
 In messages, rows are counted from 0, without the header.
 
-"survscore formats FILE ..." checks files; "survscore simulate play" writes some.
+"survscore formats FILE ..." proposes the command for your files, and with --check checks them; "survscore simulate
+play" writes some. --study takes a long command from a TOML file, which "survscore formats FILE ... --toml" prints.
 """
 
 
-@click.command(short_help="Explain what files must look like, and check them.")
+@click.command(short_help="Explain what files must look like, propose the command for yours, and check them.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
+@click.option("--check", is_flag=True, help="Read all rows, and say what files hold and whether that is right; so does "
+              "any of the options below that say what they look like.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the proposal as JSON.")
+@click.option("--toml", is_flag=True, help="Print the proposal as a study file, for --study.")
 @options.reading
-def formats(paths: tuple[Path, ...], **arguments: Any) -> None:
-    """Explain what files must look like; with FILES, say what they hold and whether that is right.
+def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **arguments: Any) -> None:
+    """Explain what files must look like; with FILES, propose the command that reads them.
+
+    FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. Names and values of
+    some rows tell what columns look like; what can't be known has a question mark. With --check or options that say
+    what files look like, all rows are read, and what is wrong with them is said.
 
     \b
     Examples:
       survscore formats
-      survscore formats outcomes.csv net.parquet
+      survscore formats customers.csv predictions.csv
+      survscore formats customers.csv predictions.csv --toml > study.toml
+      survscore formats --check outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
     usual = {"monotone": "check", "predicts": "survival"}
     asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
-    if not paths and asked:
-        raise InputError(f"--{asked[0].removesuffix('_column').replace('_', '-')} is for checking a file; name one")
+    about_files = {"--check": check, "--json": as_json, "--toml": toml}
+    about_files |= {f"--{name.removesuffix('_column').replace('_', '-')}": True for name in asked}
+    given = [name for name, is_given in about_files.items() if is_given]
+    if not paths and given:
+        raise InputError(f"{given[0]} is for checking a file; name one")
+    if (as_json or toml) and len(given) > 1:
+        raise InputError(f"{given[0]} and {given[1]} can't be given together: proposals look at files by themselves")
     if not paths:
         click.echo(EXPLAINED, nl=False)
+    elif check or asked:
+        _check(paths, arguments)
+    else:
+        from survscore.cli.proposing import propose
+
+        propose(paths, as_json=as_json, toml=toml)
+
+
+def _check(paths: tuple[Path, ...], arguments: dict[str, Any]) -> None:
+    """Read files whole, and say what they hold; exit, where one is not as it should be."""
     wrong = 0
     with noted():
         for path in paths:

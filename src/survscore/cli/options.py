@@ -35,6 +35,14 @@ MOST_TIMES = 100_000
 READING = "survscore.files"  # where a command keeps which files its options have read
 
 
+class SourceFile(click.Path):
+    """A file of predictions, with its name and options; one that a study file describes comes as it is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        return super().convert(value, param, ctx) if isinstance(value, (str, Path)) else value
+
+
 class MetricName(click.ParamType[str]):
     """The name of a metric, with its setting where it has one: ``brier``, ``net_benefit@0.2``."""
 
@@ -224,6 +232,21 @@ outcome_columns = several(
            help="With --cutoff, the unit of time: D, W, M (calendar months), Y (calendar years), h, min, s."),
 )  # fmt: skip
 
+values = several(
+    choice("--predicts", of=["survival", "event"], default="survival", show_default=True,
+           help="Whether predictions are probabilities of being event-free, or of having had the event."),
+    option("--percent", is_flag=True, help="Predictions are percentages, 0 to 100."),
+    option("--predictions-unit", type=UnitName(),
+           help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit, which is "
+           "then also for outcomes without dates."),
+    choice("--between", of=["linear", "step", "constant-hazard"], help="How to read predictions between grid points.",
+           usual="as the file says, or linear"),
+    choice("--beyond", of=["nan", "hold"], help="What holds after the last grid point: nothing, or the last value.",
+           usual="as the file says, or nan"),
+    choice("--monotone", of=["check", "keep", "enforce"], default="check", show_default=True,
+           help="What to do with survival that rises with time."),
+)  # fmt: skip
+
 reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
@@ -232,28 +255,18 @@ reading = several(
            "--reason tells which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended."),
     option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud."),
-    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
+    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', decimal-year for 2017.5, "
+           "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
     option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
-    choice("--predicts", of=["survival", "event"], default="survival", show_default=True,
-           help="Whether predictions are probabilities of being event-free, or of having had the event."),
-    option("--percent", is_flag=True, help="Predictions are percentages, 0 to 100."),
+    values,
     option("--transposed", is_flag=True, help="Files of predictions have a row per time and a column per individual."),
     option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
            usual="if ids are repeated"),
-    option("--predictions-unit", type=UnitName(),
-           help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit, which is "
-           "then also for outcomes without dates."),
     times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",
            usual="{time} or {model}:{time}"),
-    choice("--between", of=["linear", "step", "constant-hazard"], help="How to read predictions between grid points.",
-           usual="as the file says, or linear"),
-    choice("--beyond", of=["nan", "hold"], help="What holds after the last grid point: nothing, or the last value.",
-           usual="as the file says, or nan"),
-    choice("--monotone", of=["check", "keep", "enforce"], default="check", show_default=True,
-           help="What to do with survival that rises with time."),
 )  # fmt: skip
 
 matching = several(
@@ -264,7 +277,9 @@ matching = several(
 
 files = several(
     click.argument("outcomes", type=FILE),
-    click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=FILE),
+    click.argument(
+        "predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=SourceFile(path_type=Path)
+    ),
     matching,
 )
 

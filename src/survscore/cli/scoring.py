@@ -14,7 +14,7 @@ import click
 from survscore._progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
-from survscore.cli import options
+from survscore.cli import options, study_files
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -37,6 +37,7 @@ Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 @click.command(short_help="Score predictions in files.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @options.results
@@ -56,8 +57,9 @@ def score(**arguments: Any) -> None:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
       survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
+    from survscore.cli.horizons import advised, score_tables
     from survscore.cli.segments import scored_segments, segment_score_tables
-    from survscore.cli.tables import console, score_tables
+    from survscore.cli.tables import console
 
     write = results_writer(arguments)
     time_range = arguments["time_range"]
@@ -68,15 +70,16 @@ def score(**arguments: Any) -> None:
         else:
             show(0, 1, "scoring")
             segments = scored_segments(study, weightings, arguments)
+        advice = _advice(study, weightings, arguments)
     settings = settings_of("score", study, weightings, arguments)
     if study.by is None:
-        printed = score_tables(means, by_time, settings)
+        printed = score_tables(means, by_time, settings, study.time_unit)
         tables = {"means": means, "scores": by_time}
     else:
         printed = segment_score_tables(segments)
         tables = {name: segments.frames()[name] for name in ("means", "scores", "counts")}
     if not write(tables["scores"], tables, settings):
-        console().print(*printed, sep="\n")
+        console().print(*printed, *advised(advice), sep="\n")
 
 
 def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, show: Progress) -> dict[str, Any]:
@@ -101,6 +104,7 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
 
 @click.command(short_help="Compare models: differences, intervals, p-values.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
@@ -121,8 +125,9 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
     from survscore import comparison
+    from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
-    from survscore.cli.tables import comparison_tables, console
+    from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
     from survscore.segments import SegmentedComparison
@@ -142,13 +147,16 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
             segments = SegmentFindings.of(compared.corrected(arguments["correction"] or "holm"), time_range)
             compared = compared.total
         findings = Findings.of(compared, time_range)
+        advice = _advice(study, weightings, arguments)
     settings = {
         **settings_of("compare", study, weightings, arguments),
         "reference": compared.reference,
         "null": compared.null,
         "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
-    printed = comparison_tables(findings) + ([] if segments is None else segment_tables(segments))
+    printed = comparison_tables(findings, unit=study.time_unit, advice=advice) + (
+        [] if segments is None else segment_tables(segments)
+    )
     frames = findings.frames() if segments is None else segments.frames()
     if not write(frames["contrasts"], frames, settings):
         console().print(*printed, sep="\n")
@@ -156,6 +164,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 
 @click.command(short_help="Write a report: one page that works offline.")
 @options.files
+@study_files.study
 @options.weightings
 @options.scoring
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
@@ -201,7 +210,7 @@ def report(
             groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": _asked(arguments)}, history=history,
+            settings={"files": study.files, "options": _asked(arguments)}, history=history, unit=study.unit,
             progress=show,
         )  # fmt: skip
         made.save(out)
@@ -290,6 +299,18 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
     )  # fmt: skip
     _warn_if_reversed(study, weightings, arguments)
     return study, weightings
+
+
+def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
+    """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
+    from survscore.belief import which_to_believe
+    from survscore.diagnostics import leaking_models
+
+    y = study.outcomes
+    told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
+    if len(weightings) > 1:
+        told.append(which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
+    return told
 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
@@ -430,8 +451,10 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
 
 
 def _asked(arguments: Arguments) -> dict[str, Any]:
-    """Return the options that were given, as plain data."""
-    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in arguments.items()}
+    """Return the options that were given, as plain data, in whatever order they were."""
+    order = {parameter.name: k for k, parameter in enumerate(click.get_current_context().command.params)}
+    given = sorted(arguments.items(), key=lambda item: order.get(item[0], len(order)))
+    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in given}
     return {name: value for name, value in named.items() if name and value not in (None, False, [])}
 
 

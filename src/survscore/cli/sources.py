@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 FLAGS = ("percent", "transposed", "long")
 SETTINGS = ("columns", "grid", "between", "beyond", "monotone", "predicts", "unit")
-STANDARD_INPUT = Path("-")
 
 
 @dataclass(frozen=True)
@@ -28,19 +27,26 @@ class Source:
     own: dict[str, Any]
 
     @classmethod
-    def of(cls, given: Path) -> Source:
+    def of(cls, given: Path | Source) -> Source:
         """Return what is meant by ``[NAME=]FILE[OPTIONS]``; a file that is called just so is that file."""
+        if isinstance(given, Source):
+            return given
         if given.exists():
             return cls(None, given, {})
         text, own = str(given), {}
         opens = text.rfind("[")
         if text.endswith("]") and opens > 0 and not _is_there(text.partition("=")[2]):
-            own = _own_options(text[opens + 1 : -1], text)
+            own = own_options(text[opens + 1 : -1], text)
             text = text[:opens]
         name, equals, rest = text.partition("=")
         if equals and name and rest and not Path(text).exists():
             return cls(name, Path(rest), own)
         return cls(None, Path(text), own)
+
+    @staticmethod
+    def settings(name: str, value: str, whole: str) -> dict[str, Any]:
+        """Return what one of `SETTINGS` says."""
+        return {name: _times(value, whole) if name == "grid" else value}
 
     def form(self, shared: Form) -> Form:
         """Return what the file looks like: as it is said of all, but for what is said of it alone."""
@@ -54,7 +60,8 @@ def _is_there(text: str) -> bool:
     return bool(text) and Path(text).exists()
 
 
-def _own_options(text: str, whole: str) -> dict[str, Any]:
+def own_options(text: str, whole: str) -> dict[str, Any]:
+    """Return the options that are in the brackets of a source."""
     own: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -63,7 +70,7 @@ def _own_options(text: str, whole: str) -> dict[str, Any]:
         if name in FLAGS and not equals:
             own[name] = True
         elif name in SETTINGS and value:
-            own[name] = _times(value, whole) if name == "grid" else value
+            own |= Source.settings(name, value, whole)
         else:
             raise InputError(
                 f"{whole}: in brackets there may be {', '.join(f'{setting}=...' for setting in SETTINGS)}, "
@@ -87,6 +94,6 @@ def shared_form(arguments: dict[str, Any]) -> Form:
     return Form(**{name: arguments[name] for name in names}, unit=arguments["predictions_unit"])
 
 
-def sources(paths: tuple[Path, ...]) -> list[Source]:
+def sources(paths: tuple[Path | Source, ...]) -> list[Source]:
     """Return the files of predictions that were named."""
     return [Source.of(path) for path in paths]

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._validation import shown as printable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from survscore.checks import Finding
-    from survscore.reports.comparing import Findings
 
 WIDTH_ELSEWHERE = 160
 
@@ -87,95 +84,6 @@ def _answer(row: Any) -> str:
     return f"[{style}]{answer}[/] {margin}"
 
 
-def score_tables(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str, Any]) -> list[Any]:
-    """Return each model's mean score with its interval, and its score at some of the times, ready to print."""
-    from survscore.metrics import as_metric
-    from survscore.reports.comparing import by_name, records
-
-    anybody_lost = "bound_lower" in means
-    mean_of = {(row["metric"], row["weighting"], row["model"]): row for row in records(means)}
-    room = (console().width - (76 if anybody_lost else 56)) // 9 if mean_of else 8  # for what stands before the times
-    times = _some(by_time["time"].unique(), max(0, min(4, room)) if mean_of else max(1, room))
-    printed: list[Any] = []
-    for (metric,), of_metric in by_name(by_time, "metric"):
-        better = f"{as_metric(metric).direction} is better"
-        printed.append(heading(metric, settings["individuals"], settings["dropped_out"], better))
-        for (weighting,), part in by_name(of_metric, "weighting"):
-            bounded = anybody_lost and "bound_lower" in part and bool(part["bound_lower"].notna().any())
-            table = new_table(weighting)
-            table.add_column("model", overflow="fold")
-            if mean_of:
-                table.add_column(f"mean ({100 * settings['level']:g} %)", justify="right", no_wrap=True)
-                if bounded:
-                    table.add_column("bounds", justify="right", no_wrap=True)
-                table.add_column("over time", no_wrap=True)
-            for time in times:
-                table.add_column(f"at {_plain(time)}", justify="right", no_wrap=True)
-            for (model,), rows in by_name(part, "model"):
-                cells = [model]
-                mean = mean_of.get((metric, weighting, model))
-                if mean is not None:
-                    cells.append(with_limits(mean["score"], mean["lower"], mean["upper"]))
-                    cells += [_bounds("{:.4f}", mean)] if bounded else []
-                    cells.append(f"{_plain(mean['from'])} to {_plain(mean['to'])}")
-                scores = rows.set_index("time")["score"]
-                table.add_row(
-                    *(plain_text(cell) for cell in cells), *(plain_text(_score(scores[time])) for time in times)
-                )
-            printed.append(table)
-    return printed + ([_about_bounds(settings["dropped_out"], settings["individuals"])] if anybody_lost else [])
-
-
-def comparison_tables(findings: Findings) -> list[Any]:
-    """Return scores, differences with p-values, and what weightings disagree about, ready to print."""
-    from rich.text import Text
-
-    from survscore.reports.comparing import by_name, records
-    from survscore.reports.verdicts import has_bounds
-
-    compared, judged = findings.comparison, findings.judged
-    contrast_of = {(row["metric"], row["weighting"], row["model"]): row for row in records(judged)}
-    scores = compared.scores if findings.means is None else findings.mean_scores
-    sentences = findings.disagreements()
-    printed: list[Any] = []
-    for (metric,), of_metric in by_name(scores, "metric"):
-        ends = findings.time_ranges.get(metric)
-        over = "at one time" if ends is None else f"mean over {_plain(ends[0])} to {_plain(ends[1])}"
-        how = f"{over}, {100 * compared.level:g} % intervals, {findings.directions[metric]} is better"
-        printed.append(heading(metric, compared.n, compared.n_dropped_out, how))
-        for (weighting,), part in by_name(of_metric, "weighting"):
-            bounded = "bound_lower" in part and bool(part["bound_lower"].notna().any())
-            table = new_table(weighting)
-            table.add_column("model", overflow="fold")
-            table.add_column("score", justify="right", no_wrap=True)
-            table.add_column(
-                plain_text(f"difference to {compared.reference}"), justify="right", overflow="fold", min_width=7
-            )
-            if bounded:
-                table.add_column("bounds", justify="right", no_wrap=True)
-            table.add_column("p", justify="right", no_wrap=True)
-            table.add_column("verdict", no_wrap=True)
-            for row in records(part):
-                contrast = contrast_of.get((metric, weighting, row["model"]))
-                if contrast is None:
-                    cells = ["", *([""] if bounded else []), "", "reference"]
-                else:
-                    cells = contrast_cells(contrast, bounded=bounded)
-                table.add_row(plain_text(row["model"]), plain_text(_score(row["score"])), *cells)
-            printed.append(table)
-        about_lost = [
-            printable(f"{row['model']}, {row['weighting']}: {findings.bounds_sentence(row)}", most=1000)
-            for row in records(judged[judged["metric"] == metric])
-            if has_bounds(row)
-        ]
-        printed += [Text("\n".join(about_lost) + "\n")] if about_lost else []
-        for sentence in sentences["contradictions"][metric]:
-            careful = "Weightings contradict each other: " + printable(sentence, most=1000)
-            printed.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
-        printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unsure"][metric]]
-    return printed
-
-
 def findings_table(findings: Sequence[Finding]) -> Any:
     """Return what came of checks, ready to print."""
     from rich.text import Text
@@ -210,14 +118,6 @@ def heading(metric: str, n: int, n_dropped_out: int | None, how: str) -> Any:
     return Text.assemble((_capital(metric_label(metric)), "bold"), f" of {people(n)}{dropped_out}, {how}")
 
 
-def _about_bounds(n_dropped_out: int, n: int) -> Any:
-    from rich.text import Text
-
-    from survscore.reports.verdicts import share
-
-    return Text(f"Whatever happened to the {share(n_dropped_out, n)} who dropped out, means lie within their bounds.\n")
-
-
 def console() -> Any:
     """Return where results are printed: a terminal, or something else that need not be narrow."""
     from rich.console import Console
@@ -231,8 +131,8 @@ def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool
 
     difference = _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"])
     return [
-        "-" if _missing(row["difference"]) else difference,
-        *([_bounds("{:+.4f}", row)] if bounded else []),
+        "-" if missing(row["difference"]) else difference,
+        *([bounds_cell("{:+.4f}", row)] if bounded else []),
         _p(row["p_value"]),
         *([_p(row["p_adjusted"])] if adjusted else []),
         Text(row["verdict"], {"better": "green", "worse": "red"}.get(row["verdict"], "dim")),
@@ -240,10 +140,10 @@ def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool
 
 
 def _p(value: float) -> str:
-    return "-" if _missing(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+    return "-" if missing(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _bounds(form: str, row: dict[str, Any]) -> str:
+def bounds_cell(form: str, row: dict[str, Any]) -> str:
     """Return between which values a number lies whatever happened to those who dropped out; nothing if not known."""
     from survscore.reports.verdicts import has_bounds
 
@@ -267,32 +167,28 @@ def plain_text(text: str) -> Any:
     return Text(printable(text, most=200))
 
 
-def _some(times: Any, most: int) -> list[float]:
-    """Return some of the times, from early to the last."""
-    if len(times) <= most:
-        return [float(time) for time in times]
-    return [float(times[round(k * (len(times) - 1) / most)]) for k in range(1, most + 1)]
-
-
 def _with_half(form: str, value: float, lower: float, upper: float) -> str:
     """Return a value with half the length of its interval, if it has one."""
-    return form.format(value) + ("" if _missing(lower) else f" ±{(upper - lower) / 2:.4f}")
+    return form.format(value) + ("" if missing(lower) else f" ±{(upper - lower) / 2:.4f}")
 
 
 def with_limits(value: float, lower: float, upper: float) -> str:
     """Return a value with its interval, which need not lie evenly around it; a dash where there is none."""
-    return _score(value) + ("" if _missing(lower) else f" ({lower:.4f} to {upper:.4f})")
+    return score_cell(value) + ("" if missing(lower) else f" ({lower:.4f} to {upper:.4f})")
 
 
-def _missing(value: float | None) -> bool:
+def missing(value: float | None) -> bool:
+    """Whether there is no number."""
     return value is None or value != value  # noqa: PLR0124 - NaN
 
 
-def _score(value: float) -> str:
-    return "-" if _missing(value) else f"{value:.4f}"
+def score_cell(value: float) -> str:
+    """Return a score; a dash where there is none."""
+    return "-" if missing(value) else f"{value:.4f}"
 
 
-def _plain(value: float) -> str:
+def plain_number(value: float) -> str:
+    """Return a time in few digits."""
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:.6g}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from survscore.cli import options
+from survscore.cli import options, study_files
 from survscore.cli.options import FILE
 from survscore.cli.scoring import inputs, read, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
@@ -26,6 +26,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 
 @click.command(short_help="One table: accuracy, discrimination, calibration, benefit.")
 @options.files
+@study_files.study
 @options.weightings
 @options.option(
     "-m",
@@ -74,7 +75,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         found = score_table(
             study.outcomes, study.models, horizons=horizons, metrics="all" if metrics == ("all",) else metrics or None,
             thresholds=arguments["thresholds"], weighting=weightings, reference=reference, null=null,
-            groups=study.groups, by=study.by, level=arguments["level"],
+            groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
         )  # fmt: skip
     settings = {**settings_of("table", study, weightings, arguments), **found.settings}
     frame = found.to_frame()

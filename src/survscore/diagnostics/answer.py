@@ -70,6 +70,16 @@ class Answer:
     def _stands_out(self, ratio: float, excess: float) -> bool:
         return self.cliff is not None and self.cliff.ratio.lower > ratio and self.cliff.excess.lower > excess
 
+    @property
+    def warning(self) -> str:
+        """The verdict on a model that knows C*, in few words."""
+        if self.cliff is None:
+            return ""
+        return (
+            f"{self.model} falls by {_percent(self.cliff.after.value)} right after C*, against "
+            f"{_percent(self.cliff.elsewhere)} elsewhere: it knows when the data end, which IPCW scores reward."
+        )
+
     def sentence(self, level: float, why_not: str) -> str:
         """Return the verdict in words; `why_not` says why nothing can be told of anybody."""
         name, cliff = self.model, self.cliff

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.diagnostics.answer import Answer, Trust, sentences, trust
@@ -98,11 +99,11 @@ class Diagnosis:
         """Return the table of models."""
         return self.models
 
-    def plot(self, ax: Any = None) -> DiagnosisDisplay:
+    def plot(self, ax: Any = None, *, unit: Unit | str | None = None) -> DiagnosisDisplay:
         """Draw the mean predictions around C*, and where each would go on if it did not know C*."""
         from survscore.plots import DiagnosisDisplay
 
-        return DiagnosisDisplay(self).plot(ax=ax)
+        return DiagnosisDisplay(self).plot(ax=ax, unit=unit)
 
     def __repr__(self) -> str:
         return "\n".join(self.sentences)
@@ -223,7 +224,7 @@ def diagnose(
     grouping = None if groups is None else Groups.of(groups, len(y))
     scored_at = default_times(y, named.values()) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
-    width = _default_width(y.censoring_time, last) if width is None else width
+    width = default_width(y.censoring_time, last) if width is None else width
     check_number("width", width, f"positive, and less than half of {last:g}, the time that all predictions reach",
                  lambda value: 0 < value < last / 2)  # fmt: skip
     offsets, survival, n = _around(y, named, float(width), last)
@@ -231,7 +232,7 @@ def diagnose(
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)
 
-    some, curves_of, weighting_of, groups_of = _drawn(y, named, questioned, grouping, seed)
+    some, curves_of, weighting_of, groups_of = drawn(y, named, questioned, grouping, seed, MOST_ROWS)
     windows = None
     if some.censoring_time is not None and np.ptp(y.censoring_time) > 0:
         windows = Windows.of(some.censoring_time, float(width), last)
@@ -270,7 +271,7 @@ def diagnose(
     )
 
 
-def _default_width(censoring_time: NDArray[np.float64], last: float) -> float:
+def default_width(censoring_time: NDArray[np.float64], last: float) -> float:
     """Return a tenth of what the predictions reach, or of the range of C*, if that is less but not nothing."""
     finite = censoring_time[np.isfinite(censoring_time)]
     low, high = np.quantile(finite, (0.01, 0.99)) if finite.size else (0.0, 0.0)
@@ -301,13 +302,18 @@ def _around(
     return offsets, survival, int(rows.size)
 
 
-def _drawn(
-    y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int
+def drawn(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    weighting: IPCW,
+    groups: Groups | None,
+    seed: int,
+    most: int,
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
-    if len(y) <= MOST_ROWS:
+    if len(y) <= most:
         return y, dict(models), weighting, groups
-    rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:MOST_ROWS])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:most])
     of_individuals = None if weighting.estimated else weighting.censoring.curves
     if of_individuals is not None:
         weighting = replace(weighting, censoring=of_individuals[rows])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +25,31 @@ FLAG_NAMES = ("event", "churn", "cancel", "status", "died", "dead", "death")  # 
 
 def flags(file: TableFile, name: str) -> NDArray[np.generic]:
     """Return a column that says who had the event: words as booleans, anything else for a check that comes later."""
-    types = arrow().types
     values = vector(file.column(name))
-    kind = file.schema.field(name).type
-    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)):
-        return values
+    return flags_of_words(values, name, f"{file.path}: ") if is_text(file.schema.field(name).type) else values
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type may hold words."""
+    types = arrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
+
+
+def flags_of_words(values: NDArray[Any], name: str, where: str = "") -> NDArray[np.bool_]:
+    """Return for words whether they mean the event; raise if one may mean anything."""
     words = np.array([str(value).strip().lower() for value in values])
     unknown = ~np.isin(words, list(WORDS))
     if unknown.any():
         first = int(np.argmax(unknown))
         raise InputError(
-            f"{file.path}: column {name!r} must hold 0 and 1, booleans, or words that say yes or no "
+            f"{where}column {name!r} must hold 0 and 1, booleans, or words that say yes or no "
             f"({', '.join(WORDS)}): {int(unknown.sum())} of {unknown.size} are none, the first in row {first} "
             f"({shown(values[first])!r}); reason= and event_reasons= take other words"
         )
     states = sorted(set(words.tolist()) & set(STATES))
     if states:
         told = ", ".join(f"{state!r} is {'the event' if STATES[state] else 'no event'}" for state in states)
-        warnings.warn(f"{file.path}: in column {name!r}, {told}", stacklevel=4)
+        warnings.warn(f"{where}in column {name!r}, {told}", stacklevel=5)
     return np.array([WORDS[word] for word in words])
 
 

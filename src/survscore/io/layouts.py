@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, plural
 from survscore.io.forms import Form
+from survscore.io.long_form import LongForm, repeats_an_id
 from survscore.io.outcomes import ID
-from survscore.io.tables import TableFile, about, arrow, identifiers, labels, listed, numbers
+from survscore.io.tables import TableFile, about, arrow, identifiers, listed, numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,8 @@ class Layout:
         Whether these are list columns, which need a grid.
     names_are_ids : bool
         Whether ids are names of columns, which there always are, so that they need not be ids.
+    long : bool
+        Whether each row of the file is about one individual at one time.
     """
 
     models: list[str]
@@ -53,6 +56,7 @@ class Layout:
     used: set[str] = field(default_factory=set)
     of_lists: bool = False
     names_are_ids: bool = False
+    long: bool = False
 
 
 def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | None:
@@ -65,11 +69,11 @@ def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | No
     if form.long:
         return _long(file, id_column, id is not False)
     wide = _wide(file, form.columns, id_column)
-    lists = list_columns(file) if form.columns is None else []
+    lists = list_columns(file.schema) if form.columns is None else []
     if wide and lists:
         raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
     if not wide and not lists:
-        return _long(file, id_column, id is not False) if form.columns is None and _is_long(file, id_column) else None
+        return _long(file, id_column, id is not False, said=False) if form.columns is None and id_column else None
     ids = None if id is False or id_column is None else identifiers(file, id_column)
 
     def read_wide(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
@@ -151,9 +155,9 @@ def _as_time(text: str) -> float | None:
         return None
 
 
-def list_columns(file: TableFile) -> list[str]:
+def list_columns(schema: pa.Schema) -> list[str]:
     """Return the names of the columns of lists."""
-    return [name for name in file.names if _is_list(file.schema.field(name).type)]
+    return [name for name in schema.names if _is_list(schema.field(name).type)]
 
 
 def _is_list(kind: Any) -> bool:
@@ -163,8 +167,13 @@ def _is_list(kind: Any) -> bool:
 
 def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
     """Return what the file says about a column of predictions, or about all of them."""
+    return said_in(file.schema, column, f"{file.path}: ")
+
+
+def said_in(schema: pa.Schema, column: str | None, where: str = "") -> dict[str, Any]:
+    """Return what metadata say about a column of predictions, or about all of them."""
     says: dict[str, Any] = {}
-    for metadata in (file.schema.metadata, None if column is None else file.schema.field(column).metadata):
+    for metadata in (schema.metadata, None if column is None else schema.field(column).metadata):
         written = (metadata or {}).get(METADATA)
         if written is not None:
             try:
@@ -173,7 +182,7 @@ def _metadata(file: TableFile, column: str | None) -> dict[str, Any]:
                     raise ValueError
             except (ValueError, RecursionError):
                 raise InputError(
-                    f"{file.path}: the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
+                    f"{where}the metadata 'survscore' are not JSON of the form {{\"grid\": [...]}}"
                 ) from None
             says |= found
     return says
@@ -245,15 +254,6 @@ def _time_column(file: TableFile) -> str:
     return last if last == TIMES[-1] else file.names[0]
 
 
-def _is_long(file: TableFile, id_column: str | None) -> bool:
-    """Whether there is a row per individual and time: outcomes, which have such columns too, name nobody twice."""
-    names = file.names
-    if id_column is None or "time" not in names or "event" in names or not _value_columns(file, id_column):
-        return False
-    column = file.read([id_column]).column(0)
-    return len(_compute().unique(column)) < len(column)
-
-
 def _value_columns(file: TableFile, id_column: str) -> list[str]:
     """Return the columns of predictions in long form: ``survival``, or else all that hold numbers."""
     types = arrow().types
@@ -263,40 +263,32 @@ def _value_columns(file: TableFile, id_column: str) -> list[str]:
     return [SURVIVAL] if SURVIVAL in values else values
 
 
-def _long(file: TableFile, id_column: str | None, take_ids: bool) -> Layout:
-    """Return predictions of which each has a row with its id, its time and its value, in any order."""
-    missing = [name for name in (id_column or ID, "time") if name not in file.names]
+def _long(file: TableFile, id_column: str | None, take_ids: bool, *, said: bool = True) -> Layout | None:
+    """Return predictions of which each has a row with its id, its time and its value, in any order.
+
+    Where nobody said so, there must be such columns, and ids that are repeated: outcomes, which have such columns too,
+    name nobody twice. None, where that is not so.
+    """
+    own = id_column or ID
+    missing = [name for name in (own, "time") if name not in file.names]
+    models = [] if missing else _value_columns(file, own)
+    if not said and (missing or not models or "event" in file.names):
+        return None
     if missing:
         raise InputError(f"{file.path}: long form needs a column {missing[0]!r}; the columns are {listed(file.names)}")
-    id_column = id_column or ID
-    models = _value_columns(file, id_column)
     if not models:
         raise InputError(f"{file.path}: long form needs a column of predictions, such as {SURVIVAL!r}")
-    coded = labels(file, id_column).dictionary_encode()
-    who = np.asarray(coded.indices.to_numpy())
-    with about(file.path):
-        given = numbers(file.path, "time", file.read(["time"]).column(0)).astype(np.float64)
-        times, when = np.unique(given, return_inverse=True)
-        as_times(times, "column 'time'")
-    n, m = len(coded.dictionary), times.size
-    cells = who.astype(np.intp) * m + when
-    counts = np.bincount(cells, minlength=n * m)
-    if (counts != 1).any():
-        first = int(np.argmax(counts != 1))
-        how = "no row" if counts[first] == 0 else f"{counts[first]} rows"
-        raise InputError(
-            f"{file.path}: long form needs one row for each of {plural(n, 'id')} and {plural(m, 'time')}: "
-            f"{int((counts != 1).sum())} of {n * m} pairs have not, the first {coded.dictionary[first // m].as_py()!r} "
-            f"at time {times[first % m]:g} ({how})"
-        )
+    table = file.read([own, "time", models[0]], coded=own)  # together, since columns are decoded side by side
+    if not said and not repeats_an_id(table.column(0)):
+        return None
+    form = LongForm.of(file, own, table.column(0), table.column(1))
+    values = {models[0]: table.column(2)}
 
     def read(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
-        values = numbers(file.path, model, file.read([model]).column(0))
-        matrix = np.empty(n * m, dtype=np.float32 if values.dtype == np.float32 else np.float64)
-        matrix[cells] = values
-        return times, matrix.reshape(n, m), _metadata(file, None)
+        column = values.pop(model) if model in values else file.read([model]).column(0)
+        return form.times, form.matrix(numbers(file.path, model, column)), _metadata(file, None)
 
-    return Layout(models, read, coded.dictionary if take_ids else None, {id_column, "time", *models})
+    return Layout(models, read, form.ids if take_ids else None, {own, "time", *models}, long=True)
 
 
 def _compute() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LITTLE = 1 << 30  # bytes that any file may become
+SAMPLED = 1 << 26  # bytes of some rows, to look at
 EXPANSION = 500  # times its size, that it may become beyond
 ROWS = 1 << 16  # of text, at a time
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
@@ -54,18 +55,19 @@ def check_size(path: Path, size: int) -> None:
         )
 
 
-def read_parquet(path: Path, opened: Any, names: Collection[str]) -> pa.Table:
+def read_parquet(path: Path, opened: Any, names: Collection[str], *, coded: bool = False) -> pa.Table:
     """Read some columns of an open Parquet file, unless they would become too large.
 
     What numbers take is known from the file's metadata. Text is read piece by piece: a dictionary may say in a few
-    bytes that one long word is repeated a billion times.
+    bytes that one long word is repeated a billion times. Unless the file was opened to leave words in dictionaries,
+    `coded`: then that is a billion numbers, and they are known.
     """
     import pyarrow as pa
 
     wanted = _leaves(opened.metadata, set(names))
     size, longest = _needed(opened.metadata, wanted)
     check_size(path, size)
-    if not longest:
+    if coded or not longest:
         return opened.read(list(names))
     rows = max(1, min(ROWS, LITTLE // longest))
     batches, total = [], 0
@@ -75,6 +77,30 @@ def read_parquet(path: Path, opened: Any, names: Collection[str]) -> pa.Table:
         batches.append(batch.select(list(names)))
     schema = pa.schema([opened.schema_arrow.field(name) for name in names])
     return pa.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+
+
+def sampled_parquet(path: Path, rows: int) -> tuple[pa.Table, int]:
+    """Return the first rows of the first, the middle and the last row group of a Parquet file, and how many there are.
+
+    Fewer rows are read where a text may be so long that these would become too large.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, page_checksum_verification=True) as opened:
+        metadata = opened.metadata
+        size, longest = _needed(metadata, list(range(metadata.num_columns)))
+        row = max(longest, size // max(metadata.num_rows, 1), 1)
+        check_size(path, row)
+        rows = max(1, min(rows, SAMPLED // row))
+        count = metadata.num_row_groups
+        small = metadata.num_rows <= rows
+        batches = []
+        for group in range(count) if small else sorted({0, count // 2, count - 1}):
+            batches += list(islice(opened.iter_batches(rows, row_groups=[group], use_threads=False), 1))
+        schema = batches[0].schema if batches else opened.schema_arrow
+        table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
+        return table.replace_schema_metadata(opened.schema_arrow.metadata), metadata.num_rows
 
 
 class CountedStream:

@@ -99,7 +99,7 @@ def read_outcomes(
         Which of these reasons are the event.
     date_format : str, optional
         How dates are written, if not as 2017-01-29: as for ``strptime``, such as ``"%d.%m.%Y"``, or ``"decimal-year"``
-        (2017.5 is the middle of 2017).
+        (2017.5 is the middle of 2017), ``"epoch-seconds"`` or ``"epoch-milliseconds"`` (since 1970).
     origin : str, optional
         Where dates are numbers of days: since when.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional

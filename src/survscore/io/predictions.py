@@ -156,7 +156,8 @@ def predictions_in(
     file = open_table(path, text=labels_in(id))
     layout = layout_of(file, form, id)
     plain = not (form.transposed or form.long or form.columns)
-    if plain and (layout is None or not layout.of_lists) and looks_transposed(file, layout is not None):
+    by_time = layout is None or not (layout.of_lists or layout.long)
+    if plain and by_time and looks_transposed(file, layout is not None):
         raise InputError(
             f"{file.path}: rows look like times and columns like individuals, since all columns go one way with the "
             "times in the first; transposed=True takes such files"
@@ -174,9 +175,9 @@ def predictions_in(
         times, matrix, says = layout.read(key)
         if form.unit is not None and to is not None:
             times = converted(times, as_unit("unit", form.unit), to)
-        with about(file.path), _advised():
+        with about(file.path), advised():
             models[model] = make(
-                _from_percentages(matrix, times, form.predicts) if form.percent else matrix,
+                from_percentages(matrix, times, form.predicts) if form.percent else matrix,
                 times,
                 form.between or says.get("between", "linear"),
                 beyond=form.beyond or says.get("beyond", "nan"),
@@ -199,7 +200,7 @@ def holds_predictions(file: TableFile, form: Form, id: str | None = None) -> boo
 
 
 @contextmanager
-def _advised() -> Iterator[None]:
+def advised() -> Iterator[None]:
     """Give advice in the words of those who read files."""
     try:
         yield
@@ -210,7 +211,10 @@ def _advised() -> Iterator[None]:
         raise InputError(text) from None
 
 
-def _from_percentages(matrix: NDArray[Any], times: NDArray[np.float64], predicts: Predicts) -> NDArray[np.float64]:
+def from_percentages(
+    matrix: NDArray[Any], times: NDArray[np.float64], predicts: Predicts, *, all_of_them: bool = True
+) -> NDArray[np.float64]:
+    """Return probabilities; raise unless all are percentages, or, of all that there are, none looks like one."""
     broken = ~((matrix >= 0) & (matrix <= 100))
     if broken.any():
         row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
@@ -219,7 +223,7 @@ def _from_percentages(matrix: NDArray[Any], times: NDArray[np.float64], predicts
             f"percentages must be between 0 and 100: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
             f"the first in row {row} at time {times[column]:g} ({matrix[row, column]})"
         )
-    if predicts == "survival" and matrix.max() <= 1:  # of events, all may be rare
+    if all_of_them and predicts == "survival" and matrix.max() <= 1:  # of events, all may be rare
         raise InputError("percentages must be between 0 and 100, but none is above 1: these look like probabilities")
     return matrix.astype(np.float64) / 100
 

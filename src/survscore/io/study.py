@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._progress import Progress, silent
-from survscore._units import Unit, as_unit
+from survscore._units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
 from survscore.curves import Between, Beyond, Monotone, Predicts, SurvivalCurves
 from survscore.io.fitting import warn_if_times_do_not_fit
@@ -47,6 +47,8 @@ class Study:
         What came from where, and what files of predictions were said to look like.
     by : dict of str to ndarray, or None
         The segmenting columns, where some were named.
+    unit : str or None
+        The unit of all times, where it is known.
     """
 
     outcomes: Outcomes
@@ -56,6 +58,12 @@ class Study:
     censoring: SurvivalCurves | None
     files: dict[str, Any]
     by: dict[str, NDArray[Any]] | None = None
+    unit: Unit | None = None
+
+    @property
+    def time_unit(self) -> str | None:
+        """What times are counted in, in words: ``"days"``."""
+        return plural_word(self.unit)
 
 
 def read_study(
@@ -183,7 +191,7 @@ def read_study(
         files["forms"] = forms
     if censoring is not None:
         files["censoring"] = str(path)
-    return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files, observed.by)
+    return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files, observed.by, to)
 
 
 def _as_source(given: Source, form: Form) -> tuple[str | None, Path | str, Form]:
@@ -233,6 +241,8 @@ def _positions(
 
     if ids.type != theirs.type:  # whole numbers in one file, text in the other
         ids, theirs = ids.cast(pa.string()), theirs.cast(pa.string())
+    if ids.equals(theirs):
+        return None
     positions = pc.index_in(ids, value_set=theirs)
     if positions.null_count:
         first = ids.filter(positions.is_null())[0].as_py()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,8 +30,12 @@ STANDARD_INPUT = "-"
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 PACKED_ENDINGS = (".gz", ".zst")
 IPC_MAGIC = b"ARROW1"
+IPC_STREAM = b"\xff\xff\xff\xff"  # how each of its messages begins, and no text does
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NaT", "null", "NULL", "None"]
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t", "|")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 
 
 def arrow() -> Any:
@@ -50,16 +55,23 @@ class TableFile:
     schema: pa.Schema
     n_rows: int
     _columns: Callable[[list[str]], pa.Table]
+    _coded: Callable[[list[str], str], pa.Table] | None = None
 
     @property
     def names(self) -> list[str]:
         """Of all columns, in the order of the file."""
         return list(self.schema.names)
 
-    def read(self, names: Sequence[str]) -> pa.Table:
-        """Return some of the columns; of a Parquet file, only these are read."""
+    def read(self, names: Sequence[str], *, coded: str | None = None) -> pa.Table:
+        """Return some of the columns; of a Parquet file, only these are read.
+
+        One that holds the same texts again and again may be left in the form of codes, where the file has them so.
+        """
         with readable(self.path):
-            table = self._columns(list(names))
+            if coded is not None and self._coded is not None:
+                table = self._coded(list(names), coded)
+            else:
+                table = self._columns(list(names))
         if any(len(column) != self.n_rows for column in table.columns):
             raise InputError(f"{self.path}: is damaged: it promises {plural(self.n_rows, 'row')}, and holds others")
         return table
@@ -91,7 +103,8 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
         if kind == "parquet":
             opened = _parquet(path if source is None else source)
             columns = partial(read_parquet, path, opened)
-            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, columns)
+            coded = partial(_coded_parquet, path, source)
+            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, columns, coded)
         else:
             table = _ipc(path, source) if kind == "arrow" else _csv(path, text, source)
             file = TableFile(path, table.schema, table.num_rows, table.select)
@@ -127,7 +140,9 @@ def _standard_input() -> Any:
 
 def _kind_of_bytes(content: Any) -> str:
     start = bytes(content[:6])
-    return "parquet" if start.startswith(b"PAR1") else "arrow" if start == IPC_MAGIC else "csv"
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    return "arrow" if start == IPC_MAGIC or start.startswith(IPC_STREAM) else "csv"
 
 
 @contextmanager
@@ -187,7 +202,10 @@ def vector(column: pa.ChunkedArray) -> NDArray[Any]:
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_temporal(column.type) and getattr(column.type, "tz", None):
-        return np.asarray(column.to_pandas(), dtype=object)
+        try:
+            return np.asarray(column.to_pandas(), dtype=object)
+        except (OverflowError, ValueError):
+            raise InputError("dates with a time zone must be of the years 1 to 9999") from None
     return np.asarray(column.to_numpy())
 
 
@@ -210,17 +228,23 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
 
 def labels(file: TableFile, name: str) -> pa.Array:
     """Return a column of ids, which may be repeated, but not missing."""
+    return as_labels(file.path, name, file.read([name]).column(0))
+
+
+def as_labels(path: Path, name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Return ids, none missing: whole numbers as they are, anything else as text."""
     pa = arrow()
     import pyarrow.compute as pc
 
-    column = file.column(name)
-    with readable(file.path):
+    column = complete(path, name, column)
+    with readable(path):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_floating(column.type) and not pc.all(pc.equal(pc.round(column), column)).as_py():
-            raise InputError(f"{file.path}: ids must be whole numbers or text, but column {name!r} holds fractions")
+            raise InputError(f"{path}: ids must be whole numbers or text, but column {name!r} holds fractions")
         numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        return pa.concat_arrays(column.cast(_id_type(column) if numeric else pa.string()).chunks)
+        whole = column.cast(_id_type(column) if numeric else pa.string())
+        return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)
 
 
 def _id_type(column: pa.ChunkedArray) -> Any:
@@ -233,11 +257,16 @@ def _id_type(column: pa.ChunkedArray) -> Any:
     return pa.int64()
 
 
-def _parquet(source: Any) -> Any:
+def _parquet(source: Any, coded: str | None = None) -> Any:
     import pyarrow.parquet as pq
 
     # not mapped into memory: if somebody shortens a mapped file, the process is killed
-    return pq.ParquetFile(source, page_checksum_verification=True)
+    dictionaries = None if coded is None else [coded]
+    return pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True)
+
+
+def _coded_parquet(path: Path, source: Any, names: list[str], coded: str) -> pa.Table:
+    return read_parquet(path, _parquet(path if source is None else source, coded), names, coded=True)
 
 
 def _ipc(path: Path, source: Any) -> Any:
@@ -264,6 +293,7 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
     convert = csv.ConvertOptions(
         null_values=MISSING,
         strings_can_be_null=True,
+        decimal_point="," if _has_decimal_commas(head[1:], delimiter) else ".",
         column_types={name: pa.string() for name in text},
     )
     if source is None:
@@ -277,6 +307,22 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
+
+
+def parsed_csv(path: Path, content: bytes) -> pa.Table:
+    """Return the table that is in some lines of a CSV file, the first of which is its header."""
+    return _csv(path, (), arrow().py_buffer(content))
+
+
+def _has_decimal_commas(lines: Sequence[bytes], delimiter: str) -> bool:
+    """Whether numbers have a comma for the decimal point, as 0,95; 1,000 may be a thousand, and proves nothing."""
+    if delimiter == ",":
+        return False
+    fields = {field.strip().strip('"') for line in lines for field in line.decode("utf-8", "replace").split(delimiter)}
+    commas = [field for field in fields if DECIMAL_COMMA.fullmatch(field)]
+    if any(DECIMAL_POINT.fullmatch(field) for field in fields):
+        return False
+    return any(not THOUSANDS.fullmatch(field) for field in commas)
 
 
 def _kind(kind: Any) -> str:

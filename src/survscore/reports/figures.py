@@ -55,6 +55,12 @@ def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
     }
 
 
+def _time(summary: dict[str, Any], what: str = "time") -> str:
+    """Return the label of an axis of time, with its unit where that is known."""
+    unit = summary.get("unit")
+    return f"{what} ({unit})" if unit else what
+
+
 def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], int, int]]:
     """Yield each run of rows with the same keys, and where it starts and stops."""
     rows = list(zip(*(table.get(key, []) for key in keys), strict=True))
@@ -83,7 +89,7 @@ def _remaining(summary: dict[str, Any]) -> list[Panel]:
         {
             "title": "Individuals by time",
             "x": "time",
-            "xlabel": "time",
+            "xlabel": _time(summary),
             "ylabel": "individuals",
             "zero": True,
             "series": [
@@ -106,7 +112,7 @@ def _by_metric_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: 
                 "y": y,
                 "lower": "lower",
                 "upper": "upper",
-                "xlabel": "time",
+                "xlabel": _time(summary),
                 "ylabel": ylabel.format(**summary["metrics"][metric]),
                 "zero": True,
                 "series": [],
@@ -148,7 +154,7 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
             "title": "Mean predicted survival around everybody's own C*",
             "x": "offset",
             "y": "survival",
-            "xlabel": "time since C*",
+            "xlabel": _time(summary, "time since C*"),
             "ylabel": "mean predicted survival",
             "ydomain": [0, 1],
             "marks": [{"x": 0, "label": "C*"}],
@@ -165,7 +171,9 @@ def _calibration(summary: dict[str, Any]) -> list[Panel]:
         panel = panels.setdefault(
             horizon,
             {
-                "title": f"at time {short(horizon)}",
+                "title": f"at {short(horizon)} {summary['unit']}"
+                if summary.get("unit")
+                else f"at time {short(horizon)}",
                 "x": "predicted",
                 "y": "observed",
                 "lower": "lower",
@@ -193,7 +201,7 @@ def _single_curves(summary: dict[str, Any]) -> list[Panel]:
             "title": f"individual {label}",
             "x": "time",
             "y": "survival",
-            "xlabel": "time",
+            "xlabel": _time(summary),
             "ylabel": "predicted survival",
             "ydomain": [0, 1],
             "marks": marks,

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from survscore._files import written_whole
 from survscore._progress import Progress, silent
+from survscore._units import Unit
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
@@ -99,6 +100,7 @@ def report(
     title: str = TITLE,
     settings: Mapping[str, Any] | None = None,
     history: Path | str | None = None,
+    unit: Unit | str | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Make a report that can be shown: one interactive page, offline, with every number in it.
@@ -130,6 +132,8 @@ def report(
         More to say about how this was made.
     history : path, optional
         Earlier runs that ``survscore check --history`` has stored, to show their mean scores over time.
+    unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+        What times are counted in, for the labels of axes and tables.
     progress : callable
         Is told (done, total, what is being done).
 
@@ -157,7 +161,7 @@ def report(
         summarise(
             y, curves, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
             null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
-            n_curves=n_curves, title=title, settings=settings, history=history, progress=progress,
+            n_curves=n_curves, title=title, settings=settings, history=history, unit=unit, progress=progress,
         )
     )  # fmt: skip
 
@@ -205,6 +209,8 @@ def render(summary: dict[str, Any]) -> str:
         tables=tables,
         panels=panels,
         null_model=summary["null_model"],
+        in_unit=f" {summary['unit']}" if summary.get("unit") else "",
+        time_unit=f" ({summary['unit']})" if summary.get("unit") else "",
         data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(summary["metrics"])}),
         style=style,
         script=script,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._progress import Progress, silent
+from survscore._units import Unit, plural_word
 from survscore._validation import (
     FewGroupsWarning,
     InputError,
@@ -23,6 +24,7 @@ from survscore._validation import (
     plural,
 )
 from survscore._version import __version__
+from survscore.belief import which_to_believe
 from survscore.calibrating import Calibration, calibration
 from survscore.comparison import Comparison, compare
 from survscore.curves import SurvivalCurves
@@ -70,6 +72,7 @@ def summarise(
     title: str = TITLE,
     settings: Mapping[str, Any] | None = None,
     history: Path | str | None = None,
+    unit: Unit | str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Compute everything that a report shows.
@@ -105,6 +108,8 @@ def summarise(
         More to say about how this was made, such as the names of files.
     history : path, optional
         Earlier runs that ``survscore check --history`` has stored, to show their mean scores.
+    unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+        What times are counted in, for labels.
     progress : callable
         Is told (done, total, what is being done).
 
@@ -152,7 +157,8 @@ def summarise(
     comparison: Comparison = compared if by is None else compared.total
     segments = None if by is None else SegmentFindings.of(compared.corrected(correction), time_range)
     findings = Findings.of(comparison, time_range)
-    headline = next((k for k, one in enumerate(weightings) if one.name == choices.names[0]), 0)
+    belief = which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+    headline = belief.position
     progress(1, 3, "checking calibration")
     calibrated_at = _horizons(y, named, comparison.times, horizons)
     calibrated = _calibration(
@@ -172,7 +178,8 @@ def summarise(
         "null_model": comparison.null,
         "weightings": comparison.weightings,
         "headline": comparison.weightings[headline],
-        "believe_administrative": isinstance(weightings[headline], Administrative),
+        "believe": belief.sentence if len(weightings) > 1 else None,
+        "unit": plural_word(unit),
         "caution": _caution(y, weightings[headline], choices.sentence),
         "steps": [name for name, curves in named.items() if curves.between == "step"],
         "explanations": [one.explanation for one in weightings],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural
+from survscore._validation import InputError, as_event, plural
 from survscore.curves import SurvivalCurves
+from survscore.io.flags import flags_of_words, is_text
+from survscore.io.predictions import advised, from_percentages
 from survscore.io.tables import listed
 from survscore.outcomes import Outcomes
 from survscore.scale.columns import ModelColumns
@@ -49,6 +52,8 @@ class Batch:
     def outcomes(self) -> Outcomes:
         """What was observed."""
         columns = self.specification.outcomes
+        if columns.dated and (columns.end or columns.date_format or columns.origin):
+            return self._from_dates()
         if columns.dated:
             names = self.table.schema.names
             cutoff = self._values(columns.cutoff) if columns.cutoff in names else columns.cutoff  # type: ignore[arg-type]
@@ -56,9 +61,45 @@ class Batch:
             start, event_date = self._values(columns.start), self._values(columns.event_date)
             return Outcomes.from_dates(start, event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
         end = columns.censoring_time
-        return Outcomes(
-            self._values(columns.time), self._values(columns.event), None if end is None else self._values(end)
-        )
+        return Outcomes(self._values(columns.time), self._events(), None if end is None else self._values(end))
+
+    def _events(self) -> NDArray[Any]:
+        """Return who had the event, which words may say."""
+        name = self.specification.outcomes.event
+        return flags_of_words(self._values(name), name) if is_text(self._column(name).type) else self._values(name)
+
+    def _from_dates(self) -> Outcomes:
+        """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
+        from survscore._dates import read_dates  # which loads pandas
+
+        columns = self.specification.outcomes
+
+        def dates(name: str | None) -> Any:
+            if name is None:
+                return None
+            return read_dates(self._values(name), f"column {name!r}", columns.date_format, columns.origin)
+
+        cutoff: Any = columns.cutoff
+        if cutoff in self._names:
+            cutoff = dates(cutoff)
+        else:
+            with suppress(InputError):  # it is written as usual, whatever the files write
+                cutoff = read_dates(np.array([cutoff], dtype=object), "cutoff", columns.date_format, columns.origin)[0]
+        event_date, last_seen = dates(columns.event_date if columns.end is None else columns.end), None
+        if columns.end is None:
+            last_seen = dates(columns.last_seen)
+        else:
+            had_event = as_event(self._events())
+            ended = np.asarray(event_date).astype(object)
+            nothing = np.full(ended.shape, None, dtype=object)
+            missing = np.array([one is None or one != one for one in ended]) & had_event  # noqa: PLR0124 - NaT
+            if missing.any():
+                raise InputError(
+                    f"column {columns.end!r} must hold a date for everybody with event: {int(missing.sum())} of "
+                    f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
+                )
+            event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
+        return Outcomes.from_dates(dates(columns.start), event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return everybody's segment as a number, and the labels of each."""
@@ -97,7 +138,7 @@ class Batch:
             yield from np.ascontiguousarray(self.curves(model).at(self.specification.at).T)
             return
         for place in places.tolist():
-            yield self._numbers(model.columns[place])
+            yield model.survival(self._numbers(model.columns[place]))
 
     def at_times(
         self, order: NDArray[np.int32] | None
@@ -144,8 +185,13 @@ class Batch:
     def curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
         kinds: dict[str, Any] = {"beyond": model.beyond, "monotone": model.monotone}
+        make = SurvivalCurves if model.predicts == "survival" else SurvivalCurves.from_event_probabilities
         try:
-            return SurvivalCurves(self._matrix(model), np.array(model.grid), model.between, **kinds)  # type: ignore[arg-type]
+            matrix, grid = self._matrix(model), np.array(model.grid)
+            if model.percent:
+                matrix = from_percentages(matrix, grid, model.predicts, all_of_them=False)  # type: ignore[arg-type]
+            with advised():
+                return make(matrix, grid, model.between, **kinds)  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"model {model.name!r}: {error}") from None
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._units import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice
-from survscore.curves import BETWEEN, BEYOND, MONOTONE
-from survscore.io.layouts import columns_by_time
+from survscore.curves import BETWEEN, BEYOND, MONOTONE, PREDICTS
+from survscore.io.forms import Form
+from survscore.io.layouts import columns_by_time, list_columns, said_in
 from survscore.io.tables import listed
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ class OutcomeColumns:
         Names of columns; with a cut-off. By default ``last_seen`` is one if there is such a column, and so is
         ``censoring_time``.
     unit : str
-        The unit of times derived from dates.
+        The unit of times: those derived from dates, and those to which times of predictions are converted.
+    end : str, optional
+        With a cut-off, the column of dates of the event or of another end, instead of ``event_date``; ``event`` tells.
+    date_format, origin : str, optional
+        How dates are written, as for `read_outcomes`.
     """
 
     time: str = "time"
@@ -43,6 +49,9 @@ class OutcomeColumns:
     event_date: str = "event_date"
     last_seen: str | None = None
     unit: str = "D"
+    end: str | None = None
+    date_format: str | None = None
+    origin: str | None = None
 
     @property
     def dated(self) -> bool:
@@ -53,11 +62,14 @@ class OutcomeColumns:
         """Return the columns that are needed."""
         if not self.dated:
             return [name for name in (self.time, self.event, self.censoring_time) if name is not None]
-        dates = [self.start, self.event_date, *([] if self.last_seen is None else [self.last_seen])]
+        ends = [self.event_date, self.last_seen] if self.end is None else [self.end, self.event]
+        dates = [self.start, *(name for name in ends if name is not None)]
         return [*dates, *(name for name in available if name == self.cutoff)]
 
     def nullable(self) -> list[str]:
         """Return the columns in which a value may be missing: there was no event."""
+        if self.dated and self.end is not None:
+            return [self.end]
         return [self.event_date, *([] if self.last_seen is None else [self.last_seen])] if self.dated else []
 
 
@@ -75,6 +87,10 @@ class ModelColumns:
         The times.
     between, beyond, monotone
         As for `SurvivalCurves`.
+    predicts : {"survival", "event"}
+        What values are probabilities of.
+    percent : bool
+        Whether they are percentages.
     """
 
     name: str
@@ -83,16 +99,25 @@ class ModelColumns:
     between: str = "linear"
     beyond: str = "nan"
     monotone: str = "check"
+    predicts: str = "survival"
+    percent: bool = False
 
     def __post_init__(self) -> None:
         check_choice("between", self.between, BETWEEN)
         check_choice("beyond", self.beyond, BEYOND)
         check_choice("monotone", self.monotone, MONOTONE)
+        check_choice("predicts", self.predicts, PREDICTS)
         as_times(self.grid, f"the grid of {self.name!r}")
         if len(self.columns) not in (1, len(self.grid)):
             raise InputError(
                 f"model {self.name!r} has {len(self.columns)} columns, but its grid has {len(self.grid)} times"
             )
+
+    def survival(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the probabilities of being event-free that values stand for, right or wrong."""
+        if self.percent:
+            values = values.astype(np.float64) / 100
+        return values if self.predicts == "survival" else 1.0 - values.astype(np.float64)
 
     @property
     def of_lists(self) -> bool:
@@ -111,8 +136,32 @@ class ModelColumns:
         return self.beyond == "hold" or bool(times[-1] <= self.grid[-1])
 
 
-def model_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
-    """Return where predictions are; see `specify`."""
+def model_columns(
+    schema: pa.Schema, models: Any, form: Form | None = None, unit: str = "D"
+) -> tuple[ModelColumns, ...]:
+    """Return where predictions are, and what they look like; `unit` is that of the outcomes' times. See `specify`."""
+    if form is None:
+        return _named_columns(schema, models)
+    for wanted, why in (("long", "a row for each individual and time"), ("transposed", "a row for each time")):
+        if getattr(form, wanted):
+            raise InputError(f"{wanted} form, {why}, can't be read piece by piece; survscore score --{wanted} reads it")
+    if form.grid is not None:
+        raise InputError("a grid of list columns must be in the metadata of files that are read piece by piece")
+    if form.columns is not None and models is not None:
+        raise InputError("columns and models both say where predictions are; give one")
+    said = {
+        name: getattr(form, name)
+        for name in ("between", "beyond", "monotone", "predicts", "percent")
+        if getattr(form, name) is not None
+    }
+    found = [replace(one, **said) for one in _named_columns(schema, models if form.columns is None else form.columns)]
+    if form.unit is None:
+        return tuple(found)
+    of, to = as_unit("unit", form.unit), as_unit("unit", unit)
+    return tuple(replace(one, grid=tuple(converted(np.array(one.grid), of, to).tolist())) for one in found)
+
+
+def _named_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
     names = [field.name for field in schema]
     if isinstance(models, Mapping):
         found = []
@@ -127,13 +176,21 @@ def model_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
                     f"{listed(names)}"
                 )
             (columns,) = by_time.values()
-            found.append(_of_times(str(name), columns))
+            found.append(_of_times(str(name), columns, said_in(schema, None)))
         if not found:
             raise InputError("models is empty")
         return tuple(found)
     pattern = models if isinstance(models, str) else None
-    several = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
+    by_time = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
+    several = {name: _of_times(name, columns, said_in(schema, None)) for name, columns in by_time.items()}
+    if not several and pattern is None:
+        several = {name: _of_list(name, said_in(schema, name)) for name in list_columns(schema)}
     if not several:
+        if {"time", "survival"} <= set(names):
+            raise InputError(
+                "long form, a row for each individual and time, can't be read piece by piece; survscore score --long "
+                "reads it"
+            )
         wanted = f"named like {pattern!r}" if pattern else "named by time (30, 60 or net:30, net:60)"
         raise InputError(f"no column is {wanted}; the columns are {listed(names)}")
     if models is not None and pattern is None:
@@ -141,9 +198,20 @@ def model_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
             if name not in several:
                 raise InputError(f"there is no model {name!r}; the models are {listed(list(several))}")
         several = {name: several[name] for name in models}
-    return tuple(_of_times(name, columns) for name, columns in several.items())
+    return tuple(several.values())
 
 
-def _of_times(name: str, columns: Mapping[float, str]) -> ModelColumns:
+def _of_times(name: str, columns: Mapping[float, str], says: Mapping[str, Any]) -> ModelColumns:
     times = sorted(columns)
-    return ModelColumns(name, tuple(columns[time] for time in times), tuple(times))
+    return ModelColumns(name, tuple(columns[time] for time in times), tuple(times), **_how(says))
+
+
+def _of_list(name: str, says: Mapping[str, Any]) -> ModelColumns:
+    if "grid" not in says:
+        raise InputError(f"column {name!r} needs a grid in the file's metadata, or ModelColumns")
+    return ModelColumns(name, (name,), tuple(as_times(says["grid"], "grid").tolist()), **_how(says))
+
+
+def _how(says: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how files say that predictions are read between and beyond their times."""
+    return {name: str(says[name]) for name in ("between", "beyond") if name in says}

@@ -19,6 +19,7 @@ from survscore._validation import InputError, plural
 from survscore.comparison import Comparison
 from survscore.engine.averaging import check_ranges
 from survscore.engine.evaluation import Ranges
+from survscore.io.forms import Form
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
@@ -41,6 +42,7 @@ class Options(TypedDict, total=False):
     times: ArrayLike | None
     outcomes: OutcomeColumns | Mapping[str, Any] | None
     outcomes_from: Any
+    form: Form | None
     id: str
     by: str | Sequence[str]
     groups: str | None
@@ -68,6 +70,7 @@ def evaluate(
     times: ArrayLike | None = None,
     outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
     outcomes_from: Any = None,
+    form: Form | None = None,
     id: str = "id",
     by: str | Sequence[str] = (),
     groups: str | None = None,
@@ -115,6 +118,10 @@ def evaluate(
     outcomes_from : optional
         A table of its own that has the outcomes, and perhaps segments and groups: anything that `source` may be. It is
         joined by id, by DuckDB, or by Dask or Spark where `source` is a frame of theirs.
+    form : Form, optional
+        What predictions look like, if they are not survival: probabilities of the event (``predicts="event"``),
+        percentages, in another unit of time (``unit="month"``, with the ``unit`` of `outcomes`); and how they are read
+        (``between``, ``beyond``, ``monotone``). Files in long or transposed form are refused.
     id : str, default "id"
         The column of ids in both; every prediction needs one outcome.
     by : str or sequence of str
@@ -171,7 +178,7 @@ def evaluate(
     """
     total, result = sums_and_result(
         source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes,
-        outcomes_from=outcomes_from, id=id, by=by, groups=groups, ranges=ranges, level=level, engine=engine,
+        outcomes_from=outcomes_from, form=form, id=id, by=by, groups=groups, ranges=ranges, level=level, engine=engine,
         storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
         checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
@@ -269,7 +276,8 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
         opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"],
         as_bytes(given["memory_limit"]), given["progress"],
     )  # fmt: skip
-    asked = {name: given[name] for name in ("weighting", "models", "metric", "times", "by", "groups", "level")}
+    asked = {name: given[name] for name in ("weighting", "models", "metric", "times", "by", "groups", "level", "form")}
+    _check_unit(given["form"], given["outcomes"])
     what = specify(run.schema(), outcomes=columns, over_time=given["ranges"] is not None, **asked)
     reference = given["reference"]
     if reference is not None and reference not in what.names:
@@ -330,6 +338,14 @@ def warn_about_skipped(total: State | Gathered, stacklevel: int) -> None:
             f"{'was' if len(total.skipped) == 1 else 'were'} left out, the first {total.skipped[0]}",
             stacklevel=stacklevel,
         )
+
+
+def _check_unit(form: Form | None, outcomes: Any) -> None:
+    """Raise if predictions have a unit, and nobody said that of the outcomes: days are not meant unless they are."""
+    if form is None or form.unit is None or isinstance(outcomes, OutcomeColumns):
+        return
+    if not {"unit", "cutoff"} & set(outcomes or ()):
+        raise InputError("predictions_unit needs unit, that of the outcomes' times, to convert predictions to")
 
 
 def _columns(outcomes: Any) -> OutcomeColumns | None:

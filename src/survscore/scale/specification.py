@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_level
 from survscore.engine.inputs import one_or_more
+from survscore.io.forms import Form
 from survscore.io.tables import listed
 from survscore.metrics import LOSSES, Brier, HistoryMetric, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
@@ -123,8 +124,8 @@ class Specification:
         """Return plain data."""
         return {
             "version": VERSION,
-            "outcomes": asdict(self.outcomes),
-            "models": [asdict(model) for model in self.models],
+            "outcomes": _told(self.outcomes, ("end", "date_format", "origin")),
+            "models": [_told(model, ("predicts", "percent")) for model in self.models],
             "metrics": [{"name": one.name, "epsilon": one.epsilon} for one in self.metrics],
             "weightings": [_weighting_to_json(one) for one in self.weightings],
             "times": list(self.times),
@@ -256,6 +257,12 @@ def _loss(data: dict[str, Any]) -> Loss:
     return Brier() if data["name"] == Brier.name else Log(data["epsilon"])
 
 
+def _told(columns: OutcomeColumns | ModelColumns, seldom: Sequence[str]) -> dict[str, Any]:
+    """Return plain data; what is seldom said only where it is, so that sums stored before it could be are the same."""
+    usual = {one.name: one.default for one in fields(columns)}
+    return {name: value for name, value in asdict(columns).items() if name not in seldom or value != usual[name]}
+
+
 def _tuples(model: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in model.items()}
 
@@ -273,6 +280,7 @@ def specify(
     over_time: bool = False,
     bins: Bins = None,
     level: float = 0.95,
+    form: Form | None = None,
 ) -> Specification:
     """Return what to compute of tables with this schema.
 
@@ -302,6 +310,8 @@ def specify(
         See `Specification`.
     level : float
         Of confidence intervals.
+    form : Form, optional
+        What predictions look like, if they are not survival in the outcomes' unit.
     """
     names = [field.name for field in schema]
     observed = OutcomeColumns() if outcomes is None else outcomes
@@ -309,7 +319,7 @@ def specify(
         observed = replace(observed, censoring_time=None)
     if observed.dated and observed.last_seen is None and "last_seen" in names:
         observed = replace(observed, last_seen="last_seen")
-    found = model_columns(schema, models)
+    found = model_columns(schema, models, form, observed.unit)
     if times is None:
         common = sorted(set.intersection(*(set(model.grid) for model in found)))
         if not common:

@@ -1,0 +1,212 @@
+"""Study files: what a command is told of files and scores, kept in a small TOML file for ``--study``.
+
+Options keep their long names, and go through the same parser as on the command line: as click's map of defaults, which
+whatever is said on the command line wins over.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from survscore._files import check_regular
+from survscore._validation import InputError, shown
+from survscore.cli import options
+from survscore.cli.sources import FLAGS, SETTINGS, Source
+
+LARGEST = 1 << 20  # bytes
+# Which tables there are, beside [models.NAME]: what an option is about.
+TABLES = ("outcomes", "models", "score", "compare", "report", "table")
+OUTCOME_OPTIONS = (
+    "id", "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "end", "reason",
+    "event-reasons", "date-format", "origin", "drop-late-starts",
+)  # fmt: skip
+JOINED = ("event-reasons",)  # lists that the command line takes as one text
+
+
+def _load(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    """Take what a study file says for what the command line leaves out."""
+    if path is None:
+        return
+    context.meta.setdefault(options.READING, []).append(path)
+    context.default_map = {**(context.default_map or {}), **defaults(context.command, read_study_file(path), path)}
+
+
+study = click.option(
+    "--study", type=options.FILE, metavar="FILE", is_eager=True, expose_value=False, callback=_load,
+    help="Take files and options from a TOML file, where the command line leaves them out.",
+)  # fmt: skip
+
+
+def read_study_file(path: Path) -> dict[str, Any]:
+    """Return the tables of a study file."""
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"{path}: can't be read: {error.strerror}") from None
+    if len(content) > LARGEST:
+        raise InputError(f"{path}: is no study file: it has more than {LARGEST >> 20} MB")
+    try:
+        tables = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no study file: it is not written in UTF-8") from None
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is no TOML: {shown(error, most=200)}") from None
+    for name, table in tables.items():
+        _known(path, "", name, TABLES)
+        if not isinstance(table, dict):
+            raise InputError(f"{path}: {name} must be a table, [{name}], not a value")
+    return tables
+
+
+def defaults(command: click.Command, tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a study file says, by the names of a command's parameters."""
+    from survscore.cli import cli
+
+    parameters = {name: _by_option(cli.commands[name]) for name in ("score", "compare", "report", "table")}
+    own = _by_option(command)
+    said: dict[str, Any] = {}
+    for table, allowed in (
+        ("outcomes", {name: parameters["score"][name] for name in OUTCOME_OPTIONS}),
+        *((name, {key: one for key, one in known.items() if key not in OUTCOME_OPTIONS})
+          for name, known in parameters.items()),
+    ):  # fmt: skip
+        for key, value in tables.get(table, {}).items():
+            if table == "outcomes" and key == "file":
+                said["outcomes"] = _file(path, "[outcomes] file", value)
+                continue
+            _known(path, f"[{table}] ", key, [*(["file"] if table == "outcomes" else []), *allowed])
+            if table in ("outcomes", "score", command.name) and key in own:
+                said[str(own[key].name)] = _value(path, f"[{table}] {key}", allowed[key], value)
+    models = tables.get("models", {})
+    unnamed = {key: value for key, value in models.items() if not isinstance(value, dict)}
+    sources = [_model(path, None, unnamed)] if unnamed else []
+    sources += [_model(path, name, model) for name, model in models.items() if isinstance(model, dict)]
+    return said | ({"predictions": sources} if sources else {})
+
+
+def _by_option(command: click.Command) -> dict[str, click.Parameter]:
+    """Return the options of a command by their long names."""
+    named: dict[str, click.Parameter] = {}
+    for parameter in command.params:
+        longest = max(parameter.opts, key=len)
+        if isinstance(parameter, click.Option) and longest not in ("--study", "--help"):
+            named[longest.removeprefix("--")] = parameter
+    return named
+
+
+def _known(path: Path, where: str, key: str, known: Any) -> None:
+    if key in known:
+        return
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f", did you mean {near[0]}?" if near else ";"
+    raise InputError(f"{path}: {where}there is no {shown(key)!r}{hint} Known are {', '.join(known)}")
+
+
+def _model(path: Path, name: str | None, model: Mapping[str, Any]) -> Source:
+    """Return a file of predictions, named, or with names of its own for its models."""
+    where = "[models]" if name is None else f"[models.{shown(name)}]"
+    for key in model:
+        _known(path, f"{where} ", key, ("file", *SETTINGS, *FLAGS))
+    if "file" not in model:
+        raise InputError(f"{path}: {where} must say the file of the predictions: file = ...")
+    own: dict[str, Any] = {}
+    for key, value in model.items():
+        if key == "file":
+            continue
+        if key in FLAGS:
+            if not isinstance(value, bool):
+                raise InputError(f"{path}: {where} {key} must be true or false, not {shown(value)!r}")
+            own[key] = value
+        else:
+            text = _text(path, f"{where} {key}", value, joined=key == "grid")
+            own |= Source.settings(key, _beside(path, text) if key == "grid" else text, f"{path}: {where}")
+    return Source(name, _file(path, f"{where} file", model["file"]), own)
+
+
+def _value(path: Path, where: str, parameter: click.Parameter, value: Any) -> Any:
+    """Return a value as the command line would have it: text, a list of texts, or whether a flag is set."""
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        if not isinstance(value, bool):
+            raise InputError(f"{path}: {where} must be true or false, not {shown(value)!r}")
+        return value
+    if isinstance(parameter.type, options.Times):
+        return [_beside(path, _text(path, where, value, joined=True))]
+    if isinstance(parameter.type, click.Path):
+        return _file(path, where, value)
+    if isinstance(parameter, click.Option) and parameter.multiple:
+        return [_text(path, where, one) for one in (value if isinstance(value, list) else [value])]
+    return _text(path, where, value, joined=where.rsplit(maxsplit=1)[-1] in JOINED)
+
+
+def _text(path: Path, where: str, value: Any, *, joined: bool = False) -> str:
+    if joined and isinstance(value, list) and value:
+        return ",".join(_text(path, where, one) for one in value)
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
+        wanted = "text, a number, or a list of them" if joined else "text or a number"
+        raise InputError(f"{path}: {where} must be {wanted}, not {shown(value)!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{path}: {where} must be a finite number, not {value}")
+    return str(value)
+
+
+def _file(path: Path, where: str, value: Any) -> Path:
+    """Return a file that a study file names, relative to itself."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise InputError(f"{path}: {where} must name a file, not {shown(value)!r}")
+    return Path(value) if value == "-" else path.parent / value
+
+
+def _beside(path: Path, text: str) -> str:
+    """Return times as they are, or the text file that holds them, if it lies beside the study file."""
+    try:
+        beside = path.parent / text
+        return str(beside) if beside.is_file() else text
+    except (OSError, ValueError):  # no name of a file
+        return text
+
+
+def as_toml(tables: Mapping[str, Any], above: str = "") -> str:
+    """Return tables of text, numbers, flags and lists as TOML."""
+    text = ""
+    for name, table in tables.items():
+        inside = {key: value for key, value in table.items() if isinstance(value, dict)}
+        head = f"{above}{_key(name)}"
+        values = [f"{_key(key)} = {_plain(value)}\n" for key, value in table.items() if key not in inside]
+        if values or not inside:
+            text += ("\n" if text or above else "") + f"[{head}]\n" + "".join(values)
+        if inside:
+            text += as_toml(inside, f"{head}.")
+    return text
+
+
+def _key(name: str) -> str:
+    bare = name.replace("-", "").replace("_", "")
+    return name if bare.isascii() and bare.isalnum() else _plain(name)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(_plain(one) for one in value)}]"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    escaped = json.dumps(str(value), ensure_ascii=False)
+    try:
+        escaped.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{shown(value)!r} can't be written in a study file: it is no UTF-8") from None
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped)

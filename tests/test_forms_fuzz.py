@@ -1,0 +1,148 @@
+"""Whatever form files are said to have, and whatever they hold: a result, or one line and exit code 2."""
+
+import contextlib
+import io as streams
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mangling
+from survscore import cli, io
+
+MONTH = 365.25 / 12
+COMMANDS = {
+    "score": (["-t", "3,8"], "--csv", "out.csv"),
+    "compare": (["-t", "3,8"], "--json", "out.json"),
+    "table": (["--horizons", "8", "-m", "brier"], "-o", "out.md"),
+    "report": (["-t", "3,8", "-m", "brier", "--individuals", "1"], "-o", "out.html"),
+    "evaluate": (["-t", "3,8"], "--parquet", "out.parquet"),
+}
+LAYOUTS = ("wide", "long", "transposed", "months")
+ENDINGS = ("csv", "csv.zst", "csv.gz", "parquet", "arrow", "feather")
+# Options that may be said of all files, right or wrong.
+SAID = ["--predicts event", "--percent", "--transposed", "--long", "--predictions-unit month", "--unit D",
+        "--columns month_{time}", "--between step", "--beyond hold", "--monotone enforce", "--grid 1,2,3",
+        "--cutoff 2017-01-29", "--event time", "--id time", "--by-order"]  # fmt: skip
+OWN = ["predicts=event", "percent", "transposed", "long", "unit=month", "columns=month_{time}", "between=step",
+       "grid=1:3", "monotone=keep", "nothing", "unit=", "percent=1", ""]  # fmt: skip
+
+
+def predictions(layout, event, percent):
+    _, models, ids = mangling.study(n=55)
+    curves = models["net"]
+    values = 1 - curves.probabilities if event else curves.probabilities
+    values = 100 * values if percent else values
+    if layout == "transposed":
+        return pd.DataFrame(values.T, columns=ids, index=pd.Index(curves.times, name="time")).reset_index()
+    names = [f"month_{float(time) / MONTH!r}" if layout == "months" else f"{time:g}" for time in curves.times]
+    frame = pd.DataFrame(values, columns=names).assign(id=ids)
+    if layout != "long":
+        return frame
+    return frame.melt(id_vars="id", var_name="time", value_name="survival").astype({"time": float})
+
+
+def written(frame, ending):
+    if ending == "parquet":
+        return frame.to_parquet()
+    sink = pa.BufferOutputStream()
+    if ending == "feather":
+        pa.feather.write_feather(pa.Table.from_pandas(frame, preserve_index=False), sink)
+    elif ending == "arrow":
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        text = frame.to_csv(index=False).encode()
+        codec = {"csv.zst": "zstd", "csv.gz": "gzip"}.get(ending)
+        if codec is None:
+            return text
+        with pa.CompressedOutputStream(sink, codec) as packed:
+            packed.write(text)
+    return sink.getvalue().to_pybytes()
+
+
+def run(arguments, given_by_standard_input):
+    out, err = streams.StringIO(), streams.StringIO()
+    stdin = SimpleNamespace(buffer=streams.BytesIO(given_by_standard_input), isatty=lambda: False)
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), replaced_stdin(stdin):
+        try:
+            cli.main([str(one) for one in arguments])
+        except SystemExit as stop:
+            code = stop.code
+    return code, out.getvalue(), err.getvalue()
+
+
+@contextlib.contextmanager
+def replaced_stdin(stdin):
+    import sys
+
+    before, sys.stdin = sys.stdin, stdin
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    command=st.sampled_from(list(COMMANDS)), layout=st.sampled_from(LAYOUTS), ending=st.sampled_from(ENDINGS),
+    event=st.booleans(), percent=st.booleans(), right=st.booleans(), by_standard_input=st.booleans(),
+    said=st.lists(st.sampled_from(SAID), max_size=2, unique=True),
+    own=st.none() | st.lists(st.sampled_from(OWN), max_size=3),
+    words=st.booleans(), seed=st.integers(0, 99) | st.none(),
+)  # fmt: skip
+def test_a_result_or_one_line(
+    command, layout, ending, event, percent, right, by_standard_input, said, own, words, seed
+):
+    options, target_option, target_name = COMMANDS[command]
+    y, _, ids = mangling.study(n=55)
+    frame = predictions(layout, event, percent)
+    if right:  # what is said is so
+        said = [*(["--predicts event"] if event else []), *(["--percent"] if percent else [])]
+        said += {"long": ["--long"], "transposed": ["--transposed"]}.get(layout, [])
+        said += ["--columns month_{time}", "--predictions-unit month", "--unit D"] if layout == "months" else []
+        own = None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        io.write_outcomes(folder / "y.csv", y, ids=ids)
+        observed = pd.read_csv(folder / "y.csv")
+        if words:
+            observed["event"] = np.where(observed["event"].astype(bool), "yes", "no")
+            observed.to_csv(folder / "y.csv", index=False)
+        content = written(frame, ending)
+        if seed is not None:
+            content = mangling.mangle(content, np.random.default_rng(seed))
+        path = folder / f"net.{ending}"
+        path.write_bytes(content)
+        source = "-" if by_standard_input and command != "evaluate" else str(path)
+        source += f"[{','.join(own)}]" if own is not None else ""
+        files = (
+            [folder / "y.csv", f"net={source}"] if command != "evaluate" else [source, "--outcomes", folder / "y.csv"]
+        )
+        there = sorted(folder.iterdir())
+        words_said = [word for one in said for word in one.split(" ")]
+        target = folder / target_name
+        arguments = [command, *files, "-w", "administrative", *options, *words_said, target_option, target]
+        code, out, err = run(arguments, content)
+        lines = [line for line in err.splitlines() if not line.startswith(("survscore: note: ", "Written: "))]
+        assert code in (0, 2), (code, err)
+        assert "Traceback" not in err + out
+        assert target.exists() == (code == 0), err
+        assert sorted(folder.iterdir()) == sorted([*there, *([target] if code == 0 else [])])
+        if code == 0:
+            assert not lines, err
+        elif not err.startswith("Usage: "):  # an option that the command does not have
+            assert len(lines) == 1, err
+            assert lines[0].startswith("survscore: "), err
+            assert out == ""
+        streamed = layout in ("wide", "months") and ending in ("csv", "parquet")
+        if right and seed is None and (command != "evaluate" or streamed):
+            assert code == 0, err
