@@ -262,3 +262,59 @@ def test_compiled_reading_agrees_with_numpy(between, dtype):
         for out, compiled in ((plain, False), (fast, True)):
             _loops.read_into(out, curves.reading(times), curves.probabilities, compiled=compiled)
         np.testing.assert_allclose(fast, plain, rtol=1e-6 if dtype == np.float32 else 1e-13)
+
+
+# Several into one
+
+
+@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("beyond", ["nan", "hold"])
+def test_concatenated_curves_read_as_before(between, beyond):
+    rng = np.random.default_rng(0)
+    parts = []
+    for n, m in ((3, 5), (1, 1), (4, 8)):
+        grid = np.unique(rng.uniform(0, 10, m))
+        survival = np.sort(rng.uniform(size=(n, grid.size)))[:, ::-1]
+        parts.append(ss.SurvivalCurves(survival, grid, between, beyond=beyond))
+    joined = ss.SurvivalCurves.concatenate(parts)
+    assert (len(joined), joined.between, joined.beyond) == (8, between, beyond)
+    wanted = np.linspace(0, 12, 60)
+    expected = np.concatenate([part.at(wanted) for part in parts])
+    end = min(part.times[-1] for part in parts)
+    if beyond == "nan":  # what ends one of them ends all
+        expected[:, wanted > end] = np.nan
+        assert joined.times[-1] == end
+    np.testing.assert_allclose(joined.at(wanted), expected, rtol=1e-12)
+    reduced = ss.SurvivalCurves.concatenate(parts, times=[end / 2, end])
+    np.testing.assert_allclose(reduced.probabilities, joined.at([end / 2, end]), rtol=1e-12)
+
+
+def test_concatenating_keeps_what_is_the_same():
+    single = ss.SurvivalCurves(np.array(ROWS, dtype=np.float32), [1, 2], "step")
+    joined = ss.SurvivalCurves.concatenate(iter([single, single[:1]]))
+    assert joined.probabilities.dtype == np.float32
+    np.testing.assert_array_equal(joined.probabilities, np.array([*ROWS, ROWS[0]], dtype=np.float32))
+    double = ss.SurvivalCurves(ROWS, [1, 2], "step")
+    for parts in ([single, double], [double, single]):
+        assert ss.SurvivalCurves.concatenate(parts).probabilities.dtype == np.float64
+    held = ss.SurvivalCurves(ROWS, [1, 2], "step", beyond="hold")
+    longer = ss.SurvivalCurves([[0.5]], [3], "step")
+    mixed = ss.SurvivalCurves.concatenate([held, longer])  # one that holds reaches wherever the other ends
+    assert (mixed.times.tolist(), mixed.beyond) == ([1, 2, 3], "nan")
+    assert mixed.probabilities[:, -1].tolist() == [0.5, 0.0, 0.5]
+    with ss.config.using(backend="torch"):
+        tensors = ss.SurvivalCurves(torch.tensor(ROWS), [1, 2], "step")
+        both = ss.SurvivalCurves.concatenate([tensors, ss.SurvivalCurves([[0.5]], [1.5], "step", beyond="hold")])
+        assert both.probabilities.tolist()[2] == [1.0, 0.5, 0.5]
+
+
+def test_curves_that_do_not_fit_together_are_named():
+    linear = ss.SurvivalCurves(ROWS, [1, 2])
+    with pytest.raises(ss.InputError, match="parts is empty"):
+        ss.SurvivalCurves.concatenate([])
+    with pytest.raises(ss.InputError, match="parts must be SurvivalCurves"):
+        ss.SurvivalCurves.concatenate([linear, ROWS])
+    with pytest.raises(ss.InputError, match="some say between='linear', others 'step'"):
+        ss.SurvivalCurves.concatenate([linear, ss.SurvivalCurves(ROWS, [1, 2], "step")])
+    with pytest.raises(ss.InputError, match="they end at 3, and part 1 at 2"):
+        ss.SurvivalCurves.concatenate([ss.SurvivalCurves(ROWS, [1, 4]), linear], times=[1, 3])

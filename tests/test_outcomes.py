@@ -123,8 +123,9 @@ def test_concatenate_keeps_every_field(y):
 def test_pickles_and_becomes_an_array(y):
     assert_same(pickle.loads(pickle.dumps(y)), y)
     array = np.asarray(y)
-    assert array.dtype.names == ("event", "time")
-    assert_same(ss.Outcomes.from_structured(array, censoring_time=y.censoring_time), y)
+    assert array.dtype.names == ("event", "time", "censoring_time")  # nothing is lost on the way through an array
+    assert_same(ss.Outcomes.from_structured(array), y)
+    assert np.asarray(ss.Outcomes([1], [1])).dtype.names == ("event", "time")
 
 
 # Data frames
@@ -165,9 +166,23 @@ def test_from_structured():
     y = ss.Outcomes.from_structured(array)
     assert y.event.tolist() == [True, False]
     assert y.time.tolist() == [3, 4]
-    for bad in (np.zeros(3), np.zeros(2, dtype=[("a", float), ("b", float)]), [1, 2]):
+    third = [("a", bool), ("b", float), ("c", float)]
+    for bad in (np.zeros(3), np.zeros(2, dtype=[("a", float), ("b", float)]), [1, 2], np.zeros(2, dtype=third)):
         with pytest.raises(ss.InputError, match="structured"):
             ss.Outcomes.from_structured(bad)
+
+
+def test_structured_arrays_carry_censoring_times(y):
+    array = y.to_structured(censoring_time=True)
+    assert_same(ss.Outcomes.from_structured(array), y)
+    # by type and name, not by place
+    renamed = array[["censoring_time", "time", "event"]].astype([("censoring_time", float), ("t", float), ("d", bool)])
+    assert_same(ss.Outcomes.from_structured(renamed), y)
+    assert y.to_structured().dtype.names == ("event", "time")  # as scikit-survival takes it
+    with pytest.raises(ss.InputError, match="given twice"):
+        ss.Outcomes.from_structured(array, censoring_time=y.censoring_time)
+    with pytest.raises(ss.InputError, match="it is unknown in these outcomes"):
+        ss.Outcomes([1], [1]).to_structured(censoring_time=True)
 
 
 # Dates

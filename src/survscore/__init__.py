@@ -25,6 +25,7 @@ from survscore.censoring import (
     KnownCensoring,
 )
 from survscore.comparison import Comparison, IntegratedComparison, compare
+from survscore.cross_validation import CrossValidation, cross_validate
 from survscore.curves import SurvivalCurves
 from survscore.decision_curves import DecisionCurve, decision_curve
 from survscore.diagnostics import Diagnosis, diagnose
@@ -61,6 +62,7 @@ from survscore.score_tables import ScoreTable, score_table
 from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
 from survscore.segments import IntegratedSegments, SegmentedComparison
+from survscore.splitters import EventKFold
 from survscore.streaming import StreamingScore
 from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
@@ -83,11 +85,13 @@ __all__ = [
     "CensoringFunction",
     "Comparison",
     "Concordance",
+    "CrossValidation",
     "CurveBatches",
     "DecisionCurve",
     "DeviceMemoryError",
     "Diagnosis",
     "DistributionCalibration",
+    "EventKFold",
     "FewGroupsWarning",
     "HistoryMetric",
     "InputError",
@@ -123,6 +127,7 @@ __all__ = [
     "compare",
     "config",
     "counted_population",
+    "cross_validate",
     "decision_curve",
     "diagnose",
     "distribution_calibration",
@@ -136,7 +141,7 @@ __all__ = [
     "weightings_that_fit",
 ]
 
-_LAZY = ("checks", "io", "models", "plots", "simulate")
+_LAZY = ("adapters", "checks", "io", "models", "plots", "simulate")
 
 
 def __getattr__(name: str) -> _Any:

@@ -36,6 +36,29 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def n_rows_of(X: Any) -> int:
+    """Return the number of rows of an array, a data frame, or anything with a length."""
+    frame = as_frame(X)
+    if frame is not None:
+        return frame.shape[0]
+    if hasattr(X, "shape"):
+        return int(X.shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        raise InputError(f"X must be an array or a data frame, not {type(X).__name__}") from None
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of an array or a data frame."""
+    frame = as_frame(X)
+    if frame is not None:
+        return frame[rows].to_native()
+    if hasattr(X, "tocsr"):  # a sparse matrix, of which not every kind can be indexed
+        return X.tocsr()[rows]
+    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+
+
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     """Return the columns by name, or by number: numbers with NaN where missing, dates, or objects with None there."""
     if isinstance(X, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -191,6 +192,67 @@ class SurvivalCurves:
             rows = [row[np.searchsorted(grid, union, side="right")] for grid, row in zip(grids, padded, strict=True)]
         return cls(np.stack(rows), union, "step", beyond=beyond)
 
+    @classmethod
+    def concatenate(cls, parts: Iterable[SurvivalCurves], *, times: ArrayLike | None = None) -> Self:
+        """Join the curves of several groups of individuals, in order, such as those of the folds of a cross-validation.
+
+        Where grids differ, the new one has the times of all of them. That changes no curve, since each is read at the
+        others' times as it would be anyway, and has all its own. What ends the curves of one part ends all: after the
+        first of the last grid points nothing is said about anybody, unless every part holds its last values.
+
+        Parameters
+        ----------
+        parts : iterable of SurvivalCurves
+            Read alike between grid points (`between`).
+        times : array_like, optional
+            A common grid, to which the curves are reduced, where that of all times would take too much memory. All must
+            reach it. Between its points curves are read anew, as `between` says.
+
+        Returns
+        -------
+        SurvivalCurves
+            Double precision, unless all have the same grid and number type.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> early, late = ss.SurvivalCurves([[0.8, 0.4]], [1, 3]), ss.SurvivalCurves([[0.9, 0.5]], [2, 4])
+        >>> both = ss.SurvivalCurves.concatenate([early, late])
+        >>> both.times, both.probabilities
+        (array([1., 2., 3.]), array([[0.8 , 0.6 , 0.4 ],
+               [0.95, 0.9 , 0.7 ]]))
+        """
+        several = list(parts)
+        if not several:
+            raise InputError("parts is empty")
+        if not all(isinstance(part, SurvivalCurves) for part in several):
+            raise InputError("parts must be SurvivalCurves")
+        first = several[0]
+        other = next((part for part in several if part.between != first.between), None)
+        if other is not None:
+            raise InputError(
+                f"parts must be read alike between grid points: some say between={first.between!r}, "
+                f"others {other.between!r}"
+            )
+        holds = all(part.beyond == "hold" for part in several)
+        same = times is None and all(np.array_equal(part.times, first.times) for part in several[1:])
+        grid = first.times if same else _common_grid(several) if times is None else as_times(times)
+        if times is not None:
+            ends = np.array([np.inf if part.beyond == "hold" else part.times[-1] for part in several])
+            if grid[-1] > ends.min():
+                raise InputError(
+                    f"times must be reached by all parts: they end at {grid[-1]:g}, and part {int(np.argmin(ends))} at "
+                    f"{ends.min():g}"
+                )
+        matrix = _stacked(
+            [part.probabilities for part in several] if same else (part.at(grid) for part in several),
+            sum(map(len, several)),
+            grid.size,
+        )
+        made = object.__new__(cls)
+        made._set(matrix, grid, first.between, "hold" if holds else "nan")
+        return made
+
     # What it tells
 
     def at(self, times: ArrayLike) -> FloatArray:
@@ -349,6 +411,32 @@ class SurvivalCurves:
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "between", between)
         object.__setattr__(self, "beyond", beyond)
+
+
+def _common_grid(parts: list[SurvivalCurves]) -> NDArray[np.float64]:
+    """Return all times of all grids, up to where the first of them ends."""
+    union = np.unique(np.concatenate([part.times for part in parts]))
+    end = min((part.times[-1] for part in parts if part.beyond == "nan"), default=union[-1])
+    grid: NDArray[np.float64] = union[union <= end]
+    grid.flags.writeable = False
+    return grid
+
+
+def _stacked(blocks: Iterable[FloatArray], n: int, m: int) -> FloatArray:
+    """Return blocks of rows as one matrix, filled as they come, so that there is never more than that and a block."""
+    rows = iter(blocks)
+    block = next(rows)
+    if _arrays.is_tensor(block):
+        tensors: FloatArray = _arrays.concatenate([block, *rows])
+        return tensors
+    matrix = np.empty((n, m), dtype=block.dtype)
+    start = 0
+    for host in map(_arrays.to_host, chain([block], rows)):
+        if host.dtype != matrix.dtype:
+            matrix = matrix.astype(np.float64)
+        matrix[start : start + len(host)] = host
+        start += len(host)
+    return matrix
 
 
 def _as_matrix(probabilities: ArrayLike) -> FloatArray:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from survscore._dates import FollowUp
 
 LateStarts = Literal["raise", "drop"]
+CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
+MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +53,6 @@ class Dates:
         names = ("start", "event_date", "last_seen", "cutoff")
         joined = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
         return cls(**joined, unit=several[0].unit)
-
-
-MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,12 +178,14 @@ class Outcomes:
     def from_structured(cls, array: NDArray[Any], *, censoring_time: ArrayLike | None = None) -> Self:
         """Take scikit-survival's structured array: one boolean field (the event) and one of numbers (the time).
 
+        A third field, called ``censoring_time``, holds the censoring times; see `to_structured`.
+
         Parameters
         ----------
         array : structured array of shape (n,)
-            As made by ``sksurv.util.Surv``.
+            As made by ``sksurv.util.Surv``, or by `to_structured`.
         censoring_time : array_like of shape (n,), optional
-            The censoring times, where they are known.
+            The censoring times, where they are known and the array does not hold them.
 
         Returns
         -------
@@ -197,13 +198,22 @@ class Outcomes:
         >>> array = np.array([(True, 3.0), (False, 4.0)], dtype=[("status", bool), ("days", float)])
         >>> ss.Outcomes.from_structured(array)
         Outcomes(2 individuals, 1 event (50.0 %), time 3 to 4, censoring_time unknown)
+        >>> kinds = [("status", bool), ("days", float), ("censoring_time", float)]
+        >>> ss.Outcomes.from_structured(np.array([(True, 3.0, 9.0), (False, 4.0, 4.0)], dtype=kinds)).censoring_time
+        array([9., 4.])
         """
         names = getattr(getattr(array, "dtype", None), "names", None) or ()
+        carried = CENSORING_FIELD in names
         events = [name for name in names if array.dtype[name].kind == "b"]
-        times = [name for name in names if array.dtype[name].kind in "iuf"]
-        if len(names) != 2 or len(events) != 1 or len(times) != 1:
-            raise InputError("array must be structured with one boolean field (event) and one of numbers (time)")
-        return cls(array[times[0]], array[events[0]], censoring_time)
+        times = [name for name in names if array.dtype[name].kind in "iuf" and name != CENSORING_FIELD]
+        if len(names) != 2 + carried or len(events) != 1 or len(times) != 1:
+            raise InputError(
+                "array must be structured with one boolean field (event) and one of numbers (time), and may have a "
+                f"third of numbers called {CENSORING_FIELD!r}" + (f"; its fields are {list(names)}" if names else "")
+            )
+        if carried and censoring_time is not None:
+            raise InputError(f"censoring_time was given twice: as an argument, and as the field {CENSORING_FIELD!r}")
+        return cls(array[times[0]], array[events[0]], array[CENSORING_FIELD] if carried else censoring_time)
 
     @classmethod
     def from_dates(
@@ -416,18 +426,36 @@ class Outcomes:
             None if end is None else _arrays.to_device(end, device), dates=self.dates,
         )  # fmt: skip
 
-    def to_structured(self) -> NDArray[Any]:
+    def to_structured(self, *, censoring_time: bool = False) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
+
+        Parameters
+        ----------
+        censoring_time : bool, default False
+            Whether to add a third field of that name. Scorers, splitters, models and adapters of this library read it;
+            scikit-survival's own estimators take two fields only.
+
+        Returns
+        -------
+        structured array of shape (n,)
 
         Examples
         --------
         >>> import survscore as ss
         >>> ss.Outcomes([1, 2], [1, 0]).to_structured()
         array([( True, 1.), (False, 2.)], dtype=[('event', '?'), ('time', '<f8')])
+        >>> ss.Outcomes([1, 2], [1, 0], [3, 2]).to_structured(censoring_time=True).dtype.names
+        ('event', 'time', 'censoring_time')
         """
-        array = np.empty(len(self), dtype=[("event", np.bool_), ("time", np.float64)])
-        array["event"] = _arrays.to_host(self.event)
-        array["time"] = _arrays.to_host(self.time)
+        fields: dict[str, Any] = {"event": self.event, "time": self.time}
+        if censoring_time:
+            if self.censoring_time is None:
+                raise InputError("censoring_time can't be a field: it is unknown in these outcomes")
+            fields[CENSORING_FIELD] = self.censoring_time
+        kinds = [(name, np.bool_ if name == "event" else np.float64) for name in fields]
+        array = np.empty(len(self), dtype=kinds)
+        for name, values in fields.items():
+            array[name] = _arrays.to_host(values)
         return array
 
     # As a sequence of individuals; `shape` and `(key, ...)` are what scikit-learn's indexing asks for
@@ -455,7 +483,8 @@ class Outcomes:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("outcomes become an array only by a copy")
-        array = self.to_structured()
+        # with all that is known: scikit-learn makes arrays of targets on its way to an estimator
+        array = self.to_structured(censoring_time=self.censoring_time is not None)
         return array if dtype is None else array.astype(dtype)
 
     def __repr__(self) -> str:
@@ -489,6 +518,17 @@ class Outcomes:
         made._set(*vectors)
         object.__setattr__(made, "dates", dates)
         return made
+
+
+def as_outcomes(y: Any) -> Outcomes:
+    """Return a target as `Outcomes`; structured arrays, as scikit-survival's, are taken too."""
+    if isinstance(y, Outcomes):
+        return y
+    if getattr(getattr(y, "dtype", None), "names", None):
+        return Outcomes.from_structured(y)
+    if y is None:
+        raise InputError("requires y to be passed, but the target y is None: it holds Outcomes")
+    raise InputError(f"y must be Outcomes (or scikit-survival's structured array), not {type(y).__name__}")
 
 
 def _read_only(vector: Any) -> Any:

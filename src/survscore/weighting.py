@@ -618,7 +618,8 @@ def check_censoring_time(outcomes: Outcomes, subject: str, alternative: str) -> 
     """Return the censoring times; raise unless they are known."""
     if outcomes.censoring_time is None:
         raise InputError(
-            f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date); "
+            f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date, and "
+            "a structured array carries it as a third field: to_structured(censoring_time=True)); "
             f"{alternative}"
         )
     return outcomes.censoring_time

@@ -9,6 +9,8 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import survscore as ss
 from survscore.models import HorizonClassifiers, KaplanMeier
@@ -89,8 +91,19 @@ def test_administrative_rows_are_weighted_for_drop_outs():
     rows, event, weight = ss.at_horizon(y, 1.0)
     expected = LogisticRegression().fit(X[rows], ~event, sample_weight=weight).predict_proba(X)[:, 1]
     np.testing.assert_allclose(model.predict_curves(X).probabilities[:, 0], expected, rtol=1e-6)
+    last = make_pipeline(FunctionTransformer(), make_pipeline(FunctionTransformer(), LogisticRegression()))
+    piped = HorizonClassifiers(last, [1.0], keep="administrative").fit(X, y)
+    np.testing.assert_array_equal(piped.predict_curves(X).probabilities, model.predict_curves(X).probabilities)
     with pytest.raises(ss.InputError, match=r"KNeighborsClassifier does not"):
         HorizonClassifiers(KNeighborsClassifier(), [1.0], keep="administrative").fit(X, y)
+
+
+def test_a_baseline_with_times_of_its_own():
+    _, y = censored(300)
+    model = KaplanMeier(times=[0.5, 1.0]).fit(None, y)
+    assert model.predict_curves(range(3)).times.tolist() == [0.5, 1.0]
+    np.testing.assert_array_equal(model.predict(range(3)), model.predict_survival_function(range(3), [0.5, 1.0]))
+    assert not hasattr(KaplanMeier(), "predict")
 
 
 def test_several_at_once_give_the_same():

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import survscore as ss
-from survscore.models.features import Categories, Features, Numbers, take_rows
+from survscore._frames import take_rows
+from survscore.models.features import Categories, Features, Numbers
 
 FRAME = pd.DataFrame(
     {

@@ -50,8 +50,9 @@ def rewrite(path, change):
         LogisticHazard(**QUICK | {"n_layers": 0, "random_state": np.random.RandomState(0)}),
         BCESurvival(**QUICK),
         KaplanMeier(n_times=10),
+        KaplanMeier(times=[0.25, 0.5]),
     ],
-    ids=["plain", "quantiles", "explicit times", "linear", "bce", "kaplan-meier"],
+    ids=["plain", "quantiles", "explicit times", "linear", "bce", "kaplan-meier", "kaplan-meier at times"],
 )
 @pytest.mark.parametrize("how", ["module", "class"])
 def test_predictions_are_the_same(tmp_path, model, how):

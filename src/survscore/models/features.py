@@ -151,29 +151,6 @@ class Features:
         return cls(data["names"], [Categories(**c) if "levels" in c else Numbers(**c) for c in data["columns"]])
 
 
-def n_rows_of(X: Any) -> int:
-    """Return the number of rows of an array, a data frame, or anything with a length."""
-    frame = as_frame(X)
-    if frame is not None:
-        return frame.shape[0]
-    if hasattr(X, "shape"):
-        return int(X.shape[0])
-    try:
-        return len(X)
-    except TypeError:
-        raise InputError(f"X must be an array or a data frame, not {type(X).__name__}") from None
-
-
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some rows of an array or a data frame."""
-    frame = as_frame(X)
-    if frame is not None:
-        return frame[rows].to_native()
-    if hasattr(X, "tocsr"):  # a sparse matrix, of which not every kind can be indexed
-        return X.tocsr()[rows]
-    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
-
-
 def as_table(X: Any) -> Any:
     """Return an array, checked as far as its form goes, or a data frame, collected if it is a lazy one."""
     X = collected(X)

@@ -9,14 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from survscore._frames import collected
+from survscore._frames import collected, n_rows_of, take_rows
 from survscore._validation import FloatArray, InputError, as_times, check_choice, check_rule
 from survscore.curves import SurvivalCurves
 from survscore.horizon import at_horizon
-from survscore.models.base import SurvivalModel, as_training_data, check_within
-from survscore.models.features import n_rows_of, take_rows
 from survscore.models.grid import KEEPS, Keep
 from survscore.outcomes import Outcomes
+from survscore.survival_model import SurvivalModel, as_training_data, check_within
 
 
 class _Known(NamedTuple):
@@ -42,7 +41,7 @@ class HorizonClassifiers(SurvivalModel):
     Parameters
     ----------
     estimator : scikit-learn classifier
-        With ``predict_proba``. It is cloned.
+        With ``predict_proba``, also a ``Pipeline`` that ends in one, or those of xgboost and lightgbm. It is cloned.
     times : array_like
         The horizons.
     keep : {"known", "administrative"}, default "known"
@@ -122,7 +121,7 @@ class HorizonClassifiers(SurvivalModel):
         if self.keep == "administrative":
             horizon = at_horizon(y, t)
             weighted = bool((horizon.weight != 1.0).any())
-            if weighted and not has_fit_parameter(self.estimator, "sample_weight"):
+            if weighted and not has_fit_parameter(_last_step(self.estimator)[0], "sample_weight"):
                 raise InputError(
                     f"estimator must take sample_weight, to weight for the {y.n_dropped_out} of {len(y)} who dropped "
                     f"out; {type(self.estimator).__name__} does not"
@@ -162,12 +161,21 @@ class HorizonClassifiers(SurvivalModel):
         return SurvivalCurves(curves.at(grid), grid, monotone="keep")
 
 
+def _last_step(estimator: Any) -> tuple[Any, str]:
+    """Return what takes the weights, and the prefix by which it gets them: a pipeline's last step, or the estimator."""
+    if not hasattr(estimator, "steps"):
+        return estimator, ""
+    name, last = estimator.steps[-1]
+    inner, prefix = _last_step(last)
+    return inner, f"{name}__{prefix}"
+
+
 def _fit_one(estimator: Any, X: Any, known: _Known) -> tuple[Any, float]:
     """Return the fitted classifier, or None where there is nothing to tell apart, and the share of event-free."""
     rows, event_free, weight = known
     if event_free.all() or not event_free.any():
         return None, float(event_free[0])
-    weighted = {} if weight is None else {"sample_weight": weight}
+    weighted = {} if weight is None else {f"{_last_step(estimator)[1]}sample_weight": weight}
     return clone(estimator).fit(take_rows(X, rows), event_free, **weighted), float(
         np.average(event_free, weights=weight)
     )

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from survscore import _loops
+from survscore._frames import n_rows_of
 from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.models import saving
-from survscore.models.base import SurvivalModel, as_outcomes, as_training_data
-from survscore.models.features import n_rows_of
 from survscore.models.grid import equal_steps
+from survscore.outcomes import as_outcomes
 from survscore.product_limit import ProductLimit
+from survscore.survival_model import SurvivalModel, as_training_data
 
 
 class KaplanMeier(SurvivalModel):
@@ -31,6 +32,8 @@ class KaplanMeier(SurvivalModel):
     n_times : int, default 200
         Predicted curves without `times` have at most this many grid points, at about equal steps of the curve; the
         exact one stays in `times_` and `survival_`.
+    times : array_like, optional
+        The grid of predicted curves, in place of that.
 
     Attributes
     ----------
@@ -50,8 +53,9 @@ class KaplanMeier(SurvivalModel):
     times_: NDArray[np.float64]
     survival_: NDArray[np.float64]
 
-    def __init__(self, n_times: int = 200) -> None:
+    def __init__(self, n_times: int = 200, times: ArrayLike | None = None) -> None:
         self.n_times = n_times
+        self.times = times
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to outcomes; `X` is not looked at, and may be None."""
@@ -71,7 +75,7 @@ class KaplanMeier(SurvivalModel):
         X : sized
             Covariates, or anything with as many rows.
         times : array_like, optional
-            The grid; by default at most `n_times` of the jumps.
+            The grid; by default that of the parameter `times`, or at most `n_times` of the jumps.
 
         Returns
         -------
@@ -79,6 +83,7 @@ class KaplanMeier(SurvivalModel):
             Read as step functions.
         """
         check_is_fitted(self)
+        times = self.times if times is None else times
         if times is not None:
             grid = as_times(times)
         elif self.times_.size <= self.n_times:
@@ -91,9 +96,8 @@ class KaplanMeier(SurvivalModel):
     def save(self, path: str | Path) -> None:
         """Write the model to a file, whole or not at all."""
         check_is_fitted(self)
-        saving.write(
-            path, type(self).__name__, self.get_params(), {}, {"times": self.times_, "survival": self.survival_}
-        )
+        params = self.get_params() | {"times": None if self.times is None else as_times(self.times)}
+        saving.write(path, type(self).__name__, params, {}, {"times": self.times_, "survival": self.survival_})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -102,6 +106,8 @@ class KaplanMeier(SurvivalModel):
         with stored.refusing_damage():
             model = cls(**stored.params)
             check_whole("n_times", model.n_times, 1)
+            if model.times is not None:
+                as_times(model.times)
             times, survival = as_times(stored.arrays["times"]), stored.arrays["survival"]
             if survival.dtype != np.float64:
                 raise ValueError(f"survival is {survival.dtype}")

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from survscore import _loops
+from survscore._frames import n_rows_of
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
 from survscore.curves import BETWEEN, Between, Monotone, SurvivalCurves
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
-from survscore.models.base import SurvivalModel, as_training_data, check_within, weighting_for
-from survscore.models.features import MISSING, Features, as_table, n_rows_of
+from survscore.models.features import MISSING, Features, as_table
 from survscore.models.grid import KEEPS, Keep, counted_labels, time_grid
 from survscore.models.presets import PATIENCE, PRESETS, Preset
 from survscore.models.schedule import Schedule
@@ -37,6 +37,7 @@ from survscore.models.training_data import Examples, split
 from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
 from survscore.outcomes import Outcomes
 from survscore.streaming import StreamingScore
+from survscore.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.weighting import Weighting
 
 EVENT, CENSORING = "event", "censoring"

@@ -13,9 +13,9 @@ from torch import Tensor
 from survscore._validation import InputError, UndefinedScoreWarning
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss, as_metric
-from survscore.models.base import weighting_for
 from survscore.outcomes import Outcomes
 from survscore.streaming import StreamingScore
+from survscore.survival_model import weighting_for
 from survscore.weighting import Weighting
 
 #: What the history of every training has; other columns are scores.

@@ -1,30 +1,20 @@
-"""What all models share: the target they take, and how they are scored."""
+"""What all models and adapters share: the target they take, and how they are scored."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 
 from survscore._validation import FloatArray, InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
-from survscore.outcomes import Outcomes
+from survscore.outcomes import Outcomes, as_outcomes
 from survscore.scores import brier_score
 from survscore.weighting import Weighting, weightings_that_fit
-
-
-def as_outcomes(y: Any) -> Outcomes:
-    """Return the target as `Outcomes`; scikit-survival's structured arrays are taken too."""
-    if isinstance(y, Outcomes):
-        return y
-    if getattr(getattr(y, "dtype", None), "names", None):
-        return Outcomes.from_structured(y)
-    if y is None:
-        raise InputError("requires y to be passed, but the target y is None: it holds Outcomes")
-    raise InputError(f"y must be Outcomes (or scikit-survival's structured array), not {type(y).__name__}")
 
 
 def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Outcomes:
@@ -38,6 +28,10 @@ def weighting_for(y: Outcomes, weighting: str | Weighting | None) -> str | Weigh
     """Return the weighting asked for, or the one that can't mislead for these data; None where there is none."""
     choices = weightings_that_fit(y)
     return choices.names[0] if weighting is None and not choices.misleading else weighting
+
+
+def _has_fixed_times(model: Any) -> bool:
+    return getattr(model, "times", None) is not None
 
 
 class SurvivalModel(BaseEstimator):  # type: ignore[misc]
@@ -66,6 +60,24 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n, len(times))
         """
         return self.predict_curves(X, as_times(times)).probabilities
+
+    @available_if(_has_fixed_times)  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> FloatArray:
+        """Return predicted survival at the times that the model was made with, as scikit-learn's wrappers ask for it.
+
+        Only models with fixed times have it: ``cross_val_predict`` puts the predictions of all folds into one array,
+        and grids that each model learnt from its own fold are not the same.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+
+        Returns
+        -------
+        ndarray of shape (n, len(times))
+        """
+        return self.predict_survival_function(X, cast("Any", self).times)
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
         """Return minus the integrated Brier score, so that higher is better.

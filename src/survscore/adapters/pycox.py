@@ -1,0 +1,155 @@
+"""pycox's models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._frames import as_frame
+from survscore._validation import FloatArray, InputError, as_times, check_whole
+from survscore.adapters.base import Adapter
+from survscore.curves import Between, Monotone, SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.survival_model import check_within
+
+#: How curves of the models with a grid are read between its points.
+BETWEEN: dict[str, Between] = {"PCHazard": "constant-hazard"}
+
+
+class Pycox(Adapter):
+    """A pycox model (``LogisticHazard``, ``DeepHitSingle``, ``PCHazard``, ``CoxPH``, ``CoxTime`` and others).
+
+    pycox leaves it to its users to put times on a grid, to make a net of the right size, and to estimate the baseline
+    hazard; all of that belongs to fitting, and is done for every fit anew.
+
+    Parameters
+    ----------
+    estimator : class
+        The class of the model.
+    net : callable
+        Makes a torch module from the numbers of inputs and outputs.
+    optimizer : torchtuples optimizer, optional
+        By default torchtuples' Adam.
+    n_times : int, default 20
+        Number of grid times of a model with a grid, as pycox's ``label_transform`` sets them.
+    times : array_like, optional
+        The grid itself. ``PCHazard`` takes none, and Cox models have none: their curves are read at `times`, and
+        without them those of Cox models are step functions with all times in training.
+    epochs, batch_size : int, default 20 and 128
+        Of training.
+    random_state : int, optional
+        Of the initial weights, dropout and batches.
+
+    Attributes
+    ----------
+    estimator_ : pycox model
+        What was fitted.
+    end_ : float
+        The last time in the training data, after which Cox curves say nothing; others end with their grid.
+
+    Notes
+    -----
+    Between grid points curves are linear, as in pycox's default interpolation, and of a constant hazard for
+    ``PCHazard``.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> from pycox.models import LogisticHazard
+    >>> from torchtuples.practical import MLPVanilla
+    >>> def net(n_inputs, n_outputs):
+    ...     return MLPVanilla(n_inputs, [8], n_outputs)
+    >>> ss.adapters.Pycox(LogisticHazard, net, n_times=10, random_state=0).get_params()["n_times"]
+    10
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        net: Callable[[int, int], Any],
+        *,
+        optimizer: Any = None,
+        n_times: int = 20,
+        times: ArrayLike | None = None,
+        epochs: int = 20,
+        batch_size: int = 128,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__(estimator, times=times)
+        self.net = net
+        self.optimizer = optimizer
+        self.n_times = n_times
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _fitted(self, X: Any, y: Outcomes) -> Any:
+        import torch
+        import torchtuples
+
+        for name, least in (("n_times", 2), ("epochs", 1), ("batch_size", 1)):
+            check_whole(name, getattr(self, name), least)
+        if not isinstance(self.estimator, type):
+            raise InputError(f"estimator must be the class of a pycox model, not {type(self.estimator).__name__}")
+        rows = _as_rows(X)
+        labels = self._labels()
+        target: tuple[Any, ...] = (y.time.astype(np.float32), y.event.astype(np.float32))
+        n_outputs = 1
+        if labels is not None:
+            events = y.event.astype(np.float32)
+            if getattr(labels, "cuts", None) is None:  # a grid that was given is as it is
+                labels.fit(y.time, events)
+            target, n_outputs = labels.transform(y.time, events), labels.out_features
+        seeded = self.random_state is not None
+        with torch.random.fork_rng(devices=[]) if seeded else nullcontext():
+            if seeded:
+                torch.manual_seed(self.random_state)
+            optimizer = torchtuples.optim.Adam() if self.optimizer is None else deepcopy(self.optimizer)
+            cuts = {} if not hasattr(labels, "cuts") else {"duration_index": labels.cuts}
+            scaled = {"labtrans": labels} if self.estimator.__name__ == "CoxTime" else {}
+            model = self.estimator(self.net(rows.shape[1], n_outputs), optimizer, **cuts, **scaled)
+            model.fit(rows, target, self.batch_size, self.epochs, verbose=False)
+            if hasattr(model, "compute_baseline_hazards"):
+                model.compute_baseline_hazards()
+        self._on_grid = bool(cuts)
+        return model
+
+    def _labels(self) -> Any:
+        """Return pycox's transformation of the target, where the model has one."""
+        transform = getattr(self.estimator, "label_transform", None)
+        if transform is None:
+            return None
+        if self.estimator.__name__ == "CoxTime":
+            return transform()
+        if self.times is None or self.estimator.__name__ == "PCHazard":  # whose grid pycox can't be given
+            return transform(self.n_times)
+        times = as_times(self.times)
+        return transform(np.concatenate(([0.0], times)) if times[0] > 0 else times)
+
+    def _curves(self, X: Any, times: NDArray[np.float64] | None) -> SurvivalCurves:
+        if not self._on_grid:
+            return self._read_steps(X, self._steps, times)
+        survival, grid = self._steps(X)
+        name = type(self.estimator_).__name__
+        # one classifier per time, which know nothing of each other
+        monotone: Monotone = "keep" if name == "BCESurv" else "check"
+        curves = SurvivalCurves(survival, grid, BETWEEN.get(name, "linear"), monotone=monotone)
+        if times is None:
+            return curves
+        check_within(times, grid)
+        return SurvivalCurves(curves.at(times), times, curves.between, monotone=monotone)
+
+    def _steps(self, X: Any) -> tuple[FloatArray, NDArray[np.float64]]:
+        frame = self.estimator_.predict_surv_df(_as_rows(X))
+        grid = frame.index.to_numpy(dtype=np.float64)
+        return frame.to_numpy().T, grid
+
+
+def _as_rows(X: Any) -> NDArray[np.float32]:
+    frame = as_frame(X)
+    return np.asarray(X if frame is None else frame.to_numpy(), dtype=np.float32)

@@ -1,0 +1,348 @@
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.ensemble import RandomSurvivalForest
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+import survscore as ss
+from estimator_cases import TIMES, sample
+
+X, Y = sample(200)
+GROUPS = np.arange(200) // 2
+
+
+class Exponential(BaseEstimator):
+    """A rate that grows with the first covariate, on a grid as the fold happens to have it."""
+
+    def __init__(self, strength=1.0, random_state=None, fails=False):
+        self.strength = strength
+        self.random_state = random_state
+        self.fails = fails
+
+    def fit(self, X, y):
+        if self.fails:
+            raise ZeroDivisionError("nothing to divide by")
+        self.y_ = y
+        self.rate_ = y["event"].sum() / y["time"].sum() if hasattr(y, "dtype") else y.event.sum() / y.time.sum()
+        self.grid_ = np.linspace(0.5, (y["time"] if hasattr(y, "dtype") else y.time).max(), 30)
+        return self
+
+    def predict_curves(self, X):
+        X = np.asarray(X)
+        rate = self.rate_ * np.exp(self.strength * X[:, 0])
+        return ss.SurvivalCurves(np.exp(-rate[:, None] * self.grid_), self.grid_)
+
+
+MODELS = {"right": Exponential(), "wrong": Exponential(-0.2)}
+
+
+def validated(models=MODELS, X=X, y=Y, **options):
+    return ss.cross_validate(models, X, y, **{"weighting": "administrative", "times": TIMES, "cv": KFold(4), **options})
+
+
+# The pooled comparison
+
+
+def test_the_pooled_score_is_that_of_folds_made_by_hand():
+    found = validated()
+    expected = {}
+    for name, model in MODELS.items():
+        survival = np.empty((200, TIMES.size))
+        for train, test in KFold(4).split(X):
+            survival[test] = model.fit(X[train], Y[train]).predict_curves(X[test]).at(TIMES)
+        expected[name] = ss.SurvivalCurves(survival, TIMES)
+        np.testing.assert_allclose(found.curves[name].at(TIMES), survival, rtol=1e-12)
+        for j, t in enumerate(TIMES):  # from literal sums
+            counted = [i for i in range(200) if Y.censoring_time[i] >= t]
+            brier = sum(((Y.time[i] > t) - survival[i, j]) ** 2 for i in counted) / len(counted)
+            table = found.comparison.scores
+            row = table[(table["model"] == name) & (table["time"] == t)]
+            assert row["score"].item() == pytest.approx(brier, rel=1e-12)
+    there = ss.compare(Y, expected, weighting="administrative", times=TIMES)
+    for kind in ("scores", "contrasts", "skill"):
+        pd.testing.assert_frame_equal(getattr(found.comparison, kind), getattr(there, kind), rtol=1e-9)
+    pd.testing.assert_frame_equal(found.comparison.integrated().contrasts, there.integrated().contrasts, rtol=1e-9)
+
+
+def test_one_paired_comparison_sees_what_single_folds_do_not():
+    contrast = validated(reference="wrong").comparison.integrated().contrasts.iloc[0]
+    assert (contrast["model"], contrast["reference"], contrast["verdict"]) == ("right", "wrong", "better")
+
+
+@pytest.mark.parametrize("metric", ["brier", ["log", "auc"], "concordance"])
+@pytest.mark.parametrize("weighting", ["administrative", ["ipcw", "administrative"]])
+def test_metrics_and_weightings(metric, weighting):
+    found = validated(metric=metric, weighting=weighting, null=False)
+    metrics, weightings = np.atleast_1d(metric).size, np.atleast_1d(weighting).size
+    assert len(found.folds) == 2 * 4 * metrics * weightings * TIMES.size
+    assert found.folds["score"].notna().all()
+    assert found.comparison.scores["score"].notna().all()
+    assert len(found.comparison.metrics) == metrics
+
+
+def test_ipcw_weights_are_of_everybody_and_in_folds_of_the_fold():
+    found = validated(weighting="ipcw", times=[6])
+    everybody = ss.brier_score(Y, found.curves["right"], weighting="ipcw", times=[6]).scores[0]
+    assert found.comparison.scores["score"].iloc[0] == pytest.approx(everybody, rel=1e-12)
+    (_, test), *_ = KFold(4).split(X)
+    fold = ss.brier_score(Y[test], found.curves["right"][test], weighting="ipcw", times=[6]).scores[0]
+    assert found.folds["score"].iloc[0] == pytest.approx(fold, rel=1e-12)
+
+
+# Folds
+
+
+def test_the_table_of_folds_is_that_of_scikit_learn():
+    found = validated()
+    scorer = ss.make_scorer("brier", weighting="administrative", times=TIMES)
+    table = found.integrated_folds()
+    for name, model in MODELS.items():
+        expected = cross_val_score(model, X, Y, scoring=scorer, cv=KFold(4), error_score="raise")
+        np.testing.assert_allclose(-table[table["estimator"] == name]["score"], expected, rtol=1e-9)
+    assert list(found.folds) == [
+        "estimator", "fold", "metric", "weighting", "time", "score", "n", "n_events", "fit_seconds", "score_seconds",
+    ]  # fmt: skip
+    assert (found.folds["n"] == 50).all()
+    assert found.folds.drop_duplicates(["estimator", "fold"])["n_events"].sum() == 2 * Y.event.sum()
+    assert (found.folds["fit_seconds"] >= 0).all()
+    assert (table["from"] == 2).all()
+    assert (table["to"] == 6).all()
+
+
+def test_default_folds_share_out_events_and_keep_groups_together():
+    found = validated(cv=5, groups=GROUPS)
+    for group in range(100):
+        assert len(set(found.fold[group == GROUPS])) == 1
+    for k in range(5):
+        assert abs(Y[found.fold == k].event.mean() - Y.event.mean()) < 0.1
+    expected = ss.compare(Y, found.curves, weighting="administrative", times=TIMES, groups=GROUPS)
+    pd.testing.assert_frame_equal(found.comparison.scores, expected.scores)
+    assert "n_groups" in found.comparison.scores
+    assert found.settings["cv"] == "EventKFold(n_splits=5, shuffle=True, random_state=0)"
+
+
+def test_torn_groups_are_said():
+    with pytest.warns(UserWarning, match="cv does not keep groups together: of 67, 2 are in the training and the test"):
+        validated(groups=np.arange(200) // 3, cv=list(KFold(4).split(X)))
+
+
+def test_splitters_see_the_covariates_and_get_the_seed():
+    class ByCovariate:
+        def split(self, X, y, groups=None):
+            for sign in (True, False):
+                yield np.flatnonzero((X[:, 1] > 0) != sign), np.flatnonzero((X[:, 1] > 0) == sign)
+
+        def get_n_splits(self, X=None, y=None, groups=None):
+            return 2
+
+    np.testing.assert_array_equal(validated(cv=ByCovariate()).fold, np.where(X[:, 1] > 0, 0, 1))
+    for splitter in (KFold(3, shuffle=True), ss.EventKFold(3, shuffle=True)):
+        first, again, other = (validated(cv=splitter, seed=seed) for seed in (5, 5, 6))
+        np.testing.assert_array_equal(first.fold, again.fold)
+        assert not np.array_equal(first.fold, other.fold)
+        assert splitter.random_state is None
+    fixed = [validated(cv=KFold(3, shuffle=True, random_state=1), seed=seed).fold for seed in (5, 6)]
+    np.testing.assert_array_equal(*fixed)
+
+
+def test_folds_that_are_given():
+    folds = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
+    found = validated(cv=folds)
+    np.testing.assert_array_equal(found.fold, np.repeat([1, 0], 100))
+    masks = [(np.arange(200) < 100, np.arange(200) >= 100), (np.arange(200) >= 100, np.arange(200) < 100)]
+    assert validated(cv=masks).comparison.scores.equals(found.comparison.scores)
+
+
+# What goes in
+
+
+def test_frames_structured_targets_pipelines_and_searches():
+    scorer = ss.make_scorer("brier", weighting="administrative", times=TIMES)
+    cox = ss.adapters.ScikitSurvival(CoxPHSurvivalAnalysis())
+    models = {
+        "pipeline": make_pipeline(StandardScaler(), cox),
+        "search": GridSearchCV(cox, {"estimator__alpha": [0.1, 100.0]}, scoring=scorer, cv=2, error_score="raise"),
+        "classifiers": ss.models.HorizonClassifiers(LogisticRegression(), TIMES, keep="administrative"),
+    }
+    expected = validated(models).comparison.scores
+    for frame in (pd.DataFrame(X, columns=["a", "b"], index=np.arange(200)[::-1]), pl.DataFrame(X, schema=["a", "b"])):
+        found = validated(models, frame, Y.to_structured(censoring_time=True))
+        pd.testing.assert_frame_equal(found.comparison.scores, expected, rtol=1e-9)
+        assert found.y.censoring_time is not None
+
+
+def test_bare_scikit_survival_with_its_own_target():
+    found = validated({"cox": CoxPHSurvivalAnalysis()}, y=Y.to_structured(), weighting="ipcw")
+    assert found.comparison.scores["score"].notna().all()
+
+
+def test_estimators_are_cloned():
+    model = Exponential()
+    validated({"a": model})
+    assert not hasattr(model, "y_")
+    assert model.random_state is None
+
+
+# Seeds and processes
+
+
+def test_the_seed_decides_everything():
+    forest = {"forest": ss.adapters.ScikitSurvival(RandomSurvivalForest(n_estimators=3), times=TIMES)}
+    first, again = (validated(forest, cv=2, seed=7) for _ in range(2))
+    other = validated(forest, cv=2, seed=8)
+    np.testing.assert_array_equal(first.curves["forest"].probabilities, again.curves["forest"].probabilities)
+    assert not np.array_equal(first.fold, other.fold)
+    same_folds = [validated(forest, cv=KFold(2), seed=seed) for seed in (7, 8)]
+    assert not np.array_equal(*(found.curves["forest"].probabilities for found in same_folds))
+    fixed = {"forest": forest["forest"].set_params(estimator__random_state=0)}  # a seed that was set is kept
+    same_folds = [validated(fixed, cv=KFold(2), seed=seed) for seed in (7, 8)]
+    np.testing.assert_array_equal(*(found.curves["forest"].probabilities for found in same_folds))
+    processes = validated(fixed | {"second": fixed["forest"]}, cv=2, seed=7, n_jobs=2)
+    alone = validated(fixed | {"second": fixed["forest"]}, cv=2, seed=7)
+    for name in alone.curves:
+        np.testing.assert_array_equal(processes.curves[name].probabilities, alone.curves[name].probabilities)
+    assert processes.comparison.scores.equals(alone.comparison.scores)
+
+
+def test_every_fit_has_a_seed_of_its_own():
+    seeds = []
+
+    class Seeded(Exponential):
+        def fit(self, X, y):
+            seeds.append(self.random_state)
+            return super().fit(X, y)
+
+    validated({"a": Seeded(), "b": Seeded()})
+    assert max(Counter(seeds).values()) == 1
+    assert all(isinstance(seed, int) and 0 <= seed < 2**31 for seed in seeds)
+
+
+def test_open_parameters_are_settled_and_others_left():
+    class Talkative(Exponential):
+        def __init__(self, strength=1.0, random_state=None, progress=None):
+            super().__init__(strength, random_state)
+            self.progress = progress
+
+        def fit(self, X, y):
+            self.fails = False
+            seen.append((self.random_state, self.progress))
+            return super().fit(X, y)
+
+    seen = []
+    validated({"a": make_pipeline(StandardScaler(), Talkative()), "b": Talkative(random_state=3, progress=True)})
+    assert all(isinstance(seed, int) and bar is False for seed, bar in seen[:4])  # no bar inside our bar
+    assert seen[4:] == [(3, True)] * 4
+
+
+def test_progress_is_told(capsys):
+    told = []
+    validated(progress=lambda *where: told.append(where))
+    assert told[0] == (0, 8, "right")
+    assert told[-1] == (8, 8, "wrong, fold 3")
+    assert [done for done, *_ in told] == list(range(9))
+    validated(progress=True)
+    assert "8/8" in capsys.readouterr().err
+    validated()  # no terminal
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_an_interrupt_ends_it(n_jobs):
+    def interrupt(done, total, what):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        validated(progress=interrupt, n_jobs=n_jobs)
+    assert time.perf_counter() - started < 5
+
+
+def test_interrupted_training_is_no_result():
+    """A network takes an interrupt as the wish to stop training; here it is one to stop."""
+
+    class Interrupted(Exponential):
+        def fit(self, X, y):
+            self.history_ = SimpleNamespace(stopped="interrupted")
+            return super().fit(X, y)
+
+    with pytest.raises(KeyboardInterrupt):
+        validated({"a": make_pipeline(StandardScaler(), Interrupted())})
+
+
+# What comes out
+
+
+def test_the_result_works_everywhere(tmp_path):
+    found = validated()
+    assert repr(found) == (
+        "CrossValidation('right', 'wrong'; 4 folds, 200 individuals, brier (lower is better), administrative, 3 times)"
+    )
+    assert found.settings["survscore"] == ss.__version__
+    assert found.settings["seed"] == 0
+    assert found.settings["times"] == TIMES.tolist()
+    assert found.settings["estimators"]["wrong"] == "Exponential(strength=-0.2)"
+    assert list(found.curves) == ["right", "wrong"]
+    table = ss.score_table(found.y, found.curves, weighting="administrative", horizons=[4])
+    assert "wrong" in str(table)
+    ss.report(found.y, found.curves, weighting="administrative", times=TIMES).save(tmp_path / "report.html")
+    assert found.comparison.against("wrong").reference == "wrong"
+    found.comparison.plot()
+
+
+def test_undefined_folds_are_nan_and_said():
+    few = ss.Outcomes(Y.time, Y.event & (np.arange(200) >= 50), Y.censoring_time)  # the first fold has no event
+    with pytest.warns(ss.UndefinedScoreWarning, match="scores are NaN"):
+        found = validated(y=few, metric="auc")
+    first = found.folds[found.folds["fold"] == 0]
+    assert first["score"].isna().all()
+    assert found.comparison.scores["score"].notna().any()
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_failing_estimator_is_named_with_its_fold(n_jobs):
+    with pytest.raises(ss.InputError, match=r"'b' failed in fold \d: ZeroDivisionError: nothing to") as caught:
+        validated({"a": Exponential(), "b": Exponential(fails=True)}, n_jobs=n_jobs)
+    assert caught.value.__cause__ is not None
+    if n_jobs is None:
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"models": Exponential()}, "estimators must be a mapping of names to estimators, not Exponential"),
+        ({"models": {}}, "estimators is empty"),
+        ({"models": {"a": 3}}, "estimator 'a' must be a scikit-learn estimator, with fit and get_params, not int"),
+        (
+            {"models": {"a": CoxPHSurvivalAnalysis()}},
+            r"'a' failed in fold 0: ValueError: y must be .*\(survscore.adapters.ScikitSurvival makes it take",
+        ),
+        ({"y": Y[:5]}, "y has length 5, but X has length 200"),
+        ({"groups": [1, 2]}, "groups has length 2, but y has length 200"),
+        ({"cv": ShuffleSplit(2, random_state=0)}, "cv must test everybody exactly once.* of 200, "),
+        ({"cv": [(np.arange(200), np.arange(200))]}, "cv: fold 0 tests 200 individuals that it trains on, the first 0"),
+        ({"cv": "five"}, "cv must be a number of folds, a splitter or pairs"),
+        ({"cv": 1}, "n_splits must be a whole number of at least 2"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"reference": "nobody"}, "reference must be one of the models"),
+        ({"weighting": None}, "weighting"),
+    ],
+    ids=lambda value: None if isinstance(value, dict) else value[:30],
+)
+def test_what_is_wrong_is_named(options, message):
+    with pytest.raises(ss.InputError, match=message):
+        validated(**options)
