@@ -86,7 +86,7 @@ def follow_up(
 
 def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:
     """Return dates, or one for all, as instants."""
-    dates = _as_dates(date, name, length=length)
+    dates = as_dates(date, name, length=length)
     check_length(name, len(dates), "the outcomes", length)
     check_rule(name, "given", np.asarray(dates.isna()), dates)
     return np.asarray(dates.tz_localize(None).to_numpy())
