@@ -16,15 +16,14 @@ PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
     ["_arrays", "_version", "_starting", "_temporary", "_progress", "_isotonic", "_products"],
-    ["_logistic"],
     ["_validation", "_ending"],
     ["_files", "_databases", "_spreadsheets", "_frames", "_units", "student", "multiplicity"],
     ["_smooth_test"],
     ["_config"],
     ["_parallel"],
     ["_kernels", "_tensor_checks", "_tensor_kernels"],
-    ["_sort_kernels", "_distribution_kernels", "_tensor_loops"],
-    ["_loops"],
+    ["_sort_kernels", "_distribution_kernels", "_logistic_kernels", "_tensor_loops"],
+    ["_loops", "_logistic"],
     ["_sorting"],
     ["_dates"],
     ["outcomes"],

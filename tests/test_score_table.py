@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -40,6 +41,25 @@ def row(found, metric, model, time=None):
 
 
 # The numbers
+
+
+@pytest.mark.parametrize("case", ["plain", "lost", "ties", "groups", "ipcw"])
+def test_compiled_loops_agree_with_numpy(case):
+    """Of curves with so many columns that the few that are asked for are gathered, on the grid and between."""
+    y, models = problem(n=700, lost=case == "lost")
+    times, groups = np.linspace(0, 20, 61), np.arange(700) // 7 if case == "groups" else None
+    dense = {name: ss.SurvivalCurves(curves.at(times).astype(np.float32), times) for name, curves in models.items()}
+    if case == "ties":
+        dense = {name: ss.SurvivalCurves(curves.probabilities.round(1), times) for name, curves in dense.items()}
+    asked = {"weighting": "ipcw" if case == "ipcw" else "administrative", "groups": groups, "thresholds": [0.2]}
+    frames = []
+    for backend in ("numpy", "compiled"):
+        with ss.config.using(backend=backend):
+            found = [
+                table(y, dense, metrics="all", horizons=horizons, **asked) for horizons in ([5.0, 10.0], [5.1, 9.9])
+            ]
+            frames.append(pd.concat([one.to_frame() for one in found]))
+    pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("lost", [False, True])

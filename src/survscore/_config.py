@@ -13,8 +13,8 @@ from survscore._validation import check_choice, check_whole
 Backend = Literal["auto", "numpy", "compiled", "torch"]
 BACKENDS = ("auto", "numpy", "compiled", "torch")
 
-#: Cells (individuals times evaluation times) from which "auto" takes the compiled loops. Below, NumPy needs less time
-#: than it takes to load them.
+#: Cells (individuals times evaluation times, of all models) from which "auto" takes the compiled loops. Below, NumPy
+#: needs less time than it takes to load them.
 LARGE_MATRIX = 1 << 19
 
 

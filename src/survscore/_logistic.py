@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._products import combine, cross_products, dot
+from survscore._config import config
+from survscore._products import combine, cross_products, dot, weighted_products
 
 #: Less information about a coefficient than this share of one individual: it has run away to infinity.
 LEAST_INFORMATION = 1e-4
 MOST_STEPS = 100
 MOST_HALVINGS = 60
-SMALL_DECREMENT = 1e-18  # of the mean log-likelihood: the step after it is exact to rounding
+SMALL_DECREMENT = 1e-14  # of the mean log-likelihood: the step after it leaves its square, which is rounding
 NO_DECREMENT = 1e-28  # there is no step to be made
 NEAR = 1e-10
 RANK = 1e-9  # relative size of what a column adds to those before it
@@ -22,7 +23,7 @@ CLEAR_RANK = 1e-4  # so far from it that the sums of products, which square it, 
 MANY_ROWS = 1 << 14  # from here on some of them tell where to start
 START_ROWS = 1 << 12
 NEAR_ENOUGH_TO_START = 1e-6  # of the mean log-likelihood
-ROWS_PER_BLOCK = 1 << 14  # that stay in the processor's cache
+LOOKS = 16  # at the likelihood, at most, as a rule
 
 Vector = NDArray[np.float64]
 
@@ -86,14 +87,13 @@ def logistic_fit(design: Vector, event: Vector, weight: Vector, offset: Vector |
     to_design = _orthonormal(columns, weight)
     if to_design is None:
         return None
-    likelihood = _Likelihood(
-        combine(to_design.T, columns), event, weight / event.size, np.broadcast_to(offset, event.shape)
-    )
+    basis, offsets = combine(to_design.T, columns), np.broadcast_to(offset, event.shape).copy()
+    likelihood = _Likelihood(basis, event, weight / event.size, offsets, config.compiles(LOOKS * basis.size))
     found = _maximum(likelihood, _start(likelihood))
     if found is None or not event.size * np.linalg.eigvalsh(found.information)[0] > LEAST_INFORMATION:
         return None
     inverse = np.asarray(np.linalg.inv(found.information), dtype=np.float64)
-    residual = likelihood.share * (event - expit(found.log_odds))
+    residual = likelihood.share * (event - expit(likelihood.log_odds(found.position)))
     return LogisticFit(to_design @ found.position, likelihood.basis, to_design, inverse, residual)
 
 
@@ -118,7 +118,7 @@ def _orthonormal(columns: Vector, weight: Vector) -> Vector | None:
 
 def _clear_triangle(columns: Vector, share: Vector, lengths: Vector) -> Vector | None:
     """Return the triangle of a QR decomposition by way of sums of products, many times as fast; None where unclear."""
-    products = cross_products(columns * share, columns)
+    products = weighted_products(columns, share)
     try:
         triangle = np.asarray(np.linalg.cholesky(products / np.outer(lengths, lengths)).T, dtype=np.float64)
     except np.linalg.LinAlgError:
@@ -127,25 +127,12 @@ def _clear_triangle(columns: Vector, share: Vector, lengths: Vector) -> Vector |
     return triangle if diagonal.min() > CLEAR_RANK * diagonal.max() else None
 
 
-def _blocks(n_rows: int) -> list[slice]:
-    return [slice(first, first + ROWS_PER_BLOCK) for first in range(0, n_rows, ROWS_PER_BLOCK)]
+class _Look(NamedTuple):
+    """The derivatives of the mean log-likelihood at a position."""
 
-
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """The mean log-likelihood and its derivatives at a position, and the log odds there."""
-
-    likelihood: _Likelihood
     position: Vector
-    log_odds: Vector
     gradient: Vector
     information: Vector
-
-    @cached_property
-    def value(self) -> float:
-        eta = self.log_odds
-        values = self.likelihood.event * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))
-        return dot(self.likelihood.share, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,27 +143,29 @@ class _Likelihood:
     event: Vector
     share: Vector
     offset: Vector
+    compiled: bool
 
     def look(self, position: Vector) -> _Look:
-        log_odds, p = combine(position, self.basis) + self.offset, position.size
-        products = np.zeros((p + 1, p))
-        weighted = np.empty((p + 1, ROWS_PER_BLOCK))  # what is summed for the information, and for the gradient
-        for rows in _blocks(self.share.size):
-            basis, event, share, eta = self.basis[:, rows], self.event[rows], self.share[rows], log_odds[rows]
-            small = np.exp(-np.abs(eta))
-            per_unit = 1.0 / (1.0 + small)
-            left = weighted[:, : eta.size]
-            np.multiply(basis, share * small * per_unit * per_unit, out=left[:p])
-            np.multiply(share, event - np.exp(np.minimum(eta, 0.0)) * per_unit, out=left[p])
-            products += cross_products(left, basis)
-        return _Look(self, position, log_odds, products[p], products[:p])
+        if self.compiled:
+            from survscore import _logistic_kernels
+
+            return _Look(position, *_logistic_kernels.look(self.basis, self.event, self.share, self.offset, position))
+        eta = self.log_odds(position)
+        small = np.exp(-np.abs(eta))
+        per_unit = 1.0 / (1.0 + small)
+        residual = self.share * (self.event - np.where(eta >= 0, 1.0, small) * per_unit)
+        gradient = cross_products(self.basis, residual[None])[:, 0]
+        information = weighted_products(self.basis, self.share * small * per_unit * per_unit)
+        return _Look(position, gradient, information)
+
+    def log_odds(self, position: Vector) -> Vector:
+        return combine(position, self.basis) + self.offset
 
     def some(self, step: int) -> _Likelihood:
         """Take every so many rows only."""
-        share = self.share[::step]
-        return _Likelihood(
-            np.ascontiguousarray(self.basis[:, ::step]), self.event[::step], share / share.sum(), self.offset[::step]
-        )
+        parts = (self.basis, self.event, self.share, self.offset)
+        basis, event, share, offset = (np.ascontiguousarray(part[..., ::step]) for part in parts)
+        return _Likelihood(basis, event, share / share.sum(), offset, self.compiled)
 
 
 def _start(likelihood: _Likelihood) -> Vector:
@@ -202,9 +191,10 @@ def _maximum(likelihood: _Likelihood, start: Vector, small: float = SMALL_DECREM
         if decrement <= min(small, NO_DECREMENT):
             return here
         there = likelihood.look(here.position + step)
-        if decrement > NEAR:  # the nearest steps change the likelihood by less than rounding
+        if decrement > NEAR:  # the nearest steps change the slope by less than rounding
             for _ in range(MOST_HALVINGS):
-                if there.value >= here.value:
+                # the likelihood is concave: where it falls more gently than it rose, the step was hardly too long
+                if there.gradient @ step >= -0.5 * (here.gradient @ step):
                     break
                 step = step / 2
                 there = likelihood.look(here.position + step)

@@ -62,7 +62,8 @@ def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool
         take_turns()
     finally:
         for other in others:
-            other.result()
+            if not other.cancel():  # one that waits for a thread has nothing left to do, and threads may wait for it
+                other.result()
     return [results[position] for position in range(len(parts))]
 
 

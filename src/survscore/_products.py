@@ -30,6 +30,16 @@ def cross_products(a: Vector, b: Vector) -> Vector:
     return found
 
 
+def weighted_products(a: Vector, weight: Vector) -> Vector:
+    """Return the weighted sums of the products of some vectors with each other: (p, n) and (n,) give (p, p)."""
+    width = _width(len(a), len(a))
+    found = np.zeros((len(a), len(a)))
+    for i in range(0, a.shape[1], width):
+        piece = a[:, i : i + width]
+        found += (piece * weight[i : i + width]) @ piece.T
+    return found
+
+
 def combine(coefficients: Vector, vectors: Vector) -> Vector:
     """Return one or several combinations of vectors: (p,) or (c, p) with (p, n) give (n,) or (c, n)."""
     width = _width(len(vectors), 1 if coefficients.ndim == 1 else len(coefficients))

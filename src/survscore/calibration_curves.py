@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from survscore._products import combine
 from survscore.calibration_measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.estimate import Estimate
 from survscore.metrics import E50, E90, PooledSample
-from survscore.metrics._spline import SplineFit, distance_quantiles, distinct_risks, fit_spline
+from survscore.metrics._spline import REACHED, SplineFit, distance_quantiles, distinct_risks, fit_spline
 from survscore.student import fisher_quantile, student_quantile
 
 CURVE_POINTS = 100
@@ -91,11 +92,6 @@ class Spline:
         """Return the curve's log odds for one or several vectors of coefficients."""
         return self.fit.log_odds(risk, gamma)
 
-    def deviations(self, risk: Vector, gamma: Vector, draws: Vector) -> Vector:
-        """Return by how much the curve with coefficients `gamma` moves with draws around them, to first order."""
-        share = expit(self.log_odds(risk, gamma))
-        return np.asarray(share * (1 - share) * combine(draws, self.fit.columns(risk).T))
-
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
         columns = self.fit.columns(risk)
@@ -169,10 +165,11 @@ def distance_limits(
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
     # to first order: log odds far out vary by several units, but shares there hardly can
-    by_chance = _measures(spline.deviations(points, np.zeros(n_coefficients), draws), mass)
+    columns, measures = spline.fit.columns(points).T, partial(_drawn_measures, mass=mass, compiled=counted.compiled)
+    by_chance = measures(np.zeros(points.size), points * (1 - points), columns, draws)
     stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
-    fitted = spline.fit.at(points) - points
-    around = _measures(fitted + spline.deviations(points, spline.gamma, stretched), mass)
+    fitted = spline.fit.at(points)
+    around = measures(fitted - points, fitted * (1 - fitted), columns, stretched)
     # Hotelling's ellipsoid, chi-square's for many individuals
     wald = _wald(spline)
     radius = n_coefficients * (n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
@@ -282,6 +279,19 @@ def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
     return {
         "ici": np.asarray(mean), "e50": e50, "e90": e90, "mean_square": np.asarray(mean_square),
     }  # fmt: skip
+
+
+def _drawn_measures(
+    middle: Vector, slope: Vector, columns: Vector, draws: Vector, *, mass: Vector, compiled: bool
+) -> dict[str, Vector]:
+    """Return the measures of curves around one at some distance from the diagonal, moved by draws to first order."""
+    if not compiled:
+        return _measures(middle + slope * combine(draws, columns), mass)
+    from survscore.metrics import _distance_kernels
+
+    found = np.empty((4, len(draws)))
+    _distance_kernels.measures(middle, slope, columns, draws, mass, REACHED * np.array([E50.share, E90.share]), found)
+    return dict(zip(("ici", "mean_square", "e50", "e90"), found, strict=True))
 
 
 def _wald(spline: Spline) -> float:

@@ -273,6 +273,16 @@ class SurvivalCurves:
             values = _arrays.where(_arrays.beside(readable, values), values, np.nan)
         return values
 
+    def only_at(self, times: NDArray[np.float64], *, compiled: bool) -> Self:
+        """Return the curves on a grid of these times alone, all of which they reach."""
+        reading = self.reading(times)
+        on_grid = reading.lower[0] >= 0 and not reading.weight.any()
+        values = np.empty((len(self), times.size), dtype=self.probabilities.dtype if on_grid else np.float64)
+        _loops.read_into(values, reading, self.probabilities, compiled=compiled)
+        made = object.__new__(type(self))
+        made._set(values, times, self.between, self.beyond)
+        return made
+
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return every row's left limit :math:`\pi_i(t_i-)` at its own time :math:`t_i`.
 

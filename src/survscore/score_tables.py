@@ -31,6 +31,7 @@ from survscore.distribution import distribution_calibration
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
+from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
 from survscore.engine.pooled import Look
 from survscore.engine.units import Groups
@@ -319,7 +320,7 @@ class _Asked:
     times: NDArray[np.float64]
     weightings: list[Weighting]
     reference: str | None
-    null: Null
+    null: Null | KaplanMeierNull
     groups: NDArray[np.int32] | None
     level: float
 
@@ -349,6 +350,8 @@ class _Asked:
         self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...], *, warn: bool
     ) -> list[TableRow]:
         """Return the rows of everybody, or of a segment: by metric in the order asked for, then by horizon."""
+        if self.null is True:  # one for all that is scored
+            return replace(self, null=KaplanMeierNull.of(y, scored=True)).rows(y, models, segment, warn=warn)
         found: dict[str, list[TableRow]] = {}
         as_objects = {one.name: one for one in map(as_metric, self._of_engine())}
         at_times = [one for one in as_objects.values() if not isinstance(one, HistoryMetric)]
@@ -414,8 +417,7 @@ class _Asked:
     ) -> Comparison:
         return compared(
             y, models, metric=metrics, weighting=self.weightings, times=times, reference=self.reference, null=self.null,
-            groups=self.groups, level=self.level, unasked=False, means=False,
-            visit=visit,
+            groups=self.groups, level=self.level, unasked=False, variances="times", visit=visit,
         )  # fmt: skip
 
     def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
@@ -425,6 +427,7 @@ class _Asked:
         of_grid = compared(
             y, models, metric=Brier(), weighting=self.weightings, times=grid, reference=self.reference,
             null=self.null, groups=self.groups, level=self.level, ranges=[(0.0, horizon)], unasked=False,
+            variances="means",
         )  # fmt: skip
         try:
             weights, (_, until) = of_grid.means_over(0.0, horizon, nan="stop")[Brier.name]

@@ -60,6 +60,7 @@ def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
     return result
 
 
+@lru_cache(maxsize=1000)
 def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
     r"""Return the quantile of Fisher's F: :math:`P(F \le f) = I_x(a/2, b/2)` = `level`, :math:`x = a f / (a f + b)`.
 

@@ -316,6 +316,13 @@ def curve_deviations(
         else:  # still event-free
             for j in range(np.uint64(max(start, first)), np.uint64(last)):
                 out[j] = w * scale[j] * ((1.0 - np.float64(rows[i, offset + j])) ** 2 - centre[j])
+    elif kind == BRIER and not own:
+        read_row(rows[i], direct, geometric, lower, weight, start, last, survival)
+        for j in range(np.uint64(start), np.uint64(first)):
+            out[j] = common[j] * ((1.0 - survival[j]) ** 2 - centre[j])
+        target = 0.0 if event_from < last else 1.0
+        for j in range(np.uint64(max(start, first)), np.uint64(last)):
+            out[j] = w * scale[j] * ((target - survival[j]) ** 2 - centre[j])
     else:
         curve_losses(kind, epsilon, rows, direct, geometric, lower, weight, i, start, event_from, last, survival, loss)
         row_deviations(loss, own, early, late, common, scale, centre, w, start, first, last, out)

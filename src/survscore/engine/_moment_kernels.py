@@ -87,7 +87,7 @@ def add_products(
     `keep` them, each row's averages go to `means`, whole and in the second stretch: (rows, 3 models x averages, 2).
     If there are `null_rows`, each row's influence on the constant prediction in the second stretch, and `null_means`,
     (averages, rows), the deviations' products with them are added to `crossed`, (3, times), over the second stretch
-    alone, and to `crossed_averages`, (3, averages).
+    alone, and to `crossed_averages`, (3, averages). Where there is no room in `products`, averages are all.
     """
     a_rows, a_direct, a_geometric, a_lower, a_weight = first_curves
     b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
@@ -105,7 +105,7 @@ def add_products(
     row_a, row_b, row_c = rows[0], rows[1], rows[2]
     two_brier = (
         kind == BRIER and a_direct and b_direct and n_curves == 2 and averages.shape[0] == 1
-        and not (has_constant or own)
+        and not (has_constant or own) and products.shape[1] > 0
     )  # fmt: skip
     for i in range(last_stops.shape[1]):
         first, last, w = first_stops[0, i], last_stops[0, i], last_weights[0, i]
@@ -144,10 +144,11 @@ def add_products(
             constant_deviations(
                 event_free, event, own, early, late, common, scale, centre_c, w, 0, first, last, event_from, loss, row_c
             )
-        add_squares(rows, n_curves, has_constant, 1.0, 0, last, products)
-        if null_rows.size:
-            for a in range(3):
-                add_multiple(rows[a], null_rows[i], first, last, crossed[a])
+        if products.shape[1] > 0:
+            add_squares(rows, n_curves, has_constant, 1.0, 0, last, products)
+            if null_rows.size:
+                for a in range(3):
+                    add_multiple(rows[a], null_rows[i], first, last, crossed[a])
         for r in range(averages.shape[0]):
             for a in range(3):
                 if a == 0 or (a == 1 and n_curves == 2) or (a == 2 and has_constant):

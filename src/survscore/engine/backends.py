@@ -53,6 +53,7 @@ class Backend(ABC):
         averages: Values,
         *,
         any_range: bool,
+        pointwise: bool,
     ) -> Callable[[], Moments]:
         """Start making the variances of one loss under one weighting, and return what waits for them."""
 
@@ -120,7 +121,7 @@ class Processor(Backend):
             from survscore.engine.compiled import update
         else:
             update = numpy_backend.update
-        return update(block, index, losses or [_Nothing()], stretches)
+        return update(block, index, losses, stretches)
 
     def moments(  # noqa: D102
         self,
@@ -131,12 +132,13 @@ class Processor(Backend):
         averages: Values,
         *,
         any_range: bool,
+        pointwise: bool,
     ) -> Callable[[], Moments]:
         if self.compiled and not any_range:
             from survscore.engine import identity
 
             if identity.fits(scored, models, groups):
-                return _done(identity.by_identity(scored, models, groups, units, averages))
+                return _done(identity.by_identity(scored, models, groups, units, averages, pointwise=pointwise))
         return _done(by_influence(scored, models, groups, units, averages, any_range=any_range, compiled=self.compiled))
 
     def pooled(self, *args: Any, **settings: Any) -> list[PooledValues]:  # noqa: D102
@@ -184,6 +186,7 @@ class Tensors(Backend):
         averages: Values,
         *,
         any_range: bool,
+        pointwise: bool,
     ) -> Callable[[], Moments]:
         from survscore.engine import tensor_influence
         from survscore.engine.tensors import has_kernels, memory_of
@@ -245,17 +248,6 @@ def _done(moments: Moments) -> Callable[[], Moments]:
     return lambda: moments
 
 
-class _Nothing(Loss):
-    """No loss at all, where only weights are needed."""
-
-    name = "nothing"
-
-    def of_event_free(self, survival: Any) -> NDArray[np.float64]:
-        return np.zeros_like(survival)
-
-    of_event = of_event_free
-
-
 def choose(device: Any, losses: Sequence[Loss], n_cells: int) -> Backend:
     """Return the backend for predictions on a device (None: NumPy arrays) of so many cells.
 
@@ -263,7 +255,7 @@ def choose(device: Any, losses: Sequence[Loss], n_cells: int) -> Backend:
     """
     if device is not None:
         return Tensors()
-    if not losses or not config.compiles(n_cells):
+    if not config.compiles(n_cells):
         return Processor(compiled=False)
     from survscore.engine import compiled
 

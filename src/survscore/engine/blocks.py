@@ -13,6 +13,9 @@ from survscore._parallel import row_blocks
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
 
+#: Columns in memory to one that is read, from which on it pays to gather those once: less is fetched with each pass.
+SPARSE = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Block:
@@ -185,6 +188,15 @@ class Models:
         """All curves as matrices, where none comes in batches."""
         found = [curves for curves in self.curves.values() if isinstance(curves, SurvivalCurves)]
         return found if len(found) == len(self.curves) else None
+
+    def gathered(self, times: NDArray[np.float64], *, compiled: bool) -> Models:
+        """Return the same for several passes over some times: where few columns are read of many, copies of these."""
+
+        def of_one(curves: Predictions) -> Predictions:
+            few = len(curves) > 1 and SPARSE * times.size <= curves.times.size and curves.device is None
+            return curves.only_at(times, compiled=compiled) if few and isinstance(curves, SurvivalCurves) else curves
+
+        return Models({name: of_one(curves) for name, curves in self.curves.items()}, self.n)
 
     def blocks(self, n_times: int, *, compiled: bool) -> Iterator[Block]:
         """Yield all individuals, block by block; batches stay as they come."""

@@ -85,11 +85,11 @@ def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Se
     Each further matrix of curves of G, or of populations, needs one more.
     """
     sums = Sums.zero(len(block.curves), len(losses), len(stretches), index.times.size)
-    kinds = np.array([KERNELS[type(loss)] for loss in losses])
-    epsilons = np.array([loss.epsilon for loss in losses])
+    kinds = np.array([KERNELS[type(loss)] for loss in losses], dtype=np.int64)
+    epsilons = np.array([loss.epsilon for loss in losses], dtype=np.float64)
     for group in _by_curves(stretches):
         weights = None
-        for a, curves in enumerate(block.curves):
+        for a, curves in enumerate(block.curves if losses else block.curves[:1]):
             predicted = as_curves(curves, index)
             if weights is None:
                 none = predicted._replace(rows=predicted.rows[:0])

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._config import config
+from survscore._loops import compiles_vector
+from survscore._parallel import each
 from survscore._validation import InputError, as_times, check_level
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights, check_ranges
@@ -54,6 +57,7 @@ ANY_RANGE_PRODUCTS = 1 << 30
 
 Range = tuple[float | None, float | None]
 Ranges = Sequence[Range] | Literal["any"] | None
+Variances = Literal["both", "times", "means"]
 OneOrMore = Any  # of what the name of the argument says
 
 
@@ -136,8 +140,9 @@ class Evaluation:
         Whether standard errors are computed.
     unasked : bool
         Whether covariances over time are computed unasked where that is cheap: not for each of very many segments.
-    means : bool
-        Whether the variances of means over time are prepared also for pooled metrics, which takes memory for everybody.
+    variances : {"both", "times", "means"}
+        Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
+        memory for everybody.
     """
 
     models: Models
@@ -153,7 +158,7 @@ class Evaluation:
     errors: bool
     far: dict[str, int]
     unasked: bool = True
-    means: bool = True
+    variances: Variances = "both"
 
     @classmethod
     def of(
@@ -170,7 +175,7 @@ class Evaluation:
         ranges: Ranges = None,
         errors: bool = True,
         unasked: bool = True,
-        means: bool = True,
+        variances: Variances = "both",
         needs_numpy: str = "",
     ) -> Evaluation:
         """Check what a user gave, and prepare what all metrics and weightings share.
@@ -218,7 +223,7 @@ class Evaluation:
         check_ranges(ranges)
         return cls(
             Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            null_model(null, y), grouping, level, ranges, errors, far, unasked, means,
+            null_model(null, y), grouping, level, ranges, errors, far, unasked, variances,
         )  # fmt: skip
 
     @property
@@ -243,7 +248,7 @@ class Evaluation:
         if self.index.times.size == 0:
             return self._nothing()
         summing = self.prepare()
-        total = summing.backend.sums(self.models, self.index, summing.losses, summing.every)
+        total = summing.backend.sums(self._read, self.index, summing.losses, summing.every)
         return self.finish(summing, total, visit)
 
     def prepare(self) -> Summing:
@@ -299,7 +304,10 @@ class Evaluation:
                 event_free = of_known_status - total.events[q]
                 support = self._support(total, q, event_free, counted[q], units[q], where)
                 results[metric.name, q] = partial(self._scored, metric, q, total, *found, support, where, reasons)
-        return [results[metric.name, q]() for metric in self.metrics for q in range(len(stretches))]
+        wanted = [results[metric.name, q] for metric in self.metrics for q in range(len(stretches))]
+        # what is done only now is the work of histories
+        by_itself = compiles_vector(self.models.n) and any(isinstance(one, HistoryMetric) for one in self.metrics)
+        return each(lambda make: make(), wanted, threads=by_itself)
 
     def mean_influences(self) -> tuple[list[MeanInfluences], tuple[float, float]]:
         """Return everybody's influence on the mean score over time, by the first loss, under each weighting.
@@ -360,7 +368,20 @@ class Evaluation:
 
     def _backend(self, losses: Sequence[Loss]) -> Backend:
         """Return what runs the sums: torch where the predictions live, or the processor's loops by size."""
-        return choose(self.index.outcomes.device, losses, self.models.n * self.index.times.size)
+        return choose(self.index.outcomes.device, losses, self._n_cells)
+
+    @property
+    def _n_cells(self) -> int:
+        """How many predictions are looked at."""
+        return self.models.n * self.index.times.size * len(self.models.curves)
+
+    @cached_property
+    def _read(self) -> Models:
+        """The models as they are passed over, time by time; only histories need whole curves."""
+        once = not self.errors and len(self.metrics) == 1
+        if once or all(isinstance(one, HistoryMetric) for one in self.metrics):
+            return self.models
+        return self.models.gathered(self.index.times, compiled=config.compiles(self._n_cells))
 
     def _of_loss(
         self,
@@ -380,12 +401,15 @@ class Evaluation:
         moments = None
         if self.errors:
             any_range = self._any_range(len(scored.scores))
-            moments = backend.moments(scored, self.models, self.groups, units, averages, any_range=any_range)
+            moments = backend.moments(
+                scored, self._read, self.groups, units, averages, any_range=any_range,
+                pointwise=self.variances != "means",
+            )  # fmt: skip
         if known is None:
             return scored.scores, moments, None
         of_known = with_constants(loss, total.losses[:, :, k, known], total.weights[:, known], constants, times)
         bounds = backend.bounds(
-            self.index, loss, weights, self.models, constants, of_known.sum(axis=0),
+            self.index, loss, weights, self._read, constants, of_known.sum(axis=0),
             total.weights[:, known].sum(axis=0), averages,
         )  # fmt: skip
         return scored.scores, moments, bounds
@@ -410,15 +434,15 @@ class Evaluation:
     ) -> dict[str, PooledScores]:
         """Return values, variances, and why models have none, of all pooled metrics."""
         metrics = [one for one in self.metrics if isinstance(one, PooledMetric)]
-        curves = list(self._in_memory(metrics[0]))
+        curves = list(_in_memory(self._read, metrics[0]))
         n_models = len(curves)
         if self.null is not None and any(one.scores_null for one in metrics):  # that tells nobody apart
             curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold"))
         requests = []
         for metric in metrics:
             k = len(curves) if metric.scores_null else n_models
-            over_time = averages[metric.name][: None if self.means else 0]
-            requests.append(PooledRequest(metric, k, over_time, self._any_range(k), undefined[metric.name]))
+            of_means = averages[metric.name]
+            requests.append(PooledRequest(metric, k, of_means, self._any_range(k), undefined[metric.name]))
         of_metrics = backend.pooled(
             requests, self.index, weights, curves, self.groups, units, errors=self.errors, visit=visit
         )
@@ -442,17 +466,11 @@ class Evaluation:
                 told[key] = told.get(key, 0) + 1
         return told
 
-    def _in_memory(self, metric: Metric) -> Sequence[SurvivalCurves]:
-        matrices = self.models.in_memory
-        if matrices is None:
-            raise InputError(f"{metric.name} needs all predictions at once, not batches")
-        return matrices
-
     def _of_history(self, metric: HistoryMetric, q: int, weights: Stretches, total: Sums) -> Scored:
         histories = Histories.of(metric, self.weightings[q], self.index, weights)
         nowhere = np.zeros(self.index.times.size, dtype=np.bool_)
         found = histories.evaluate(
-            metric, self._in_memory(metric), self.null, self.groups, self._averages([nowhere]),
+            metric, _in_memory(self.models, metric), self.null, self.groups, self._averages([nowhere]),
             any_range=self._any_range(len(self.names)), errors=self.errors,
         )  # fmt: skip
         where = np.asarray(np.isnan(found.values).any(axis=0))
@@ -533,14 +551,14 @@ class Evaluation:
         return self.models.n * self.index.times.size**2 * n_pairs(k) <= ANY_RANGE_PRODUCTS
 
     def _averages(self, undefined: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
-        """Return the means over time to be prepared: over all times and over the ranges asked for.
+        """Return the means over time to be prepared, if any: over all times and over the ranges asked for.
 
         Each up to the first time without score, of the weighting itself, and of any.
         """
         m = self.index.times.size
         asked: list[Range] = [] if isinstance(self.ranges, str) or self.ranges is None else list(self.ranges)
         found: list[NDArray[np.float64]] = []
-        for where in undefined:
+        for where in undefined if self.variances != "times" else ():
             values = np.full(self.times.size, np.nan)
             values[:m] = np.where(where, np.nan, 0.0)
             for lower, upper in [(None, None), *asked]:
@@ -651,6 +669,13 @@ def undefined_times(
         without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
         add("all who are counted have the same status", (without == 0) | (with_event == 0))
     return undefined, reasons
+
+
+def _in_memory(models: Models, metric: Metric) -> Sequence[SurvivalCurves]:
+    matrices = models.in_memory
+    if matrices is None:
+        raise InputError(f"{metric.name} needs all predictions at once, not batches")
+    return matrices
 
 
 def _itself(moments: Moments) -> Moments:

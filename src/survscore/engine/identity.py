@@ -70,17 +70,26 @@ def fits(scored: ScoredLoss, models: Models, groups: Groups | None) -> bool:
 
 
 def by_identity(
-    scored: ScoredLoss, models: Models, groups: Groups | None, units: Units, averages: NDArray[np.float64]
+    scored: ScoredLoss,
+    models: Models,
+    groups: Groups | None,
+    units: Units,
+    averages: NDArray[np.float64],
+    *,
+    pointwise: bool = True,
 ) -> Moments:
-    """Return the moments; see the description of the module. With groups, the sums of squares are over these."""
+    """Return the moments; see the description of the module. With groups, the sums of squares are over these.
+
+    If they are not wanted `pointwise`, there are only those of the averages, unless others come with them.
+    """
     curves = models.in_memory
     if curves is None:
         raise TypeError("batches are not in memory")
     m, k = scored.index.times.size, len(scored.scores)
     inflation = units.inflation
     scaled = np.where(averages != 0, averages * np.sqrt(inflation), 0.0)  # NaN where a time rests on one individual
-    pointwise, of_averages = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), len(averages)))
-    added, added_to_averages = np.zeros_like(pointwise), np.zeros_like(of_averages)
+    at_times, of_averages = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), len(averages)))
+    added, added_to_averages = np.zeros_like(at_times), np.zeros_like(of_averages)
     nuisance = scored.stretches.nuisance
     order = None if nuisance is None else TimeOrder(scored, nuisance)
     # G of others is an independent source of variance, to which no small-sample correction belongs
@@ -90,27 +99,31 @@ def by_identity(
     of_exits = order if groups is None or isinstance(nuisance, Elsewhere) else None
     for one in passes(len(curves), k - 1 if scored.constants else -1):
         last = slice(len(summed) - len(averages), None)  # without the correction, where there are both
-        by_exit = None if of_exits is None else _MeansByExit(scored, one, of_exits, summed[last])
+        by_exit = None
+        if of_exits is not None and len(averages):
+            by_exit = _MeansByExit(scored, one, of_exits, summed[last])
         if groups is None or by_exit is not None:
-            products = _products(scored, curves, one, summed, by_exit, null)
+            products = _products(scored, curves, one, summed, by_exit, null, pointwise=pointwise)
         of_means = None if by_exit is None else by_exit.finish()
         del by_exit  # its sums are as many as there are exits
-        runs = None if of_exits is None else _runs(scored, curves, one, of_exits)
+        runs = _runs(scored, curves, one, of_exits) if of_exits is not None and pointwise else None
         if groups is not None:
             products = group_products(scored, curves, one, groups, scaled, order)
         for which in one.wanted:
             p = one.place(which)
-            pointwise[p], of_averages[p] = products[0][which], products[1][which, : len(averages)]
-            if runs is not None and of_means is not None:
-                added[p], added_to_averages[p] = runs[which], of_means[which]
+            at_times[p], of_averages[p] = products[0][which], products[1][which, : len(averages)]
+            if runs is not None:
+                added[p] = runs[which]
+            if of_means is not None:
+                added_to_averages[p] = of_means[which]
     if scored.by_n and groups is None:  # everybody has the same offset, which takes out the mean
         for p, (a, b) in enumerate(pairs(k)):
             totals = np.nan_to_num(contrast(scored.scores, a, b))
-            pointwise[p] -= np.square(totals) / models.n
+            at_times[p] -= np.square(totals) / models.n
             of_averages[p] -= np.square(scaled @ totals) / models.n
     independent = isinstance(nuisance, Elsewhere)
-    pointwise = pointwise * inflation + added if independent else (pointwise - added) * inflation
-    return Moments(pointwise, averages, of_averages + added_to_averages).with_null(scored.null)
+    at_times = at_times * inflation + added if independent else (at_times - added) * inflation
+    return Moments(at_times, averages, of_averages + added_to_averages).with_null(scored.null)
 
 
 def _products(
@@ -120,8 +133,13 @@ def _products(
     averages: NDArray[np.float64],
     by_exit: _MeansByExit | None,
     null: _Null | None,
+    *,
+    pointwise: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sums of squared deviations, and of their averages, whose sums by exit are added up on the way."""
+    """Return the sums of squared deviations, and of their averages, whose sums by exit are added up on the way.
+
+    The former are NaN if they are not wanted.
+    """
     m, n = scored.index.times.size, scored.stretches.first_stop.size
     deviation = compiled.deviation_of(scored.loss, scored.stretches, scored.centre, scored.scale, one.models)
     constant = constant_of(scored, one)
@@ -129,13 +147,14 @@ def _products(
     cross = null is not None and one.constant >= 0
 
     nobody = (np.zeros(0), np.zeros((0, 0)))
+    width = m if pointwise else 0
 
     def block(rows: slice, means: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         first, second = curves_of(curves, one, rows, scored.index)
         none = first._replace(rows=first.rows[:0])
         weights = compiled.as_weights([scored.stretches], scored.index, rows, none)
-        products, average_products = np.zeros((6, m)), np.zeros((6, len(averages)))
-        crossed, crossed_averages = np.zeros((3, m)), np.zeros((3, len(averages)))
+        products, average_products = np.zeros((6, width)), np.zeros((6, len(averages)))
+        crossed, crossed_averages = np.zeros((3, width)), np.zeros((3, len(averages)))
         null_rows, null_means = nobody if null is None or not cross else null.rows(rows)
         kernels.add_products(
             first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, averages, products,
@@ -143,7 +162,7 @@ def _products(
         )  # fmt: skip
         return products, average_products, crossed, crossed_averages
 
-    totals = [np.zeros((6, m)), np.zeros((6, len(averages))), np.zeros((3, m)), np.zeros((3, len(averages)))]
+    totals = [np.zeros((rows, size)) for rows in (6, 3) for size in (width, len(averages))]
     at_most = max(ROWS_PER_BLOCK, n // BLOCKS_WITH_MEANS) if keep else None
     blocks = row_blocks(n, m, compiled=True, at_most=at_most)
     size = BLOCKS_PER_WAVE * config.n_cores() if keep else len(blocks)
@@ -161,6 +180,8 @@ def _products(
         if keep and by_exit is not None:
             by_exit.add(slice(begin, end), means)
     products, average_products, *crossed = totals
+    if not pointwise:
+        products, crossed[0] = np.full((6, m), np.nan), np.full((3, m), np.nan)
     if null is not None and one.constant >= 0:
         null.add(one, products, average_products, *crossed)
     return products, average_products

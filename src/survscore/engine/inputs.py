@@ -105,6 +105,8 @@ def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] |
     """Return the null model: Kaplan-Meier, or that it is the share of those counted; None without."""
     if null is False:
         return None
+    if isinstance(null, KaplanMeierNull):  # of these outcomes, ready for several evaluations
+        return null if null.outcomes is y else KaplanMeierNull.of(y, scored=True)
     if isinstance(null, str):
         check_choice("null", null, ("counted",))
         return "counted"

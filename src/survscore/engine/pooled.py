@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,47 +157,33 @@ def evaluate_pooled(
 ) -> list[PooledValues]:
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 
-    All metrics of a model share one sample, and are evaluated model by model, each on a core of its own.
+    All metrics of a model share one sample, and are evaluated model by model, each on a core of its own; then their
+    moments are, metric by metric.
     """
     m, n = index.times.size, len(index.outcomes)
     joint = [JointMoments.of(one, n, groups, units, stretches.nuisance) if errors else None for one in requests]
     found = [PooledValues.nothing(one.n_models, m) for one in requests]
+    threads = compiles_vector(n)
     for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
         column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
         early, late = stretches.columns(column).cells(index.times[column])
         weight = (early + late)[:, 0]
         label = np.where(index.before_time <= j, stretches.label, EVENT_FREE)
         counted = CountedStatuses.of(label, weight)
-        at_time = _AtTime(stretches, index.times[column], column, groups, counted.rows, n)
+        at_time = _AtTime(j, stretches, index.times[column], groups, units, label, weight, counted)
 
-        def of_model(a: int, j: int = j, here: list[int] = here, at_time: _AtTime = at_time,
-                     counted: CountedStatuses = counted) -> dict[int, Found]:  # fmt: skip
-            sample = counted.with_predictions(_at(curves[a], at_time.times, n))
+        def of_model(a: int, here: list[int] = here, at_time: _AtTime = at_time) -> dict[int, Found]:
+            sample = at_time.counted.with_predictions(_at(curves[a], at_time.times, n))
             if visit is not None:
-                covariance = partial(at_time.covariance, factor=units.inflation[j])
-                visit(Look(a, j, sample, float(units.counted[j]), groups is not None, covariance))
+                visit(at_time.look(a, sample))
             return {q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models}
 
-        by_model = each(of_model, range(len(curves)), threads=compiles_vector(n))
-        for q in here:
-            metric, k = requests[q].metric, requests[q].n_models
-            of_models = [by_model[a].pop(q) for a in range(k)]
-            squares = squared_errors(of_models, partial(at_time.covariance, factor=units.inflation[j]))
-            for a, one in enumerate(of_models):
-                found[q].values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
-                found[q].reasons[a, j] = why_no_value(one, units.counted[j], grouped=groups is not None)
-            moments = joint[q]
-            if moments is not None:
-                deviations = np.array([one.influence for one in of_models])[:, :, None]
-                added = added_variances(metric, k, squares, weight)
-                if stretches.nuisance is None:
-                    everybody = np.ones(counted.rows.size, dtype=np.bool_)
-                    nothing = np.zeros((k, 0, 1))
-                    moments.add(j, deviations, deviations, nothing, counted.label, everybody, added, counted.rows)
-                else:
-                    deviations = at_time.of_everybody(deviations)
-                    influence, moved = influence_with_nuisance(deviations, stretches, at_time.times, column)
-                    moments.add(j, deviations, influence, moved[:, : moments.steps.size], label, weight > 0, added)
+        by_model = each(of_model, range(len(curves)), threads=threads)
+
+        def of_metric(q: int, by_model: list[dict[int, Found]] = by_model, at_time: _AtTime = at_time) -> None:
+            at_time.put(requests[q], [by_model[a].pop(q) for a in range(requests[q].n_models)], found[q], joint[q])
+
+        each(of_metric, here, threads=threads)
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(found, joint, strict=True)
@@ -207,26 +192,50 @@ def evaluate_pooled(
 
 @dataclass(frozen=True, eq=False)
 class _AtTime:
-    """What turns the influences of those who are counted at a time into covariances."""
+    """Who is counted at one time, and what turns their influences into covariances."""
 
+    place: int
     stretches: Stretches
     times: NDArray[np.float64]
-    column: slice
     groups: Groups | None
-    rows: NDArray[np.intp]
-    n: int
+    units: Units
+    label: NDArray[np.int8]
+    weight: NDArray[np.float64]
+    counted: CountedStatuses
 
-    def of_everybody(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the same with zeros for those who are not counted, (numbers, n, ...)."""
-        everybody = np.zeros((len(influence), self.n, *influence.shape[2:]))
-        everybody[:, self.rows] = influence
-        return everybody
+    def look(self, model: int, sample: PooledSample) -> Look:
+        """Return what is shown of a model."""
+        n_units = float(self.units.counted[self.place])
+        return Look(model, self.place, sample, n_units, self.groups is not None, self.covariance)
 
-    def covariance(self, influence: NDArray[np.float64], *, factor: float) -> NDArray[np.float64]:
+    def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
-        return joint_covariance(
-            influence, self.stretches, self.times, self.column, self.groups, factor, (self.rows, self.n)
-        )
+        column, factor = slice(self.place, self.place + 1), self.units.inflation[self.place]
+        counted = self.counted.rows, self.weight.size
+        return joint_covariance(influence, self.stretches, self.times, column, self.groups, factor, counted)
+
+    def put(
+        self, request: PooledRequest, of_models: Sequence[Found], values: PooledValues, moments: JointMoments | None
+    ) -> None:
+        """Put what models have of a metric into its tables, and add their influences to its moments."""
+        j, rows, n_models = self.place, self.counted.rows, len(of_models)
+        squares = squared_errors(of_models, self.covariance)
+        for a, one in enumerate(of_models):
+            values.values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
+            values.reasons[a, j] = why_no_value(one, self.units.counted[j], grouped=self.groups is not None)
+        if moments is None:
+            return
+        deviations = np.array([one.influence for one in of_models])[:, :, None]
+        added = added_variances(request.metric, n_models, squares, self.weight)
+        if self.stretches.nuisance is None:  # nobody else has any influence
+            everybody = np.ones(rows.size, dtype=np.bool_)
+            nothing = np.zeros((n_models, 0, 1))
+            moments.add(j, deviations, deviations, nothing, self.counted.label, everybody, added, rows)
+            return
+        of_all = np.zeros((n_models, self.weight.size, 1))
+        of_all[:, rows] = deviations
+        influence, moved = influence_with_nuisance(of_all, self.stretches, self.times, slice(j, j + 1))
+        moments.add(j, of_all, influence, moved[:, : moments.steps.size], self.label, self.weight > 0, added)
 
 
 class JointMoments:

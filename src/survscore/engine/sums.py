@@ -59,7 +59,7 @@ def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Se
     event = np.arange(m) >= parts[0].event_from(before, m)[:, None]
     sums = Sums.zero(len(block.curves), len(losses), len(stretches), m)
     with np.errstate(invalid="ignore"):
-        for a, curves in enumerate(block.curves):
+        for a, curves in enumerate(block.curves if losses else ()):
             survival = curves.at(times).astype(np.float64, copy=False)
             for k, loss in enumerate(losses):
                 values = loss(survival, ~event)

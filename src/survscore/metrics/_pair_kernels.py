@@ -1,4 +1,4 @@
-"""Sums over pairs in the order of time, compiled: two walks with a tree of sums by rank (Fenwick's)."""
+"""Sums over pairs, compiled: in the order of time by two walks with a tree of sums by rank (Fenwick's)."""
 
 from __future__ import annotations
 
@@ -95,3 +95,34 @@ def of_controls(time, event, rank, n_ranks, n_early, case_weight, control_weight
         if control_weight[j] != 0.0:
             concordant[j] = tree[rank[j]]
             total[j] = weight
+
+
+@compiled
+def area(order, survival, event, weight, influence):
+    """Return the weighted AUC, and fill in influences (see `AUC`); survival ascends in the order."""
+    n = order.size
+    cases, controls, wrong = 0.0, 0.0, 0.0
+    start = 0
+    while start < n:
+        own_cases, own_controls, stop = 0.0, 0.0, start
+        while stop < n and survival[order[stop]] == survival[order[start]]:
+            i = order[stop]
+            own_cases += event[i] * weight[i]
+            own_controls += (1.0 - event[i]) * weight[i]
+            stop += 1
+        # the weight of the controls below and of the cases below; of those at the same place, half
+        of_case, of_control = controls + 0.5 * own_controls, cases + 0.5 * own_cases
+        for place in range(start, stop):
+            i = order[place]
+            influence[i] = of_case if event[i] else of_control
+        wrong += own_cases * of_case
+        cases += own_cases
+        controls += own_controls
+        start = stop
+    value = 1.0 - wrong / (cases * controls)
+    for i in range(n):
+        if event[i]:
+            influence[i] = weight[i] * (1.0 - influence[i] / controls - value) / cases
+        else:
+            influence[i] = weight[i] * (influence[i] / cases - value) / controls
+    return value

@@ -30,11 +30,14 @@ class SplineFit:
         Where it bends, and its coefficients.
     regression : LogisticFit
         With everybody's influence on these while weights are held fixed.
+    design : ndarray of shape (counted, coefficients)
+        The spline's columns at everybody's prediction.
     """
 
     knots: Vector
     gamma: Vector
     regression: LogisticFit
+    design: Vector
 
     def columns(self, risk: Vector) -> Vector:
         """Return the spline's columns for some risks."""
@@ -46,9 +49,16 @@ class SplineFit:
 
     def at(self, risk: Vector) -> Vector:
         """Return the curve at some risks; to the last bit the same for those that are the same."""
-        eta = log_odds(risk)
-        for coefficient, column in zip(self.gamma, restricted_cubic_spline(eta, self.knots).T, strict=True):
-            eta = eta + coefficient * column
+        return self._curve(log_odds(risk), self.columns(risk))
+
+    def of_sample(self, sample: PooledSample) -> Vector:
+        """Return the curve at the predictions that it was fitted to."""
+        return self._curve(sample.log_odds, self.design)
+
+    def _curve(self, x: Vector, columns: Vector) -> Vector:
+        eta = x.copy()
+        for coefficient, column in zip(self.gamma, columns.T, strict=True):
+            eta += coefficient * column
         return expit(eta)
 
 
@@ -59,11 +69,12 @@ def fit_spline(sample: PooledSample) -> SplineFit | str:
         return why
     x = sample.log_odds
     for knots in _possible_knots(_ascending(sample), min(sample.statuses)):
-        fit = sample.fit(restricted_cubic_spline(x, knots))
+        design = restricted_cubic_spline(x, knots)
+        fit = sample.fit(design)
         if fit is not None:
             right = np.zeros(fit.coefficients.size)
             right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
-            return SplineFit(knots, fit.coefficients - right, fit)
+            return SplineFit(knots, fit.coefficients - right, fit, design)
     return "the predictions tell those with event from those without, so that the curve has no bound"
 
 

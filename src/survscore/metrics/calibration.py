@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._logistic import LogisticFit
-from survscore._products import cross_products, dot
+from survscore._products import cross_products, dot, weighted_products
 from survscore.metrics._spline import REACHED, fit_spline
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 from survscore.metrics.sample import PooledSample, Vector
@@ -215,7 +215,7 @@ def fitted_curve(sample: PooledSample) -> FittedCurve | str:
     spline = sample.once(fit_spline)
     if isinstance(spline, str):
         return spline
-    curve = spline.at(sample.risk)
+    curve = spline.of_sample(sample)
     return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
 
 
@@ -275,7 +275,7 @@ class Miscalibration(CurveDistance):
         value = dot(curve.share, squares)
         influence = curve.share * (squares - value) + curve.influence(2 * curve.share * curve.difference)
         # the mean variance of the curve is the sum of the variances of these combinations of coefficients
-        values, vectors = np.linalg.eigh(cross_products(fit.basis * (curve.share * np.square(curve.slope)), fit.basis))
+        values, vectors = np.linalg.eigh(weighted_products(fit.basis, curve.share * np.square(curve.slope)))
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         return Found(value, influence, squared=fit.influence_on(combinations))
 

@@ -52,6 +52,12 @@ class AUC(PooledMetric):
         if not (with_event and without):
             who = "with" if not with_event else "without"
             return Found(np.nan, np.zeros(len(sample)), f"nobody {who} event is counted")
+        if sample.compiled:
+            from survscore.metrics import _pair_kernels
+
+            influence = np.empty(len(sample))
+            value = _pair_kernels.area(sample.order, sample.survival, sample.event, sample.weight, influence)
+            return Found(float(value), influence)
         order, ties = sample.order, sample.ties
         event, weight = sample.event[order], sample.weight[order]
         case = event * weight

@@ -10,11 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore import _sorting
+from survscore._config import config
 from survscore._logistic import LogisticFit, logistic_fit
 from survscore._validation import FloatArray
 from survscore.metrics.losses import DEFAULT_EPSILON
 
 Vector = NDArray[np.float64]
+
+PASSES = 16  # over a sample, by all that is computed of it, about
 Made = TypeVar("Made")
 
 
@@ -88,9 +92,9 @@ class PooledSample:
         return log_odds(self.risk)
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> NDArray[np.int32]:
         """Positions within the sample from the highest predicted risk to the lowest."""
-        return np.argsort(self.survival)
+        return _sorting.order(self.survival)
 
     @cached_property
     def ties(self) -> NDArray[np.intp]:
@@ -103,6 +107,11 @@ class PooledSample:
         """How many have no event, and how many have it."""
         events = int(np.count_nonzero(self.label))
         return self.rows.size - events, events
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops repay being loaded, for what goes through the sample many times; by its size alone."""
+        return config.compiles(PASSES * self.rows.size)
 
     def once(self, make: Callable[[PooledSample], Made]) -> Made:
         """Return ``make(sample)``, made when it is first asked for: for what several metrics have in common."""
