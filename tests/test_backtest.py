@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.base import BaseEstimator
 
 import survscore as ss
 from survscore.backtest_results import judge
@@ -172,6 +173,46 @@ def test_other_bad_input():
         run(y, {"one": models["noise 0"]})
     late = run(y, models, predicted_on=THEN)
     assert late.days[0].n == 600
+
+
+class ByRisk(BaseEstimator):
+    """Exponential survival at a rate that is learnt, times what a covariate says; may look at nothing."""
+
+    def __init__(self, looks=True):
+        self.looks = looks
+
+    def fit(self, X, y):
+        risk = np.exp(X[:, 0]) if self.looks else np.ones(len(X))
+        self.rate_ = y.event.sum() / (risk * y.time).sum()
+        self.seen_ = y
+        return self
+
+    def predict_curves(self, X):
+        risk = np.exp(X[:, 0]) if self.looks else np.ones(len(X))
+        return ss.SurvivalCurves(np.exp(-self.rate_ * risk[:, None] * HORIZONS), HORIZONS)
+
+
+def test_estimators_are_fitted_to_what_was_known():
+    y, _ = study(6)
+    X = np.random.default_rng(6).normal(size=(600, 1))
+    estimators = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
+    found = run(y, estimators, X=X, as_of=[THEN - np.timedelta64(100, "D"), THEN])
+    for day in found.days:
+        there = y.dates.start <= day.date
+        then = y[there].as_of(day.date)
+        by_hand = ss.cross_validate(estimators, X[there], then, weighting="administrative", times=HORIZONS, seed=1)
+        np.testing.assert_allclose(day.scores[0], by_hand.comparison.scored[0].scores[:2], rtol=1e-12)
+        truth = ss.compare(y[there], by_hand.curves, weighting="administrative", times=HORIZONS, null=False)
+        np.testing.assert_allclose(day.truth, truth.scored[0].scores, rtol=1e-12)
+    for bad, told in (
+        ({}, "X must be given"), ({"X": X[:5]}, "X has length 5"), ({"X": X, "cv": 1}, "n_splits"),
+    ):  # fmt: skip
+        with pytest.raises(ss.InputError, match=told):
+            run(y, estimators, **bad)
+    with pytest.raises(ss.InputError, match="all be estimators, or all SurvivalCurves"):
+        run(y, {"a": ByRisk(), "b": study(6)[1]["noise 0"]}, X=X)
+    with pytest.raises(ss.InputError, match="X is for estimators"):
+        run(*study(6), X=X)
 
 
 @pytest.mark.statistical

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._frames import collected, n_rows_of, take_rows
 from survscore._progress import Progress, silent
-from survscore._validation import InputError, as_times, check_level, check_whole, plural
+from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
 from survscore._version import __version__
 from survscore.backtest_results import Backtest, Day, judge
 from survscore.comparison import Comparison, compared, contrast_columns, score_columns
+from survscore.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.engine.units import Groups
@@ -28,16 +30,19 @@ Index = NDArray[np.intp]
 
 def backtest(
     y: Outcomes,
-    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: Mapping[str, Any] | Iterable[tuple[str, Any]],
     *,
     as_of: Any,
     horizons: ArrayLike,
+    X: Any = None,
+    cv: Any = 5,
     weighting: str | Weighting | Sequence[str | Weighting] = ("administrative", "ipcw"),
     metric: str | Metric = "brier",
     predicted_on: Any = None,
     groups: ArrayLike | None = None,
     n_draws: int = 200,
     level: float = 0.95,
+    n_jobs: int | None = None,
     seed: int = 1,
     progress: Progress = silent,
 ) -> Backtest:
@@ -55,12 +60,18 @@ def backtest(
     ----------
     y : Outcomes
         As they are known now, made by `Outcomes.from_dates`.
-    models : mapping of str to SurvivalCurves, or pairs
-        What each model predicted for everybody, from what was known at their start.
+    models : mapping of str to SurvivalCurves or estimators, or pairs
+        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted to
+        what was known on each earlier day, as by `cross_validate`: so that everybody who had started has a prediction
+        by a fit that has not seen them.
     as_of : date, or several
         Earlier cut-offs.
     horizons : array_like
         The times at which predictions are judged, in the unit of the outcomes.
+    X : array_like or data frame, optional
+        Covariates, as known at everybody's start; for estimators.
+    cv : int, splitter or iterable, default 5
+        Folds; for estimators.
     weighting : str, Weighting, or several
         The scores that are tried. The first is what the others are compared with.
     metric : str or Metric
@@ -73,8 +84,10 @@ def backtest(
         How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none.
     level : float, default 0.95
         Of intervals.
+    n_jobs : int, optional
+        How many fits at once; for estimators.
     seed : int, default 1
-        Of the draws.
+        Of the draws, and of folds and estimators.
     progress : callable, optional
         Is told (done, total, what).
 
@@ -118,15 +131,20 @@ def backtest(
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
     asked = _Asked(as_times(horizons, "horizons"), tuple(one_or_more(weighting, Weighting, "weighting")), chosen, level)
     given = as_models(models)
-    curves = {name: asked.needed(one) for name, one in given.items()}
-    if len(curves) < 2:
-        raise InputError(f"models must be at least two, to choose among, not {len(curves)}")
-    studies = [_Study.of(y, curves, date, asked) for date in _cut_offs(as_of, y)]
+    if len(given) < 2:
+        raise InputError(f"models must be at least two, to choose among, not {len(given)}")
+    fitted = _Fitting.of(given, X, cv, groups, n_jobs, seed)
+    days = _cut_offs(as_of, y)
+    studies = []
+    for place, date in enumerate(days):
+        if fitted is not None:
+            progress(place, len(days), f"fitting as of {_day(date)}")
+        studies.append(_Study.of(y, given, date, asked, fitted))
     _check_predicted_on(predicted_on, y, studies)
     members = _members(groups, len(y))
     total, rng = 1 + n_draws, np.random.default_rng(seed)
     progress(0, total, "scores")
-    days = [study.day(asked) for study in studies]
+    judged = [study.day(asked) for study in studies]
     draws = np.empty((n_draws, len(asked.weightings), 2))
     for draw in range(n_draws):
         progress(1 + draw, total, "resampling")
@@ -140,7 +158,7 @@ def backtest(
         "grouped": groups is not None,
     }  # fmt: skip
     return Backtest(
-        tuple(curves), labels, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(days),
+        tuple(given), labels, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
         draws, level, settings,
     )  # fmt: skip
 
@@ -174,6 +192,43 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
+class _Fitting:
+    """How estimators are fitted on an earlier day."""
+
+    X: Any
+    cv: Any
+    groups: NDArray[Any] | None
+    n_jobs: int | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls, models: Mapping[str, Any], X: Any, cv: Any, groups: Any, n_jobs: int | None, seed: int
+    ) -> _Fitting | None:
+        """Return it; None where predictions are given."""
+        estimators = [name for name, one in models.items() if hasattr(one, "fit")]
+        if not estimators:
+            if X is not None:
+                raise InputError("X is for estimators, and models are predictions")
+            return None
+        if len(estimators) < len(models):
+            raise InputError("models must all be estimators, or all SurvivalCurves")
+        if X is None:
+            raise InputError("X must be given: estimators are fitted on each earlier day")
+        return cls(collected(X), cv, None if groups is None else np.asarray(groups), n_jobs, seed)
+
+    def curves(self, models: Mapping[str, Any], there: NDArray[np.bool_], then: Outcomes) -> dict[str, SurvivalCurves]:
+        """Return what estimators predict for those who had started, from what was known then of the others."""
+        check_length("X", n_rows_of(self.X), "y", there.size)
+        made = out_of_fold(
+            models, take_rows(self.X, np.flatnonzero(there)), then, cv=self.cv,
+            groups=None if self.groups is None else self.groups[there], n_jobs=self.n_jobs, seed=self.seed,
+            progress=False,
+        )  # fmt: skip
+        return made.curves()
+
+
+@dataclass(frozen=True, eq=False)
 class _Study:
     """The individuals who had started on an earlier day, as they were known then and as they are now."""
 
@@ -184,14 +239,19 @@ class _Study:
     curves: dict[str, SurvivalCurves]
 
     @classmethod
-    def of(cls, y: Outcomes, curves: Mapping[str, SurvivalCurves], date: np.datetime64, asked: _Asked) -> _Study:
+    def of(
+        cls, y: Outcomes, models: Mapping[str, Any], date: np.datetime64, asked: _Asked, fitting: _Fitting | None
+    ) -> _Study:
+        """See who had started, and what is predicted for them."""
         start = _dates_of(y).start
         there = start <= date
         if not there.any():
             raise InputError(f"as_of: nobody had started on {_day(date)}; the first start is {_day(start.min())}")
         now = y[there]
         then = now.as_of(date)
-        study = cls(date, there, then, now, {name: one[there] for name, one in curves.items()})
+        curves = dict(models) if fitting is None else fitting.curves(models, there, then)
+        rows = {name: one[there] if fitting is None else one for name, one in curves.items()}
+        study = cls(date, there, then, now, {name: asked.needed(one) for name, one in rows.items()})
         blind = study.judged(asked.horizons) == 0
         if blind.any():
             raise InputError(
