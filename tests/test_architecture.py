@@ -93,6 +93,7 @@ ALLOWED_LAZILY = {
     ("calibrating", "plots"),
     ("distribution_results", "plots"),
     ("decision_curves", "plots"),
+    ("backtest_results", "plots"),
     ("score_tables", "table_formats"),
     ("diagnostics", "plots"),
     ("_isotonic", "_kernels"),

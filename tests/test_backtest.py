@@ -1,13 +1,16 @@
 """Backtests: what scores said on earlier days, beside what happened since."""
 
+import json
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 from sklearn.base import BaseEstimator
 
 import survscore as ss
+from survscore import cli
 from survscore.backtest_results import judge
 
 BASE = np.datetime64("2010-01-01")
@@ -213,6 +216,60 @@ def test_estimators_are_fitted_to_what_was_known():
         run(y, {"a": ByRisk(), "b": study(6)[1]["noise 0"]}, X=X)
     with pytest.raises(ss.InputError, match="X is for estimators"):
         run(*study(6), X=X)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("backtest")
+    y, models = study(2, leak=True)
+    dates = {"start": y.dates.start.astype("M8[D]"), "event_date": y.dates.event_date.astype("M8[D]")}
+    pd.DataFrame({"id": range(600), **dates}).to_csv(path / "y.csv", index=False)
+    for name, curves in models.items():
+        frame = pd.DataFrame(curves.probabilities, columns=["300", "600"]).assign(id=range(600))
+        frame.to_csv(path / f"{name.replace(' ', '')}.csv", index=False)
+    return path
+
+
+def command(capsys, folder, *arguments):
+    files = [folder / name for name in ("y.csv", "noise0.csv", "noise0.8.csv", "leaks.csv")]
+    try:
+        cli.main([str(one) for one in ("backtest", *files, "-t", "300,600", *arguments)])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def test_the_command(capsys, folder):
+    dated = ("--cutoff", "2019-12-30", "--as-of", "2014-12-06", "--draws", "20")
+    code, out, error = command(capsys, folder, *dated)
+    assert (code, error) == (0, "")
+    assert "as of 2014-12-06" in out
+    assert "in truth worse than the best by" in out
+    code, out, _ = command(capsys, folder, *dated, "--json", "-")
+    told = json.loads(out)
+    y, models = study(2, leak=True)
+    chosen = {"noise0": models["noise 0"], "noise0.8": models["noise 0.8"], "leaks": models["leaks"]}
+    found = run(y, chosen, n_draws=20)
+    assert told["settings"]["sentence"] == found.sentence
+    np.testing.assert_allclose([row["relative_regret"] for row in told["table"]], found.table["relative_regret"])
+    for given, wrong in (
+        (("--as-of", "2014-12-06"), "--cutoff says when the data end"),
+        (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before the data end"),
+        ((*dated, "--predicted-on", "2018-01-01"), "predicted_on must not be after the cut-off"),
+    ):
+        code, out, error = command(capsys, folder, *given)
+        assert (code, out) == (2, "")
+        assert wrong in error
+        assert error.count("\n") == 1
+
+
+def test_it_is_drawn():
+    pytest.importorskip("matplotlib")
+    found = run(*study(2, leak=True), n_draws=20)
+    display = found.plot()
+    assert [label.get_text().split("\n")[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
+    assert "worse than the best" in display.ax_.get_xlabel()
 
 
 @pytest.mark.statistical

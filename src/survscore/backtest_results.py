@@ -16,6 +16,8 @@ from survscore.metrics import Direction
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.plots import BacktestDisplay
+
 Values = NDArray[np.float64]
 SAME = 1e-12  # scores that differ by less, relative to their size, are in no order
 
@@ -212,7 +214,7 @@ class Backtest:
 
     def _row(self, q: int) -> dict[str, Any]:
         mine = [found for (_, weighting, _), found in self.judgements.items() if weighting == q]
-        by_day = self._regrets()[:, q]
+        by_day = self.regrets()[:, q]
         sure = [(found.sure_ordered * found.n_sure, found.n_sure) for found in mine if found.n_sure]
         limits = [self._limits(self.draws[:, q, k]) for k in range(2)]
         excess = self._limits(self.draws[:, q, 1] - self.draws[:, 0, 1])
@@ -225,11 +227,11 @@ class Backtest:
             "relative_regret": regret, "regret_lower": limits[1][0], "regret_upper": limits[1][1],
             "regret_lowest": float(by_day.min()), "regret_highest": float(by_day.max()),
             "chose_best": sum(found.chosen == found.best for found in mine), "of": len(mine),
-            "excess": regret - float(self._regrets()[:, 0].mean()), "excess_lower": excess[0],
+            "excess": regret - float(self.regrets()[:, 0].mean()), "excess_lower": excess[0],
             "excess_upper": excess[1],
         }  # fmt: skip
 
-    def _regrets(self) -> Values:
+    def regrets(self) -> Values:
         """Return relative regrets, means over horizons, (days, weightings)."""
         shape = (len(self.days), len(self.weightings), self.horizons.size)
         found = np.array([one.relative_regret for one in self.judgements.values()]).reshape(shape)
@@ -253,18 +255,30 @@ class Backtest:
         """What that says, in words."""
         table = self.summary.set_index("weighting")
         first = self.weightings[0]
-        told = []
-        for name, row in table.iterrows():
-            told.append(
-                f"{name}: {100 * row['relative_regret']:.3g} %, {100 * row['ordered']:.0f} % of pairs in the true order"
-            )
+        told = [f"{100 * row['relative_regret']:.3g} % if by {name}" for name, row in table.iterrows()]
         verdict = (
             f"choices by {' and '.join(self.accused)} were surely worse than those by {first}"
             if self.accused
             else f"no choice was surely worse than that by {first}"
         )
-        days = f"{plural(len(self.days), 'earlier cut-off')}, {plural(self.horizons.size, 'horizon')}"
-        return f"In truth, the chosen model was worse than the best by ({days}): {'; '.join(told)}. So {verdict}."
+        days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
+        return f"Over {days}, the model chosen was in truth worse than the best by {' and '.join(told)}: {verdict}."
+
+    def plot(self, ax: Any = None) -> BacktestDisplay:
+        """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        BacktestDisplay
+        """
+        from survscore.plots import BacktestDisplay
+
+        return BacktestDisplay(self).plot(ax)
 
     def __repr__(self) -> str:
         return (
