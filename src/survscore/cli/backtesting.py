@@ -65,8 +65,9 @@ def backtest(horizons: Any, draws: int, seed: int, predicted_on: str | None, **a
             level=arguments["level"], seed=seed, progress=show,
         )  # fmt: skip
     settings = {**settings_of("backtest", study, weightings, asked), **found.settings, "sentence": found.sentence}
-    frames = {"summary": found.summary, "table": found.table, "scores": found.scores}
-    if not write(found.table, frames, settings):
+    dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str))
+             for name, frame in (("table", found.table), ("scores", found.scores))}  # fmt: skip
+    if not write(dated["table"], {"summary": found.summary, **dated}, settings):
         console().print(*printed(found), sep="\n")
 
 
