@@ -80,8 +80,9 @@ def literal(scores, truth, direction):
             elif better(scores[a], scores[b]) == better(truth[a], truth[b]):
                 right += 1
     best = min(truth) if direction == "lower" else max(truth)
-    pick = scores.index(min(scores) if direction == "lower" else max(scores))
-    return right / total, abs(truth[pick] - best) / abs(best)
+    top = min(scores) if direction == "lower" else max(scores)
+    worse = [abs(true - best) for score, true in zip(scores, truth, strict=True) if score == top]
+    return right / total, sum(worse) / len(worse) / abs(best)
 
 
 @pytest.mark.parametrize("direction", ["lower", "higher"])
@@ -104,7 +105,8 @@ def test_tables_tell_it():
     assert found.models == tuple(models)
     assert len(found.scores) == 2 * 2 * 4
     table = found.table
-    assert table["chosen"].isin(found.models).all()
+    # up to C* the model that leaks is the same as another, and the administrative score can't tell them apart
+    assert table["chosen"].tolist() == ["noise 0", "noise 0.4 or leaks", "leaks", "leaks"]
     assert (table["best"] == "noise 0").all()
     np.testing.assert_allclose(
         table["relative_regret"] * found.days[0].truth.min(axis=0)[[0, 1, 0, 1]], table["regret"]

@@ -35,10 +35,13 @@ class Judgement(NamedTuple):
         How many pairs there are.
     rank_correlation : float
         Spearman's.
-    chosen, best : int
-        The model that the score chooses, and the one that was best in truth.
+    chosen : tuple of int
+        The model that the score chooses; several where it finds no difference between them.
+    best : int
+        The one that was best in truth.
     regret, relative_regret : float
-        How much worse in truth the chosen one is than the best, and that divided by the best's truth.
+        How much worse in truth the chosen one is than the best (of several, in the mean), and that divided by the
+        best's truth.
     """
 
     ordered: float
@@ -46,7 +49,7 @@ class Judgement(NamedTuple):
     n_pairs: int
     n_sure: int
     rank_correlation: float
-    chosen: int
+    chosen: tuple[int, ...]
     best: int
     regret: float
     relative_regret: float
@@ -60,11 +63,12 @@ def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.
     agreed = np.array([_agreed(said[a] - said[b], true[a] - true[b], max(abs(true[a]), abs(true[b])))
                        for a, b in pairs])  # fmt: skip
     of_sure = agreed[sure] if sure is not None else agreed[:0]
-    chosen, best = int(np.argmin(said)), int(np.argmin(true))
-    regret = float(true[chosen] - true[best])
+    chosen = np.flatnonzero(said <= said.min() + SAME * np.abs(said).max())
+    best = int(np.argmin(true))
+    regret = float(true[chosen].mean() - true[best])
     return Judgement(
         float(agreed.mean()) if pairs else np.nan, float(of_sure.mean()) if of_sure.size else np.nan, len(pairs),
-        int(of_sure.size), _rank_correlation(said, true), chosen, best, regret,
+        int(of_sure.size), _rank_correlation(said, true), tuple(chosen.tolist()), best, regret,
         regret / abs(true[best]) if true[best] else np.nan,
     )  # fmt: skip
 
@@ -195,7 +199,7 @@ class Backtest:
                 "cutoff": day.date, "horizon": self.horizons[j], "weighting": self.weightings[q], "n": day.n,
                 "n_events": day.n_events, "judged": day.judged[j], "ordered": found.ordered, "n_pairs": found.n_pairs,
                 "sure_ordered": found.sure_ordered, "n_sure": found.n_sure,
-                "rank_correlation": found.rank_correlation, "chosen": self.models[found.chosen],
+                "rank_correlation": found.rank_correlation, "chosen": " or ".join(self.models[a] for a in found.chosen),
                 "best": self.models[found.best], "regret": found.regret, "relative_regret": found.relative_regret,
             })  # fmt: skip
         return pd.DataFrame(rows)
@@ -226,7 +230,7 @@ class Backtest:
             "sure_ordered": sum(one for one, _ in sure) / sum(n for _, n in sure) if sure else np.nan,
             "relative_regret": regret, "regret_lower": limits[1][0], "regret_upper": limits[1][1],
             "regret_lowest": float(by_day.min()), "regret_highest": float(by_day.max()),
-            "chose_best": sum(found.chosen == found.best for found in mine), "of": len(mine),
+            "chose_best": sum(found.chosen == (found.best,) for found in mine), "of": len(mine),
             "excess": regret - float(self.regrets()[:, 0].mean()), "excess_lower": excess[0],
             "excess_upper": excess[1],
         }  # fmt: skip
