@@ -376,3 +376,66 @@ def test_until_is_what_an_earlier_end_would_have_shown():
     ):
         with pytest.raises(ss.InputError, match=message):
             y.until(bad)
+
+
+def dated(n=200, seed=0):
+    """Dates with everything that happens: events on closing days, drop-outs, late starts, cut-offs that differ."""
+    rng = np.random.default_rng(seed)
+    start = np.datetime64("2015-01-01") + rng.integers(0, 900, n)
+    event = (start + rng.integers(0, 1500, n)).astype("M8[ns]")
+    event[rng.random(n) < 0.3] = np.datetime64("NaT")
+    lost = (start + rng.integers(0, 1500, n)).astype("M8[ns]")
+    lost[rng.random(n) < 0.7] = np.datetime64("NaT")
+    event[:5] = np.datetime64("2017-03-01")  # on the closing day
+    start[:5] = np.datetime64("2016-12-31")
+    event = np.where(event > lost, np.datetime64("NaT"), event)  # of the lost no later event is known
+    return start, event, lost
+
+
+@pytest.mark.parametrize("unit", ["D", "W", "M", "Y", "h"])
+@pytest.mark.parametrize("day", ["2016-06-01", "2017-03-01", "2018-11-30T12:00", "2030-01-01"])
+def test_as_of_is_from_dates_with_that_cut_off(unit, day):
+    start, event, lost = dated()
+    end = np.datetime64("2018-12-31")
+    whole = ss.Outcomes.from_dates(start, event, end, unit=unit, last_seen=lost)
+    there = start <= np.datetime64(day)
+    cutoff = min(np.datetime64(day), end)
+    # truncated by hand: what had not happened yet was not known
+    known, seen = (np.where(dates <= cutoff, dates, np.datetime64("NaT")) for dates in (event, lost))
+    anew = ss.Outcomes.from_dates(start[there], known[there], cutoff, unit=unit, last_seen=seen[there])
+    then = whole[there].as_of(day)
+    assert_same(then, anew)
+    again = then[then.dates.start <= np.datetime64("2016-01-01")].as_of("2016-01-01")  # twice is once
+    assert_same(again, whole[start <= np.datetime64("2016-01-01")].as_of("2016-01-01"))
+    if not there.all():
+        with pytest.raises(ss.InputError, match=f"{int((~there).sum())} individuals of 200 with a start after"):
+            whole.as_of(day)
+        with pytest.warns(UserWarning, match="left out"):
+            assert_same(whole.as_of(day, late_starts="drop"), anew)
+
+
+def test_as_of_knows_the_lost_and_the_closing_day():
+    y = ss.Outcomes.from_dates(
+        ["2020-01-01"] * 3, ["2020-01-11", None, None], "2020-01-31", last_seen=[None, "2020-01-21", None]
+    )
+    on_the_day, before, after = (y.as_of(day) for day in ("2020-01-11", "2020-01-10T23:59", "2020-01-22"))
+    assert on_the_day.event.tolist() == [True, False, False]
+    assert before.event.tolist() == [False] * 3
+    assert on_the_day.n_dropped_out == 0  # who is lost later is still there
+    assert after.dropped_out.tolist() == [False, True, False]
+    assert after.time.tolist() == [10, 20, 21]
+
+
+def test_dates_go_with_individuals_and_not_with_other_ends():
+    start, event, lost = dated(50)
+    y = ss.Outcomes.from_dates(start, event, "2018-12-31", last_seen=lost)
+    some = y[[3, 1, 30]]
+    np.testing.assert_array_equal(some.dates.start, y.dates.start[[3, 1, 30]])
+    assert_same(ss.Outcomes.concatenate([y[:20], y[20:]]).as_of("2018-01-01"), y.as_of("2018-01-01"))
+    weeks = ss.Outcomes.from_dates(start, event, "2018-12-31", last_seen=lost, unit="W")
+    for without in (y.until(100), ss.Outcomes(y.time, y.event), ss.Outcomes.concatenate([y, weeks])):
+        with pytest.raises(ss.InputError, match=r"as_of needs outcomes that were made by Outcomes.from_dates"):
+            without.as_of("2018-01-01")
+    for bad, told in ((["2018-01-01"] * 3, "date has length 3"), (None, "date"), ("soon", "date")):
+        with pytest.raises(ss.InputError, match=told):
+            y.as_of(bad)

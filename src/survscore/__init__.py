@@ -14,6 +14,8 @@ from survscore import _starting as _starting
 from survscore._config import config
 from survscore._validation import DeviceMemoryError, FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__
+from survscore.backtest_results import Backtest
+from survscore.backtesting import backtest
 from survscore.calibrating import Calibration, calibration
 from survscore.censoring import (
     CensoringCurves,
@@ -72,6 +74,7 @@ __all__ = [
     "ICI",
     "IPCW",
     "Administrative",
+    "Backtest",
     "Bounds",
     "Brier",
     "Calibration",
@@ -118,6 +121,7 @@ __all__ = [
     "__version__",
     "at_horizon",
     "auc",
+    "backtest",
     "brier_score",
     "calibration",
     "compare",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,29 @@ EPOCHS = {"epoch-seconds": 1_000, "epoch-milliseconds": 1}  # since 1970, in mil
 ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
 
 
+class FollowUp(NamedTuple):
+    """What dates come to.
+
+    Attributes
+    ----------
+    time, event, censoring_time : ndarray
+        As for `Outcomes`.
+    kept : ndarray of bool
+        Who is among them: all who started before the end.
+    start, event_date, last_seen, cutoff : ndarray of datetime64
+        Their dates; of events and losses, those that were seen.
+    """
+
+    time: NDArray[np.float64]
+    event: NDArray[np.bool_]
+    censoring_time: NDArray[np.float64]
+    kept: NDArray[np.bool_]
+    start: NDArray[np.datetime64]
+    event_date: NDArray[np.datetime64]
+    last_seen: NDArray[np.datetime64]
+    cutoff: NDArray[np.datetime64]
+
+
 def follow_up(
     start: ArrayLike,
     event_date: ArrayLike,
@@ -26,8 +49,8 @@ def follow_up(
     unit: str,
     last_seen: ArrayLike | None,
     drop_late_starts: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return time, event and censoring_time, and who was kept; see `Outcomes.from_dates` for the rules."""
+) -> FollowUp:
+    """Return time, event and censoring_time, and of whom; see `Outcomes.from_dates` for the rules."""
     check_choice("unit", unit, UNITS)
     starts = as_dates(start, "start")
     events = as_dates(event_date, "event_date")
@@ -55,9 +78,18 @@ def follow_up(
         starts, events, ends, seen = (dates[~late] for dates in (starts, events, ends, seen))
         happened = happened[~late]
 
-    followed = seen.where(seen.notna() & (seen < ends), ends)
-    last = events.where(happened, followed)
-    return _elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late
+    lost = np.asarray(seen.notna() & (seen < ends))
+    last = events.where(happened, seen.where(lost, ends))
+    known = (dates.to_numpy() for dates in (starts, events.where(happened), seen.where(lost), ends))
+    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, *known)
+
+
+def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:
+    """Return dates, or one for all, as instants."""
+    dates = as_dates(date, name, length=length)
+    check_length(name, len(dates), "the outcomes", length)
+    check_rule(name, "given", np.asarray(dates.isna()), dates)
+    return np.asarray(dates.tz_localize(None).to_numpy())
 
 
 def _elapsed(starts: pd.DatetimeIndex, ends: pd.DatetimeIndex, unit: str) -> NDArray[np.float64]:

@@ -137,37 +137,74 @@ def cross_validate(
     1       Weibull  0.151  0.009
     2  Kaplan-Meier  0.205  0.008
     """
+    made = out_of_fold(estimators, X, y, cv=cv, groups=groups, n_jobs=n_jobs, seed=seed, progress=progress)
+    curves = made.curves()
+    comparison = compare(
+        made.y, curves, metric=metric, weighting=weighting, times=times, reference=reference, null=null,
+        groups=made.groups, level=level,
+    )  # fmt: skip
+    scored = tuple(
+        _score_fold(name, k, fit, made.y[test], metric, weighting, comparison.times)
+        for name, fits in made.fits.items()
+        for k, (fit, (_, test)) in enumerate(zip(fits, made.splits, strict=True))
+    )
+    fold = np.empty(len(made.y), dtype=np.intp)
+    for k, (_, test) in enumerate(made.splits):
+        fold[test] = k
+    settings = {
+        "survscore": __version__, "seed": seed, "cv": made.described, "n_splits": len(made.splits),
+        "groups": groups is not None, "estimators": {name: repr(one) for name, one in estimators.items()},
+        "metrics": comparison.metrics, "weightings": comparison.weightings, "times": comparison.times.tolist(),
+        "reference": comparison.reference, "level": level,
+    }  # fmt: skip
+    return CrossValidation(comparison, curves, made.y, fold, scored, settings)
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFold:
+    """What estimators predict for individuals that they were not fitted to.
+
+    Attributes
+    ----------
+    y : Outcomes
+    groups : ndarray or None
+    splits : list of (train, test)
+    described : str
+        The folds in words.
+    fits : dict of str to list
+        By estimator, for each fold.
+    """
+
+    y: Outcomes
+    groups: NDArray[Any] | None
+    splits: list[Split]
+    described: str
+    fits: dict[str, list[_Fit]]
+
+    def curves(self) -> dict[str, SurvivalCurves]:
+        """Return everybody's curves, in the order of the data."""
+        order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
+        return {
+            name: SurvivalCurves.concatenate([fit.curves for fit in fits])[order] for name, fits in self.fits.items()
+        }
+
+
+def out_of_fold(
+    estimators: Mapping[str, Any], X: Any, y: Any, *, cv: Any, groups: ArrayLike | None, n_jobs: int | None, seed: int,
+    progress: Progress | bool | None,
+) -> OutOfFold:  # fmt: skip
+    """Fit estimators on folds; see `cross_validate`."""
     named = _as_named(estimators)
     check_whole("seed", seed, 0)
     X = collected(X)
     outcomes = as_outcomes(y)
     check_length("y", len(outcomes), "X", n_rows_of(X))
-    if groups is not None:
-        groups = np.asarray(groups)
-        check_length("groups", len(groups), "y", len(outcomes))
-    splits, described = _splits(cv, X, y, outcomes, groups, seed)
+    labels = None if groups is None else np.asarray(groups)
+    if labels is not None:
+        check_length("groups", len(labels), "y", len(outcomes))
+    splits, described = _splits(cv, X, y, outcomes, labels, seed)
     fits = _fit_all(named, X, y, splits, n_jobs, seed, progress)
-    order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
-    curves = {name: SurvivalCurves.concatenate([fit.curves for fit in fits[name]])[order] for name in named}
-    comparison = compare(
-        outcomes, curves, metric=metric, weighting=weighting, times=times, reference=reference, null=null,
-        groups=groups, level=level,
-    )  # fmt: skip
-    scored = tuple(
-        _score_fold(name, k, fit, outcomes[test], metric, weighting, comparison.times)
-        for name in named
-        for k, (fit, (_, test)) in enumerate(zip(fits[name], splits, strict=True))
-    )
-    fold = np.empty(len(outcomes), dtype=np.intp)
-    for k, (_, test) in enumerate(splits):
-        fold[test] = k
-    settings = {
-        "survscore": __version__, "seed": seed, "cv": described, "n_splits": len(splits),
-        "groups": groups is not None, "estimators": {name: repr(estimator) for name, estimator in named.items()},
-        "metrics": comparison.metrics, "weightings": comparison.weightings, "times": comparison.times.tolist(),
-        "reference": comparison.reference, "level": level,
-    }  # fmt: skip
-    return CrossValidation(comparison, curves, outcomes, fold, scored, settings)
+    return OutOfFold(outcomes, labels, splits, described, fits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +355,7 @@ def _splits(
             warnings.warn(
                 f"cv does not keep groups together: of {np.unique(groups).size}, {count} are in the training and the "
                 "test data of a fold, so scores may be too good; EventKFold keeps them together",
-                stacklevel=3,
+                stacklevel=4,
             )
     return splits, repr(cv) if hasattr(cv, "split") else f"{len(splits)} given folds"
 

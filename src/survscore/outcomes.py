@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,44 @@ from survscore import _arrays
 from survscore._units import Unit
 from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
 
+if TYPE_CHECKING:
+    from survscore._dates import FollowUp
+
 LateStarts = Literal["raise", "drop"]
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """The dates from which outcomes were derived, as they stand on the day on which the data end.
+
+    Attributes
+    ----------
+    start, event_date, last_seen, cutoff : ndarray of datetime64, shape (n,)
+        `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
+    unit : str
+        Of the times.
+    """
+
+    start: NDArray[np.datetime64]
+    event_date: NDArray[np.datetime64]
+    last_seen: NDArray[np.datetime64]
+    cutoff: NDArray[np.datetime64]
+    unit: Unit
+
+    def __getitem__(self, key: Any) -> Dates:
+        """Return those of some individuals."""
+        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit)
+
+    @classmethod
+    def concatenate(cls, several: Sequence[Dates]) -> Dates | None:
+        """Join several; None if their units differ."""
+        if len({one.unit for one in several}) != 1:
+            return None
+        names = ("start", "event_date", "last_seen", "cutoff")
+        joined = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
+        return cls(**joined, unit=several[0].unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +76,11 @@ class Outcomes:
         without event whose `time` is smaller than this dropped out (see `dropped_out`). A warning says so if all with
         event have it exactly then, as if the time of the event had been taken for it.
 
+    Attributes
+    ----------
+    dates : Dates or None
+        The dates of which they were made, for `as_of`, if they were made by `from_dates`.
+
     Notes
     -----
     `Outcomes` can be sliced, indexed with positions or a boolean mask, and serves as ``y`` in
@@ -60,6 +100,7 @@ class Outcomes:
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
     censoring_time: NDArray[np.float64] | None = None
+    dates: Dates | None = None
 
     def __init__(self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
@@ -229,8 +270,17 @@ class Outcomes:
         from survscore import _dates  # pandas is loaded only where dates need it
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
-        *observed, _ = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop")
-        return cls(*observed)
+        return cls.of_follow_up(
+            _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"), unit
+        )
+
+    @classmethod
+    def of_follow_up(cls, found: FollowUp, unit: Unit) -> Self:
+        """Take what dates have come to."""
+        made = cls(found.time, found.event, found.censoring_time)
+        dates = Dates(found.start, found.event_date, found.last_seen, found.cutoff, unit)
+        object.__setattr__(made, "dates", dates)
+        return made
 
     @classmethod
     def concatenate(cls, parts: Iterable[Outcomes]) -> Self:
@@ -253,11 +303,14 @@ class Outcomes:
             raise InputError(
                 f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
             )
-        return cls(
+        joined = cls(
             _arrays.concatenate([part.time for part in several]),
             _arrays.concatenate([part.event for part in several]),
             _arrays.concatenate(censored) if censored else None,
         )
+        dated = [part.dates for part in several if part.dates is not None]
+        object.__setattr__(joined, "dates", Dates.concatenate(dated) if len(dated) == len(several) else None)
+        return joined
 
     # What it tells
 
@@ -304,6 +357,46 @@ class Outcomes:
             None if self.censoring_time is None else _arrays.minimum(self.censoring_time, ends),
         )
 
+    def as_of(self, date: Any, *, late_starts: LateStarts = "raise") -> Self:
+        r"""Return what was known on an earlier day, of outcomes that were made by `from_dates`.
+
+        The same as `from_dates` with this cut-off, to the bit: events after it had not been seen, and who was lost
+        later was still there. For outcomes without dates there is `until`.
+
+        Parameters
+        ----------
+        date : date, or array_like of dates
+            The earlier cut-off, as an instant: a date without time of day is its midnight, in UTC if the dates had a
+            time zone. Where the data end earlier, that is when they end.
+        late_starts : {"raise", "drop"}, default "raise"
+            What to do with individuals who start after it. ``"drop"`` leaves them out and says in a warning how many;
+            ``y[y.dates.start <= date]`` are the others.
+
+        Returns
+        -------
+        Outcomes
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes.from_dates(["2016-12-30", "2017-01-09"], ["2017-01-19", None], "2017-01-29")
+        >>> then = y.as_of("2017-01-14")
+        >>> then.time, then.event, then.censoring_time
+        (array([15.,  5.]), array([False, False]), array([15.,  5.]))
+        """
+        if self.dates is None:
+            raise InputError(
+                "as_of needs outcomes that were made by Outcomes.from_dates; of times, y.until(end) is what was known "
+                "at an earlier end"
+            )
+        from survscore import _dates
+
+        known = self.dates
+        ends = np.minimum(known.cutoff, _dates.instants(date, "date", len(self)))
+        return self.from_dates(
+            known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts
+        )
+
     # Where it lives
 
     @property
@@ -330,7 +423,7 @@ class Outcomes:
         end = self.censoring_time
         return self._with(
             _arrays.to_device(self.time, device), _arrays.to_device(self.event, device),
-            None if end is None else _arrays.to_device(end, device),
+            None if end is None else _arrays.to_device(end, device), dates=self.dates,
         )  # fmt: skip
 
     def to_structured(self, *, censoring_time: bool = False) -> NDArray[Any]:
@@ -384,7 +477,8 @@ class Outcomes:
         censoring_time = None if self.censoring_time is None else self.censoring_time[key]
         if self.time[key].ndim != 1:
             raise IndexError("outcomes are one-dimensional")
-        return self._with(self.time[key], self.event[key], censoring_time)
+        dates = None if self.dates is None else self.dates[_arrays.to_host(key) if _arrays.is_tensor(key) else key]
+        return self._with(self.time[key], self.event[key], censoring_time, dates=dates)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -418,10 +512,11 @@ class Outcomes:
         for name, value in (("time", time), ("event", event), ("censoring_time", censoring_time)):
             object.__setattr__(self, name, None if value is None else _read_only(value))
 
-    def _with(self, *vectors: Any) -> Self:
+    def _with(self, *vectors: Any, dates: Dates | None = None) -> Self:
         """Return outcomes of vectors that need no check."""
         made = object.__new__(type(self))
         made._set(*vectors)
+        object.__setattr__(made, "dates", dates)
         return made
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from survscore._units import Unit, plural_word
 from survscore._validation import check_whole
 from survscore._validation import shown as printable
+from survscore.backtest_results import Backtest
 from survscore.calibrating import Calibration
 from survscore.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
 from survscore.diagnostics import Diagnosis
@@ -386,6 +387,43 @@ class DecisionCurveDisplay:
             title=curve.weighting, ylim=(-0.25 * top, 1.2 * top),  # acting on all falls without bound
         )  # fmt: skip
         ax.legend()
+        self.ax_ = ax
+        self.figure_ = ax.get_figure(root=True)
+        return self
+
+
+@dataclass
+class BacktestDisplay:
+    """Drawn regrets: how much worse than the best, in truth, the models were that each weighting chose.
+
+    Attributes
+    ----------
+    result : Backtest
+        The numbers.
+    ax_, figure_
+        The matplotlib objects, once drawn.
+    """
+
+    result: Backtest
+    ax_: Axes | None = None
+    figure_: Figure | None = None
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw one row per weighting into `ax`, or a new figure."""
+        ax = axes_or_new(ax)
+        summary, by_day = self.result.summary, 100 * self.result.regrets()
+        for q, row in enumerate(summary.to_dict("records")):
+            colour = f"C{q}"
+            ax.plot(by_day[:, q], [q] * len(by_day), "o", color=colour, alpha=0.35, markersize=5)
+            ax.plot([100 * row["regret_lower"], 100 * row["regret_upper"]], [q, q], color=colour, linewidth=2)
+            ax.plot(100 * row["relative_regret"], q, "D", color=colour, markersize=7)
+        ax.axvline(0.0, color="0.6", linewidth=1)
+        ax.set_yticks(range(len(summary)), [name.replace(" (", "\n(") for name in summary["weighting"]])
+        ax.set_ylim(len(summary) - 0.5, -0.5)
+        ax.set(
+            xlabel="chosen model worse than the best, in truth (%)",
+            title=f"{self.result.label}: diamonds are means, dots single days",
+        )  # fmt: skip
         self.ax_ = ax
         self.figure_ = ax.get_figure(root=True)
         return self

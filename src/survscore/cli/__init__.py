@@ -14,6 +14,7 @@ import click
 from survscore._ending import ended_by_signals
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.cli.backtesting import backtest
 from survscore.cli.checking import check
 from survscore.cli.evaluating import evaluate
 from survscore.cli.formats import completion, formats
@@ -22,7 +23,21 @@ from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
 from survscore.cli.tabling import table
 
-COMMANDS = (score, compare, table, report, evaluate, check, formats, simulate, demo, reproduce, kkbox, completion)
+COMMANDS = (
+    score,
+    compare,
+    table,
+    report,
+    evaluate,
+    backtest,
+    check,
+    formats,
+    simulate,
+    demo,
+    reproduce,
+    kkbox,
+    completion,
+)
 
 
 class InOrder(click.Group):

@@ -1,0 +1,291 @@
+"""What a score said on earlier days, beside what happened since: how it ordered models, and what its choice cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import plural
+from survscore.metrics import Direction
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.plots import BacktestDisplay
+
+Values = NDArray[np.float64]
+SAME = 1e-12  # scores that differ by less, relative to their size, are in no order
+
+
+class Judgement(NamedTuple):
+    """How the scores of several models agree with the truth.
+
+    Attributes
+    ----------
+    ordered : float
+        The share of pairs of models that the score orders as the truth does; a tie counts half.
+    sure_ordered : float
+        The same of pairs whose order in truth is sure; NaN if none is.
+    n_pairs, n_sure : int
+        How many pairs there are.
+    rank_correlation : float
+        Spearman's.
+    chosen : tuple of int
+        The model that the score chooses; several where it finds no difference between them.
+    best : int
+        The one that was best in truth.
+    regret, relative_regret : float
+        How much worse in truth the chosen one is than the best (of several, in the mean), and that divided by the
+        best's truth.
+    """
+
+    ordered: float
+    sure_ordered: float
+    n_pairs: int
+    n_sure: int
+    rank_correlation: float
+    chosen: tuple[int, ...]
+    best: int
+    regret: float
+    relative_regret: float
+
+
+def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.bool_] | None = None) -> Judgement:
+    """Hold the scores of some models against the truth; `sure` has for each pair whether its order in truth is."""
+    sign = -1.0 if direction == "higher" else 1.0
+    said, true = sign * scores, sign * truth
+    pairs = list(combinations(range(scores.size), 2))
+    agreed = np.array([_agreed(said[a] - said[b], true[a] - true[b], max(abs(true[a]), abs(true[b])))
+                       for a, b in pairs])  # fmt: skip
+    of_sure = agreed[sure] if sure is not None else agreed[:0]
+    chosen = np.flatnonzero(said <= said.min() + SAME * np.abs(said).max())
+    best = int(np.argmin(true))
+    regret = float(true[chosen].mean() - true[best])
+    return Judgement(
+        float(agreed.mean()) if pairs else np.nan, float(of_sure.mean()) if of_sure.size else np.nan, len(pairs),
+        int(of_sure.size), _rank_correlation(said, true), tuple(chosen.tolist()), best, regret,
+        regret / abs(true[best]) if true[best] else np.nan,
+    )  # fmt: skip
+
+
+def _agreed(said: float, true: float, size: float) -> float:
+    """Return whether two differences have the same sign; one half, where one of them is none."""
+    if abs(said) <= SAME * size or abs(true) <= SAME * size:
+        return 0.5
+    return float(said * true > 0)
+
+
+def _rank_correlation(a: Values, b: Values) -> float:
+    """Return Spearman's rank correlation; NaN where one of them has no order."""
+    ranks = [_ranks(one) for one in (a, b)]
+    if any(np.ptp(one) == 0 for one in ranks):
+        return np.nan
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def _ranks(values: Values) -> Values:
+    """Return ranks, those of ties averaged."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Day:
+    """What was known on an earlier day, and what is known now of the same individuals.
+
+    Attributes
+    ----------
+    date : datetime64
+        The earlier cut-off.
+    n, n_events : int
+        Individuals who had started, and events that had been seen.
+    judged : ndarray of shape (horizons,)
+        The share of them whose status at the horizon the later data can tell, by their censoring times.
+    scores : ndarray of shape (weightings, models, horizons)
+        As of then.
+    truth, truth_se : ndarray of shape (models, horizons)
+        By the later follow-up.
+    sure : ndarray of shape (pairs, horizons)
+        Whether the order of two models in truth is sure.
+    """
+
+    date: np.datetime64
+    n: int
+    n_events: int
+    judged: Values
+    scores: Values
+    truth: Values
+    truth_se: Values
+    sure: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Backtest:
+    """Which score would have chosen the right model, had it been asked on earlier days. Made by `backtest`.
+
+    Attributes
+    ----------
+    models, weightings : tuple of str
+    metric, label : str
+        What was computed, and what it is called.
+    direction : {"lower", "higher"}
+        Which values are better.
+    horizons : ndarray
+    days : tuple of Day
+        One for each earlier cut-off.
+    draws : ndarray of shape (draws, weightings, 2)
+        From resampled individuals: the share of pairs that are ordered as in truth, and the relative regret, means
+        over days and horizons.
+    level : float
+        Of intervals.
+    settings : dict
+        With version and seed.
+    """
+
+    models: tuple[str, ...]
+    weightings: tuple[str, ...]
+    metric: str
+    label: str
+    direction: Direction
+    horizons: Values
+    days: tuple[Day, ...]
+    draws: Values
+    level: float
+    settings: dict[str, Any]
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Long table: cutoff, horizon, weighting, model, score as of then, truth, its standard error."""
+        import pandas as pd
+
+        rows = [
+            (day.date, horizon, weighting, model, day.scores[q, a, j], day.truth[a, j], day.truth_se[a, j])
+            for day in self.days
+            for j, horizon in enumerate(self.horizons)
+            for q, weighting in enumerate(self.weightings)
+            for a, model in enumerate(self.models)
+        ]
+        return pd.DataFrame(rows, columns=["cutoff", "horizon", "weighting", "model", "score", "truth", "truth_se"])
+
+    @cached_property
+    def judgements(self) -> dict[tuple[int, int, int], Judgement]:
+        """By day, weighting and horizon."""
+        return {
+            (d, q, j): judge(day.scores[q, :, j], day.truth[:, j], self.direction, day.sure[:, j])
+            for d, day in enumerate(self.days)
+            for q in range(len(self.weightings))
+            for j in range(self.horizons.size)
+        }
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Long table: how each weighting did at each cut-off and horizon.
+
+        Columns: cutoff, horizon, weighting, n, n_events, judged, ordered, n_pairs, sure_ordered, n_sure,
+        rank_correlation, chosen, best, regret, relative_regret.
+        """
+        import pandas as pd
+
+        rows = []
+        for (d, q, j), found in self.judgements.items():
+            day = self.days[d]
+            rows.append({
+                "cutoff": day.date, "horizon": self.horizons[j], "weighting": self.weightings[q], "n": day.n,
+                "n_events": day.n_events, "judged": day.judged[j], "ordered": found.ordered, "n_pairs": found.n_pairs,
+                "sure_ordered": found.sure_ordered, "n_sure": found.n_sure,
+                "rank_correlation": found.rank_correlation, "chosen": " or ".join(self.models[a] for a in found.chosen),
+                "best": self.models[found.best], "regret": found.regret, "relative_regret": found.relative_regret,
+            })  # fmt: skip
+        return pd.DataFrame(rows)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row for each weighting: means over cut-offs and horizons, with intervals from resampled individuals.
+
+        Columns: weighting, ordered, ordered_lower, ordered_upper, sure_ordered, relative_regret, regret_lower,
+        regret_upper, regret_lowest and regret_highest of single cut-offs, chose_best (how often, of how many), and
+        against the first weighting: excess, excess_lower, excess_upper, by how much its relative regret is larger.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(q) for q in range(len(self.weightings))])
+
+    def _row(self, q: int) -> dict[str, Any]:
+        mine = [found for (_, weighting, _), found in self.judgements.items() if weighting == q]
+        by_day = self.regrets()[:, q]
+        sure = [(found.sure_ordered * found.n_sure, found.n_sure) for found in mine if found.n_sure]
+        limits = [self._limits(self.draws[:, q, k]) for k in range(2)]
+        excess = self._limits(self.draws[:, q, 1] - self.draws[:, 0, 1])
+        regret = float(by_day.mean())
+        return {
+            "weighting": self.weightings[q],
+            "ordered": float(np.mean([found.ordered for found in mine])),
+            "ordered_lower": limits[0][0], "ordered_upper": limits[0][1],
+            "sure_ordered": sum(one for one, _ in sure) / sum(n for _, n in sure) if sure else np.nan,
+            "relative_regret": regret, "regret_lower": limits[1][0], "regret_upper": limits[1][1],
+            "regret_lowest": float(by_day.min()), "regret_highest": float(by_day.max()),
+            "chose_best": sum(found.chosen == (found.best,) for found in mine), "of": len(mine),
+            "excess": regret - float(self.regrets()[:, 0].mean()), "excess_lower": excess[0],
+            "excess_upper": excess[1],
+        }  # fmt: skip
+
+    def regrets(self) -> Values:
+        """Return relative regrets, means over horizons, (days, weightings)."""
+        shape = (len(self.days), len(self.weightings), self.horizons.size)
+        found = np.array([one.relative_regret for one in self.judgements.values()]).reshape(shape)
+        return np.asarray(found.mean(axis=2))
+
+    def _limits(self, draws: Values) -> tuple[float, float]:
+        if draws.size == 0:
+            return np.nan, np.nan
+        tail = (1.0 - self.level) / 2.0
+        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
+        return float(lower), float(upper)
+
+    @property
+    def accused(self) -> tuple[str, ...]:
+        """The weightings whose choices were surely worse than those of the first: the whole interval is above zero."""
+        table = self.summary
+        return tuple(table["weighting"][table["excess_lower"] > 0])
+
+    @property
+    def sentence(self) -> str:
+        """What that says, in words."""
+        table = self.summary.set_index("weighting")
+        first = self.weightings[0]
+        told = [f"{100 * row['relative_regret']:.3g} % if by {name}" for name, row in table.iterrows()]
+        verdict = (
+            f"choices by {' and '.join(self.accused)} were surely worse than those by {first}"
+            if self.accused
+            else f"no choice was surely worse than that by {first}"
+        )
+        days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
+        return f"Over {days}, the model chosen was in truth worse than the best by {' and '.join(told)}: {verdict}."
+
+    def plot(self, ax: Any = None) -> BacktestDisplay:
+        """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        BacktestDisplay
+        """
+        from survscore.plots import BacktestDisplay
+
+        return BacktestDisplay(self).plot(ax)
+
+    def __repr__(self) -> str:
+        return (
+            f"Backtest({plural(len(self.models), 'model')}, {plural(len(self.days), 'cut-off')}, "
+            f"{plural(self.horizons.size, 'horizon')})\n{self.summary.round(4).to_string(index=False)}"
+        )

@@ -1,0 +1,375 @@
+"""Backtests: what each score would have said on an earlier day, judged by what happened since."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._frames import collected, n_rows_of, take_rows
+from survscore._progress import Progress, silent
+from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
+from survscore._version import __version__
+from survscore.backtest_results import Backtest, Day, judge
+from survscore.comparison import Comparison, compared, contrast_columns, score_columns
+from survscore.cross_validation import out_of_fold
+from survscore.curves import SurvivalCurves
+from survscore.engine.inputs import as_models, one_or_more
+from survscore.engine.units import Groups
+from survscore.metrics import HistoryMetric, Metric, as_metric, metric_label
+from survscore.outcomes import Dates, Outcomes
+from survscore.weighting import Administrative, Weighting
+
+Index = NDArray[np.intp]
+
+
+def backtest(
+    y: Outcomes,
+    models: Mapping[str, Any] | Iterable[tuple[str, Any]],
+    *,
+    as_of: Any,
+    horizons: ArrayLike,
+    X: Any = None,
+    cv: Any = 5,
+    weighting: str | Weighting | Sequence[str | Weighting] = ("administrative", "ipcw"),
+    metric: str | Metric = "brier",
+    predicted_on: Any = None,
+    groups: ArrayLike | None = None,
+    n_draws: int = 200,
+    level: float = 0.95,
+    n_jobs: int | None = None,
+    seed: int = 1,
+    progress: Progress = silent,
+) -> Backtest:
+    r"""Pretend that the data had ended earlier, score models with what was known then, and let the rest be the judge.
+
+    On each earlier day, those who had started are scored as of then under every weighting. In truth, a model is as good
+    as its administrative score by the later follow-up of the same individuals says, who then are known at the
+    horizon, or weighted for if lost. A score did well if it put models in the order of the truth, and if the model that
+    it would have chosen was not much worse than the best:
+
+    .. math:: \mathrm{regret} = \frac{S_{\mathrm{truth}}(\text{chosen}) - \min_k S_{\mathrm{truth}}(k)}
+        {\min_k S_{\mathrm{truth}}(k)}
+
+    Parameters
+    ----------
+    y : Outcomes
+        As they are known now, made by `Outcomes.from_dates`.
+    models : mapping of str to SurvivalCurves or estimators, or pairs
+        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted to
+        what was known on each earlier day, as by `cross_validate`: so that everybody who had started has a prediction
+        by a fit that has not seen them.
+    as_of : date, or several
+        Earlier cut-offs.
+    horizons : array_like
+        The times at which predictions are judged, in the unit of the outcomes.
+    X : array_like or data frame, optional
+        Covariates, as known at everybody's start; for estimators.
+    cv : int, splitter or iterable, default 5
+        Folds; for estimators.
+    weighting : str, Weighting, or several
+        The scores that are tried. The first is what the others are compared with.
+    metric : str or Metric
+        Of which lower or higher values are better.
+    predicted_on : date, or array_like of dates, optional
+        When predictions were made. Those made after an earlier cut-off know what happened, and are refused.
+    groups : array_like, optional
+        Labels of individuals that belong together: these are resampled together.
+    n_draws : int, default 200
+        How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none.
+    level : float, default 0.95
+        Of intervals.
+    n_jobs : int, optional
+        How many fits at once; for estimators.
+    seed : int, default 1
+        Of the draws, and of folds and estimators.
+    progress : callable, optional
+        Is told (done, total, what).
+
+    Returns
+    -------
+    Backtest
+
+    Notes
+    -----
+    Intervals are quantiles of draws, and contain the chance of who was observed, not that of which days were chosen:
+    `Backtest.summary` has the smallest and largest regret of single days. Days overlap in their individuals, and the
+    same draws are used for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> day, risk = rng.integers(0, 1500, 2000), rng.normal(size=2000)
+    >>> event = day + rng.exponential(900 * np.exp(-risk))
+    >>> start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
+    >>> y = ss.Outcomes.from_dates(start, date, "2019-12-31")
+    >>> honest = np.exp(-np.exp(risk)[:, None] * [1 / 3, 2 / 3, 1])
+    >>> models = {
+    ...     "honest": ss.SurvivalCurves(honest, [300, 600, 900]),
+    ...     "coarse": ss.SurvivalCurves(np.full((2000, 3), honest.mean(axis=0)), [300, 600, 900]),
+    ... }
+    >>> found = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600, 900], n_draws=20)
+    >>> found.summary[["ordered", "relative_regret", "chose_best", "of"]]
+       ordered  relative_regret  chose_best  of
+    0      1.0              0.0           4   4
+    1      1.0              0.0           4   4
+    """
+    if not isinstance(y, Outcomes):
+        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
+    _dates_of(y)
+    check_level(level)
+    check_whole("n_draws", n_draws, 0)
+    chosen = as_metric(metric)
+    if chosen.direction not in ("lower", "higher"):
+        raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
+    asked = _Asked(as_times(horizons, "horizons"), tuple(one_or_more(weighting, Weighting, "weighting")), chosen, level)
+    given = as_models(models)
+    if len(given) < 2:
+        raise InputError(f"models must be at least two, to choose among, not {len(given)}")
+    fitted = _Fitting.of(given, X, cv, groups, n_jobs, seed)
+    days = _cut_offs(as_of, y)
+    studies = []
+    for place, date in enumerate(days):
+        if fitted is not None:
+            progress(place, len(days), f"fitting as of {_day(date)}")
+        studies.append(_Study.of(y, given, date, asked, fitted))
+    _check_predicted_on(predicted_on, y, studies)
+    members = _members(groups, len(y))
+    total, rng = 1 + n_draws, np.random.default_rng(seed)
+    progress(0, total, "scores")
+    judged = [study.day(asked) for study in studies]
+    draws = np.empty((n_draws, len(asked.weightings), 2))
+    for draw in range(n_draws):
+        progress(1 + draw, total, "resampling")
+        draws[draw] = _drawn(studies, asked, _resampled(members, len(y), rng))
+    progress(total, total, "done")
+    first = studies[0].then
+    labels = tuple(one.weighting for one in asked.compared(first, studies[0].curves, errors=False).scored)
+    settings = {
+        "survscore": __version__, "metric": chosen.name, "weightings": list(labels), "seed": seed, "n_draws": n_draws,
+        "as_of": [str(study.date) for study in studies], "horizons": asked.horizons.tolist(),
+        "grouped": groups is not None,
+    }  # fmt: skip
+    return Backtest(
+        tuple(given), labels, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
+        draws, level, settings,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    horizons: NDArray[np.float64]
+    weightings: tuple[str | Weighting, ...]
+    metric: Metric
+    level: float
+
+    def needed(self, curves: SurvivalCurves) -> SurvivalCurves:
+        """Return what is looked at: the horizons alone, unless the metric is one of whole curves."""
+        if isinstance(self.metric, HistoryMetric):
+            return curves
+        return SurvivalCurves(curves.at(self.horizons), self.horizons, monotone="keep")
+
+    def compared(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
+        """Return the scores of all models under every weighting."""
+        return self._compared(y, curves, self.weightings, errors)
+
+    def in_truth(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
+        """Return how good models were, by all that is known now."""
+        return self._compared(y, curves, [Administrative()], errors)
+
+    def _compared(self, y: Outcomes, curves: Any, weightings: Sequence[Any], errors: bool) -> Comparison:
+        return compared(
+            y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=errors,
+            level=self.level,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """How estimators are fitted on an earlier day."""
+
+    X: Any
+    cv: Any
+    groups: NDArray[Any] | None
+    n_jobs: int | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls, models: Mapping[str, Any], X: Any, cv: Any, groups: Any, n_jobs: int | None, seed: int
+    ) -> _Fitting | None:
+        """Return it; None where predictions are given."""
+        estimators = [name for name, one in models.items() if hasattr(one, "fit")]
+        if not estimators:
+            if X is not None:
+                raise InputError("X is for estimators, and models are predictions")
+            return None
+        if len(estimators) < len(models):
+            raise InputError("models must all be estimators, or all SurvivalCurves")
+        if X is None:
+            raise InputError("X must be given: estimators are fitted on each earlier day")
+        return cls(collected(X), cv, None if groups is None else np.asarray(groups), n_jobs, seed)
+
+    def curves(self, models: Mapping[str, Any], there: NDArray[np.bool_], then: Outcomes) -> dict[str, SurvivalCurves]:
+        """Return what estimators predict for those who had started, from what was known then of the others."""
+        check_length("X", n_rows_of(self.X), "y", there.size)
+        made = out_of_fold(
+            models, take_rows(self.X, np.flatnonzero(there)), then, cv=self.cv,
+            groups=None if self.groups is None else self.groups[there], n_jobs=self.n_jobs, seed=self.seed,
+            progress=False,
+        )  # fmt: skip
+        return made.curves()
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """The individuals who had started on an earlier day, as they were known then and as they are now."""
+
+    date: np.datetime64
+    there: NDArray[np.bool_]
+    then: Outcomes
+    now: Outcomes
+    curves: dict[str, SurvivalCurves]
+
+    @classmethod
+    def of(
+        cls, y: Outcomes, models: Mapping[str, Any], date: np.datetime64, asked: _Asked, fitting: _Fitting | None
+    ) -> _Study:
+        """See who had started, and what is predicted for them."""
+        start = _dates_of(y).start
+        there = start <= date
+        if not there.any():
+            raise InputError(f"as_of: nobody had started on {_day(date)}; the first start is {_day(start.min())}")
+        now = y[there]
+        then = now.as_of(date)
+        curves = dict(models) if fitting is None else fitting.curves(models, there, then)
+        rows = {name: one[there] if fitting is None else one for name, one in curves.items()}
+        study = cls(date, there, then, now, {name: asked.needed(one) for name, one in rows.items()})
+        blind = study.judged(asked.horizons) == 0
+        if blind.any():
+            raise InputError(
+                f"horizons: nobody who had started on {_day(date)} is followed up to "
+                f"{asked.horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
+                "take an earlier horizon, or an earlier cut-off"
+            )
+        return study
+
+    def judged(self, horizons: NDArray[np.float64]) -> NDArray[np.float64]:
+        end = np.asarray(self.now.censoring_time)
+        return np.array([np.mean(end >= horizon) for horizon in horizons])
+
+    def day(self, asked: _Asked) -> Day:
+        """Return the scores as of then, and the truth."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # times without score are NaN, and told below
+            said, true = asked.compared(self.then, self.curves, errors=False), asked.in_truth(self.now, self.curves)
+        (truth,) = true.scored
+        pairs = [
+            np.isin(contrast_columns(truth, a, b, asked.level)["verdict"], ("better", "worse"))
+            for b, a in combinations(range(len(self.curves)), 2)
+        ]
+        scores = np.array([one.scores for one in said.scored])
+        _check_defined(scores, self.date, said, asked.horizons)
+        se = np.array([score_columns(truth, a, asked.level)["se"] for a in range(len(self.curves))])
+        return Day(
+            self.date, len(self.then), int(self.then.event.sum()), self.judged(asked.horizons), scores, truth.scores,
+            se, np.array(pairs).reshape(-1, asked.horizons.size),
+        )  # fmt: skip
+
+
+def _check_defined(scores: NDArray[np.float64], date: np.datetime64, said: Comparison, horizons: Any) -> None:
+    missing = np.isnan(scores).any(axis=1)
+    if missing.any():
+        q, j = (int(place[0]) for place in np.nonzero(missing))
+        reasons = "; ".join(said.scored[q].undefined)
+        raise InputError(
+            f"horizons: as of {_day(date)} there is no score at {horizons[j]:g} under {said.scored[q].weighting}: "
+            f"{reasons}; take an earlier horizon, or a later cut-off"
+        )
+
+
+def _drawn(studies: Sequence[_Study], asked: _Asked, drawn: Index) -> NDArray[np.float64]:
+    """Return means over days and horizons, of resampled individuals: (weightings, 2)."""
+    found = []
+    for study in studies:
+        place = np.cumsum(study.there) - 1
+        rows = place[drawn[study.there[drawn]]]
+        curves = {name: one[rows] for name, one in study.curves.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            said = asked.compared(study.then[rows], curves, errors=False)
+            (truth,) = asked.in_truth(study.now[rows], curves, errors=False).scored
+        for j in range(asked.horizons.size):
+            judged = [judge(one.scores[:, j], truth.scores[:, j], asked.metric.direction) for one in said.scored]
+            found.append([(one.ordered, one.relative_regret) for one in judged])
+    return np.asarray(np.mean(found, axis=0))
+
+
+def _members(groups: ArrayLike | None, n: int) -> list[Index] | None:
+    """Return the individuals of each group."""
+    if groups is None:
+        return None
+    codes = Groups.of(groups, n).codes
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+
+
+def _resampled(members: list[Index] | None, n: int, rng: np.random.Generator) -> Index:
+    """Return individuals drawn with replacement, or all of groups drawn so."""
+    if members is None:
+        return rng.integers(0, n, n)
+    return np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
+
+
+def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:
+    """Return the earlier cut-offs, in order."""
+    single = isinstance(as_of, str) or np.ndim(as_of) == 0
+    given = [as_of] if single else list(as_of)
+    if not given:
+        raise InputError("as_of is empty: name at least one earlier day")
+    from survscore import _dates  # pandas is loaded only where dates need it
+
+    dates = np.unique(_dates.instants(np.array(given, dtype=object), "as_of", len(given)))
+    end = _dates_of(y).cutoff.max()
+    late = dates >= end
+    if late.any():
+        raise InputError(
+            f"as_of must be before the data end ({_day(end)}): {int(late.sum())} of {dates.size} are "
+            f"not, the first {_day(dates[np.argmax(late)])}"
+        )
+    return list(dates)
+
+
+def _check_predicted_on(predicted_on: Any, y: Outcomes, studies: Sequence[_Study]) -> None:
+    if predicted_on is None:
+        return
+    from survscore import _dates
+
+    made = _dates.instants(predicted_on, "predicted_on", len(y))
+    for study in studies:
+        late = study.there & (made > study.date)
+        if late.any():
+            first = int(np.argmax(late))
+            raise InputError(
+                f"predicted_on must not be after the cut-off {_day(study.date)}, since such predictions know what "
+                f"happened: {int(late.sum())} of {plural(int(study.there.sum()), 'individual')} are, the first at "
+                f"position {first} ({_day(made[first])})"
+            )
+
+
+def _dates_of(y: Outcomes) -> Dates:
+    if y.dates is None:
+        raise InputError("y must know its dates: make it by Outcomes.from_dates")
+    return y.dates
+
+
+def _day(date: np.datetime64) -> str:
+    text = str(date.astype("datetime64[s]"))
+    return text.removesuffix("T00:00:00")

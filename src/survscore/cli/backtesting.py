@@ -1,0 +1,98 @@
+"""The command that asks which score would have chosen the right model, had it been asked earlier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from survscore._validation import InputError
+from survscore._validation import shown as printable
+from survscore.cli import options, study_files
+from survscore.cli.scoring import read, results_writer, settings_of
+from survscore.cli.screen import noted, progress
+
+if TYPE_CHECKING:
+    from survscore.backtest_results import Backtest
+
+USUAL = ("administrative", "ipcw")
+
+
+@click.command(short_help="Which score would have chosen right on earlier days.")
+@options.files
+@study_files.study
+@options.weightings
+@options.option("--as-of", metavar="DATE", multiple=True, required=True,
+                help="An earlier day on which to pretend that the data end. Repeat it for several.")  # fmt: skip
+@options.times_option(
+    "-t", "--horizons", required=True, help="Times since start at which predictions are judged: 90,365."
+)
+@click.option("-m", "--metric", type=options.MetricName(), default="brier", show_default=True,
+              help="What models are chosen by: brier, log, auc, crps and others.")  # fmt: skip
+@options.option("--predicted-on", metavar="DATE",
+                help="When the predictions were made: those made after an earlier day know what happened.")  # fmt: skip
+@options.option("--groups", metavar="COLUMN", help="Labels of those that depend on each other: drawn together.")
+@click.option("--draws", type=click.IntRange(min=0), default=200, show_default=True,
+              help="How often individuals are resampled for the intervals.")  # fmt: skip
+@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
+@options.results
+def backtest(horizons: Any, draws: int, seed: int, predicted_on: str | None, **arguments: Any) -> None:
+    """Pretend that the data had ended earlier: what each score would have chosen, and how good that was.
+
+    Files are as for "survscore score", with outcomes as dates, and predictions that were made at everybody's start.
+    Weightings are administrative and ipcw, unless said otherwise; the first is what others are compared with. --csv and
+    --parquet write one row for each day, horizon and weighting.
+
+    \b
+    Examples:
+      survscore backtest outcomes.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 -t 365
+      survscore backtest y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --as-of 2017-12-31 -t 90,365
+    """  # noqa: D301
+    from survscore.backtesting import backtest as run
+    from survscore.cli.tables import console
+
+    write = results_writer({**arguments, "by": ()})
+    if arguments["cutoff"] is None:
+        raise InputError("backtest needs outcomes as dates: --cutoff says when the data end")
+    asked = {**arguments, "by": (), "names": arguments["names"] or USUAL, "times": horizons}
+    asked["metrics"] = (arguments["metric"],)
+    with noted(), progress(total=1) as show:
+        study, weightings = read(asked, show)
+        found = run(
+            study.outcomes, study.models, as_of=list(arguments["as_of"]), horizons=horizons, weighting=weightings,
+            metric=arguments["metric"], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
+            level=arguments["level"], seed=seed, progress=show,
+        )  # fmt: skip
+    settings = {**settings_of("backtest", study, weightings, asked), **found.settings, "sentence": found.sentence}
+    dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str))
+             for name, frame in (("table", found.table), ("scores", found.scores))}  # fmt: skip
+    if not write(dated["table"], {"summary": found.summary, **dated}, settings):
+        console().print(*printed(found), sep="\n")
+
+
+def printed(found: Backtest) -> list[Any]:
+    """Return the summary and what it says, ready to print."""
+    from rich.text import Text
+
+    from survscore.cli.tables import new_table, plain_text
+    from survscore.reports.comparing import records
+
+    days = ", ".join(str(day.date.astype("datetime64[D]")) for day in found.days)
+    table = new_table(f"{found.label} as of {days}, judged by what happened since")
+    table.add_column("weighting", overflow="fold")
+    for name in ("pairs in the true order", "of sure ones", "chosen worse than best by", "chose the best"):
+        table.add_column(name, justify="right")
+    for row in records(found.summary):
+        ordered = _percent(row["ordered"], row["ordered_lower"], row["ordered_upper"])
+        regret = _percent(row["relative_regret"], row["regret_lower"], row["regret_upper"])
+        sure = _percent(row["sure_ordered"])
+        table.add_row(plain_text(row["weighting"]), ordered, sure, regret, f"{row['chose_best']} of {row['of']}")
+    return [table, Text(printable(found.sentence, most=1000))]
+
+
+def _percent(value: float, lower: float = float("nan"), upper: float = float("nan")) -> str:
+    if value != value:  # noqa: PLR0124 - NaN
+        return "-"
+    limits = "" if lower != lower else f" ({100 * lower:.3g} to {100 * upper:.3g})"  # noqa: PLR0124
+    return f"{100 * value:.3g} %{limits}"

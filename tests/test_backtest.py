@@ -1,0 +1,285 @@
+"""Backtests: what scores said on earlier days, beside what happened since."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+from sklearn.base import BaseEstimator
+
+import survscore as ss
+from survscore import cli
+from survscore.backtest_results import judge
+
+BASE = np.datetime64("2010-01-01")
+END = BASE + np.timedelta64(3650, "D")
+THEN = BASE + np.timedelta64(1800, "D")
+HORIZONS = np.array([300.0, 600.0])
+AHEAD = np.array([0.0, 0.4, 0.8])  # noise of models that don't know the closing date
+
+
+def study(seed, n=600, *, leak=False, lost=False):
+    """Draw dates and predictions; one model may know when the data ended, as classifiers do that drop the censored."""
+    rng = np.random.default_rng(seed)
+    start, risk = rng.integers(900, 1790, n), rng.normal(size=n)
+    event = start + np.minimum(rng.exponential(1500 * np.exp(-risk)), 80_000)
+    seen = None
+    if lost:
+        gone = np.where(rng.random(n) < 0.2, start + rng.integers(0, 3000, n), 85_000)
+        event = np.where(event > gone, np.nan, event)
+        seen = BASE + gone.astype("m8[D]")
+    dates = np.where(np.isnan(event), np.datetime64("NaT"), BASE + np.nan_to_num(event).astype("m8[D]"))
+    y = ss.Outcomes.from_dates(BASE + start.astype("m8[D]"), dates, END, last_seen=seen)
+    models = {}
+    for noise in AHEAD:
+        rate = np.exp(risk + noise * rng.normal(size=n)) / 1500
+        models[f"noise {noise:g}"] = np.exp(-rate[:, None] * HORIZONS)
+    if leak:
+        after = HORIZONS > (1800 - start)[:, None]
+        models["leaks"] = models["noise 0.4"] * np.where(after, 0.05, 1.0)
+    return y, {name: ss.SurvivalCurves(values, HORIZONS) for name, values in models.items()}
+
+
+def run(y, models, **more):
+    return ss.backtest(y, models, **{"as_of": THEN, "horizons": HORIZONS, "n_draws": 0, **more})
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_it_is_scores_of_outcomes_as_of_then_and_now(lost):
+    y, models = study(1, leak=True, lost=lost)
+    days = [THEN - np.timedelta64(100, "D"), THEN]
+    found = run(y, models, as_of=days[::-1])
+    assert [day.date for day in found.days] == days
+    for day, made in zip(days, found.days, strict=True):
+        there = y.dates.start <= day
+        some = {name: curves[there] for name, curves in models.items()}
+        for q, weighting in enumerate(("administrative", "ipcw")):
+            then = ss.compare(y[there].as_of(day), some, weighting=weighting, times=HORIZONS, null=False)
+            np.testing.assert_allclose(made.scores[q], then.scored[0].scores, rtol=1e-12)
+        now = ss.compare(y[there], some, weighting="administrative", times=HORIZONS, null=False)
+        np.testing.assert_allclose(made.truth, now.scored[0].scores, rtol=1e-12)
+        np.testing.assert_allclose(made.truth_se.ravel(), now.scores["se"], rtol=1e-12)
+        np.testing.assert_array_equal(made.judged, 1.0)
+        assert made.n == there.sum()
+    sure = now.against("noise 0").contrasts.query("model == 'leaks'")["verdict"].isin(["better", "worse"])
+    place = list(combinations(models, 2)).index(("noise 0", "leaks"))
+    np.testing.assert_array_equal(found.days[1].sure[place], sure)
+
+
+def literal(scores, truth, direction):
+    """Count pairs in a loop, one by one."""
+    better = (lambda a, b: a < b) if direction == "lower" else (lambda a, b: a > b)
+    right = total = 0.0
+    for a in range(len(scores)):
+        for b in range(a):
+            total += 1
+            if scores[a] == scores[b] or truth[a] == truth[b]:
+                right += 0.5
+            elif better(scores[a], scores[b]) == better(truth[a], truth[b]):
+                right += 1
+    best = min(truth) if direction == "lower" else max(truth)
+    top = min(scores) if direction == "lower" else max(scores)
+    worse = [abs(true - best) for score, true in zip(scores, truth, strict=True) if score == top]
+    return right / total, sum(worse) / len(worse) / abs(best)
+
+
+@pytest.mark.parametrize("direction", ["lower", "higher"])
+@pytest.mark.parametrize("seed", range(20))
+def test_judgements_by_loops(direction, seed):
+    rng = np.random.default_rng(seed)
+    scores, truth = (rng.integers(1, 6, 5) / 10 if seed % 2 else rng.random(5) + 0.1 for _ in range(2))
+    found = judge(scores, truth, direction, np.ones(10, dtype=bool))
+    ordered, regret = literal(scores.tolist(), truth.tolist(), direction)
+    assert found.ordered == found.sure_ordered == pytest.approx(ordered)
+    assert found.relative_regret == pytest.approx(regret)
+    if np.ptp(scores) and np.ptp(truth):
+        assert found.rank_correlation == pytest.approx(spearmanr(scores, truth).statistic)
+    assert found.n_pairs == found.n_sure == 10
+
+
+def test_tables_tell_it():
+    y, models = study(2, leak=True)
+    found = run(y, models, n_draws=20)
+    assert found.models == tuple(models)
+    assert len(found.scores) == 2 * 2 * 4
+    table = found.table
+    # up to C* the model that leaks is the same as another, and the administrative score can't tell them apart
+    assert table["chosen"].tolist() == ["noise 0", "noise 0.4 or leaks", "leaks", "leaks"]
+    assert (table["best"] == "noise 0").all()
+    np.testing.assert_allclose(
+        table["relative_regret"] * found.days[0].truth.min(axis=0)[[0, 1, 0, 1]], table["regret"]
+    )
+    summary = found.summary.set_index("weighting")
+    assert summary.loc["administrative", "excess"] == 0
+    ipcw = summary.iloc[1]
+    assert ipcw["regret_lower"] <= ipcw["relative_regret"] <= ipcw["regret_upper"]
+    assert found.accused == (summary.index[1],)
+    assert "surely worse than those by administrative" in found.sentence
+    assert found.settings["seed"] == 1
+    assert "Backtest(4 models, 1 cut-off, 2 horizons)" in repr(found)
+    again, other = run(y, models, n_draws=20), run(y, models, n_draws=20, seed=2)
+    np.testing.assert_array_equal(again.draws, found.draws)
+    assert not np.array_equal(other.draws, found.draws)
+
+
+def test_groups_are_drawn_together():
+    y, models = study(3)
+    twice = y[np.repeat(np.arange(600), 2)]
+    doubled = {name: curves[np.repeat(np.arange(600), 2)] for name, curves in models.items()}
+    alone, together = (
+        run(twice, doubled, n_draws=60, groups=groups) for groups in (None, np.repeat(np.arange(600), 2))
+    )
+    single = run(y, models, n_draws=60)
+    spread = [np.std(made.draws[:, :, 0], axis=0).sum() for made in (alone, together, single)]
+    assert spread[1] == pytest.approx(spread[2], rel=0.6)
+    np.testing.assert_allclose(together.days[0].truth, single.days[0].truth)
+
+
+def test_other_metrics():
+    y, models = study(4, leak=True)
+    for metric in ("auc", "log", "crps"):
+        found = run(y, models, metric=metric)
+        assert found.metric == metric
+        assert found.summary["ordered"].between(0, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"as_of": "2009-01-01"}, r"nobody had started on 2009-01-01; the first start is 2012-0"),
+        ({"as_of": "2031-01-01"}, r"as_of must be before the data end \(2019-12-30\)"),
+        ({"as_of": []}, "as_of is empty"),
+        ({"as_of": "soon"}, "as_of"),
+        ({"horizons": [4000.0]}, "nobody who had started on 2014-12-06 is followed up to 4000"),
+        ({"horizons": []}, "horizons"),
+        ({"metric": "slope"}, "metric must be one to choose models by"),
+        ({"predicted_on": "2016-01-01"}, r"predicted_on must not be after the cut-off 2014-12-06.*: 600 of 600"),
+        ({"n_draws": -1}, "n_draws"),
+        ({"level": 1.2}, "level"),
+        ({"groups": [1, 2]}, "groups"),
+        ({"weighting": "none"}, "weighting"),
+    ],
+)
+def test_bad_input(change, message):
+    y, models = study(5)
+    if change.get("horizons") == [4000.0]:
+        models = {name: ss.SurvivalCurves(one.probabilities, [300, 4000]) for name, one in models.items()}
+    with pytest.raises(ss.InputError, match=message):
+        run(y, models, **change)
+
+
+def test_other_bad_input():
+    y, models = study(5)
+    with pytest.raises(ss.InputError, match="y must know its dates"):
+        run(ss.Outcomes(y.time, y.event, y.censoring_time), models)
+    with pytest.raises(ss.InputError, match="at least two"):
+        run(y, {"one": models["noise 0"]})
+    late = run(y, models, predicted_on=THEN)
+    assert late.days[0].n == 600
+
+
+class ByRisk(BaseEstimator):
+    """Exponential survival at a rate that is learnt, times what a covariate says; may look at nothing."""
+
+    def __init__(self, looks=True):
+        self.looks = looks
+
+    def fit(self, X, y):
+        risk = np.exp(X[:, 0]) if self.looks else np.ones(len(X))
+        self.rate_ = y.event.sum() / (risk * y.time).sum()
+        self.seen_ = y
+        return self
+
+    def predict_curves(self, X):
+        risk = np.exp(X[:, 0]) if self.looks else np.ones(len(X))
+        return ss.SurvivalCurves(np.exp(-self.rate_ * risk[:, None] * HORIZONS), HORIZONS)
+
+
+def test_estimators_are_fitted_to_what_was_known():
+    y, _ = study(6)
+    X = np.random.default_rng(6).normal(size=(600, 1))
+    estimators = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
+    found = run(y, estimators, X=X, as_of=[THEN - np.timedelta64(100, "D"), THEN])
+    for day in found.days:
+        there = y.dates.start <= day.date
+        then = y[there].as_of(day.date)
+        by_hand = ss.cross_validate(estimators, X[there], then, weighting="administrative", times=HORIZONS, seed=1)
+        np.testing.assert_allclose(day.scores[0], by_hand.comparison.scored[0].scores[:2], rtol=1e-12)
+        truth = ss.compare(y[there], by_hand.curves, weighting="administrative", times=HORIZONS, null=False)
+        np.testing.assert_allclose(day.truth, truth.scored[0].scores, rtol=1e-12)
+    for bad, told in (
+        ({}, "X must be given"), ({"X": X[:5]}, "X has length 5"), ({"X": X, "cv": 1}, "n_splits"),
+    ):  # fmt: skip
+        with pytest.raises(ss.InputError, match=told):
+            run(y, estimators, **bad)
+    with pytest.raises(ss.InputError, match="all be estimators, or all SurvivalCurves"):
+        run(y, {"a": ByRisk(), "b": study(6)[1]["noise 0"]}, X=X)
+    with pytest.raises(ss.InputError, match="X is for estimators"):
+        run(*study(6), X=X)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("backtest")
+    y, models = study(2, leak=True)
+    dates = {"start": y.dates.start.astype("M8[D]"), "event_date": y.dates.event_date.astype("M8[D]")}
+    pd.DataFrame({"id": range(600), **dates}).to_csv(path / "y.csv", index=False)
+    for name, curves in models.items():
+        frame = pd.DataFrame(curves.probabilities, columns=["300", "600"]).assign(id=range(600))
+        frame.to_csv(path / f"{name.replace(' ', '')}.csv", index=False)
+    return path
+
+
+def command(capsys, folder, *arguments):
+    files = [folder / name for name in ("y.csv", "noise0.csv", "noise0.8.csv", "leaks.csv")]
+    try:
+        cli.main([str(one) for one in ("backtest", *files, "-t", "300,600", *arguments)])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def test_the_command(capsys, folder):
+    dated = ("--cutoff", "2019-12-30", "--as-of", "2014-12-06", "--draws", "20")
+    code, out, error = command(capsys, folder, *dated)
+    assert (code, error) == (0, "")
+    assert "as of 2014-12-06" in out
+    assert "in truth worse than the best by" in out
+    code, out, _ = command(capsys, folder, *dated, "--json", "-")
+    told = json.loads(out)
+    y, models = study(2, leak=True)
+    chosen = {"noise0": models["noise 0"], "noise0.8": models["noise 0.8"], "leaks": models["leaks"]}
+    found = run(y, chosen, n_draws=20)
+    assert told["settings"]["sentence"] == found.sentence
+    np.testing.assert_allclose([row["relative_regret"] for row in told["table"]], found.table["relative_regret"])
+    for given, wrong in (
+        (("--as-of", "2014-12-06"), "--cutoff says when the data end"),
+        (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before the data end"),
+        ((*dated, "--predicted-on", "2018-01-01"), "predicted_on must not be after the cut-off"),
+    ):
+        code, out, error = command(capsys, folder, *given)
+        assert (code, out) == (2, "")
+        assert wrong in error
+        assert error.count("\n") == 1
+
+
+def test_it_is_drawn():
+    pytest.importorskip("matplotlib")
+    found = run(*study(2, leak=True), n_draws=20)
+    display = found.plot()
+    assert [label.get_text().split("\n")[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
+    assert "worse than the best" in display.ax_.get_xlabel()
+
+
+@pytest.mark.statistical
+def test_the_verdict_is_right():
+    """Of 100 studies: among honest models no score is accused, and where one leaks IPCW is."""
+    accused = np.array([
+        [bool(run(*study(seed, 400, leak=leak), n_draws=40, horizons=[600.0]).accused) for leak in (False, True)]
+        for seed in range(100)
+    ])  # fmt: skip
+    assert accused[:, 0].sum() <= 5
+    assert accused[:, 1].sum() >= 95
