@@ -1,6 +1,14 @@
-"""What is collected: no scripts that need peers; modules that need Triton only where it is, they have no examples."""
+"""What holds before anything is imported, and what is collected.
 
+No scripts that need peers, and modules that need Triton only where it is; they have no examples.
+"""
+
+import os
 from importlib.util import find_spec
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # each worker has a core; networks that train on all of them at once would spend most of it waiting for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 NEED_TRITON = [
     "src/survscore/_tensor_kernels.py",
