@@ -4,8 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from survscore import cli
-
 TIMES = (30, 60, 90)
 COUNTRIES = ("DE", "FR", "SE")
 
@@ -33,13 +31,3 @@ def write(folder, files=6, n=50, **settings):
     for k in range(files):
         pq.write_table(rows(n, k, **settings), folder / f"part-{k:03d}.parquet", row_group_size=max(n // 4, 1))
     return folder
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(argument) for argument in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()

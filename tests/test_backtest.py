@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from sklearn.base import BaseEstimator
 
 import survscore as ss
-from survscore import cli
+from commands import run as run_command
 from survscore.backtest_results import judge
 
 BASE = np.datetime64("2010-01-01")
@@ -234,12 +234,7 @@ def folder(tmp_path_factory):
 
 def command(capsys, folder, *arguments):
     files = [folder / name for name in ("y.csv", "noise0.csv", "noise0.8.csv", "leaks.csv")]
-    try:
-        cli.main([str(one) for one in ("backtest", *files, "-t", "300,600", *arguments)])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
+    return run_command(capsys, "backtest", *files, "-t", "300,600", *arguments)
 
 
 def test_the_command(capsys, folder):

@@ -7,19 +7,9 @@ import matplotlib as mpl
 import pandas as pd
 import pytest
 
-from survscore import cli
+from commands import run
 
 mpl.use("agg")
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main(list(arguments))
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 def test_demo_writes_what_it_shows(capsys, tmp_path):

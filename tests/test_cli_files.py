@@ -14,27 +14,10 @@ import pytest
 
 import mangling
 import survscore as ss
-from survscore import cli
+from commands import refused, run
 from survscore.cli.screen import IN_OPTIONS
 
 TIMES = [3.0, 8, 15, 29]
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
-
-
-def refused(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    return err
 
 
 @pytest.fixture(params=["csv", "parquet"])

@@ -9,21 +9,12 @@ import pandas as pd
 import pytest
 
 import survscore as ss
+from commands import run
 from survscore import cli
 from survscore.belief import which_to_believe
 from survscore.cli import horizons
 from survscore.diagnostics import leaking_models
 from survscore.simulate import ConstantHazardStudy
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 @pytest.fixture(scope="module")

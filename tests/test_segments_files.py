@@ -11,31 +11,14 @@ import pytest
 
 import mangling
 import survscore as ss
+from commands import refused, run
 from report_case import HOSTILE, OPTIONS
 from report_case import make as make_case
-from survscore import cli
 from survscore.reports import render, summarise
 
 TIMES = [3.0, 8, 15]
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 NASTY = "<img src=x onerror=alert(1)>"
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
-
-
-def refused(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    return err
 
 
 @pytest.fixture(params=["csv", "parquet"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import mangling
 import survscore as ss
-from survscore import cli
+from commands import refused, run
 from survscore.cli.study_files import LARGEST, as_toml
 from survscore.io import write_outcomes
 
@@ -43,24 +43,6 @@ def folder(tmp_path, monkeypatch):
     percent = pd.DataFrame(100 * curves.probabilities**1.2, columns=[f"{time:g}" for time in curves.times])
     percent.assign(customer=ids).to_csv("deep/net.csv", index=False)
     return tmp_path
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
-
-
-def refused(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("survscore: ")
-    assert err[:-1].isprintable()
-    return err
 
 
 def study(path="study.toml", **tables):

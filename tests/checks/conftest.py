@@ -1,5 +1,6 @@
 import pytest
 
+import commands
 from checks_case import compared, day
 from survscore import cli
 from survscore.checks import Run
@@ -30,11 +31,6 @@ def command(capsys, tmp_path, monkeypatch):
 
     def call(*arguments):
         capsys.readouterr()
-        try:
-            cli.main([str(one) for one in arguments])
-            code = 0
-        except SystemExit as stop:
-            code = stop.code
-        return code, *capsys.readouterr()
+        return commands.run(capsys, *arguments)
 
     return call

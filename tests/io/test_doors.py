@@ -15,28 +15,12 @@ import pytest
 
 import mangling
 import survscore as ss
-from survscore import cli, io
+from commands import refused, run
+from survscore import io
 from survscore.io.fitting import FAR
 
 TIMES = [3.0, 8, 15, 29]
 MONTH = 365.25 / 12
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
-
-
-def refused(capsys, *arguments):
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    return err
 
 
 def scored(capsys, *arguments):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import mangling
 import survscore as ss
+from commands import run
 from survscore import cli
 from survscore.cli.proposing import checking_line, command_line, quoted
 from survscore.io.limits import sampled_parquet
@@ -26,16 +27,6 @@ from survscore.io.proposals import OF_FOLDERS, guess, propose
 CUTOFF = pd.Timestamp("2017-01-29")
 N = 60
 LAYOUTS = {}
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from scale_case import rows, run, write
+from commands import run
+from scale_case import rows, write
 from survscore.scale.running import Run
 
 BAD = "part-042.parquet"

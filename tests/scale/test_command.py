@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from scale_case import TIMES, rows, run, write
+from commands import run
+from scale_case import TIMES, rows, write
 from survscore.scale import State, evaluate_state
 
 MAIN = """

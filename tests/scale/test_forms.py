@@ -10,22 +10,13 @@ import pytest
 
 import mangling
 import survscore as ss
-from survscore import InputError, cli
+from commands import run
+from survscore import InputError
 from survscore.io import Form
 from survscore.scale import specify
 
 MONTH = 365.25 / 12
 DAYS = np.array([30, 61, 122, 183, 365.25])
-
-
-def run(capsys, *arguments):
-    """Run a command; return exit code, standard output, standard error."""
-    try:
-        cli.main([str(one) for one in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    return code, *capsys.readouterr()
 
 
 def scores(capsys, *arguments):

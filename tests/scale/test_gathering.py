@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import survscore as ss
-from scale_case import run, write
+from commands import run
+from scale_case import write
 from scale_tables import make, same
 from survscore.scale import evaluate_state, specify
 from survscore.scale.gathering import Gathered

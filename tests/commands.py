@@ -1,0 +1,22 @@
+"""Running the command line within a test."""
+
+from survscore import cli
+
+
+def run(capsys, *arguments):
+    """Run a command; return exit code, standard output, standard error."""
+    try:
+        cli.main([str(one) for one in arguments])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def refused(capsys, *arguments):
+    """Run a command that must be refused in one line; return the line."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("survscore: ")
+    assert err[:-1].isprintable()
+    return err
