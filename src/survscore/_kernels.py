@@ -29,8 +29,11 @@ def compiled(function):
 
 
 def inlined(function):
-    """Compile into the callers: handing arrays to a function costs as much as a short loop over them."""
-    return njit(function, error_model="numpy", inline="always")
+    """Compile into the callers: handing arrays to a function costs as much as a short loop over them.
+
+    By LLVM, and not by numba (``inline="always"``): as fast, and callers compile in half the time.
+    """
+    return njit(function, error_model="numpy", forceinline=True)
 
 
 def summing(function):
