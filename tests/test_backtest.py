@@ -170,8 +170,25 @@ def test_bad_input(change, message):
         run(y, models, **change)
 
 
+def test_draws_without_a_score_are_left_out_and_counted():
+    """Of the very few whose data reach a horizon, some draws have none."""
+    y, models = study(5)
+    y = y[(y.dates.start <= THEN - np.timedelta64(590, "D")) | (np.arange(600) % 2 == 0)]
+    early = np.flatnonzero(y.censoring_time - 1850 >= 600)[:2]  # C* as of then
+    late = np.flatnonzero(y.censoring_time - 1850 < 500)[:150]
+    rows = np.concatenate((early, late))
+    few = {name: curves[: len(rows)] for name, curves in models.items()}
+    found = run(y[rows], few, weighting="administrative", horizons=[600.0], n_draws=60)
+    assert 0 < found.settings["n_draws_without_score"] < 60
+    assert np.isfinite(found.summary[["ordered_lower", "regret_upper"]].to_numpy()).all()
+
+
 def test_other_bad_input():
     y, models = study(5)
+    with pytest.raises(ss.InputError, match="'noise 0' ends at 600, and the last horizon is 700"):
+        run(y, models, horizons=[300, 700])
+    with pytest.raises(ss.InputError, match="SurvivalCurves or estimators, not ndarray"):
+        run(y, {"a": np.ones((600, 2)), "b": np.ones((600, 2))})
     with pytest.raises(ss.InputError, match="y must know its dates"):
         run(ss.Outcomes(y.time, y.event, y.censoring_time), models)
     with pytest.raises(ss.InputError, match="at least two"):

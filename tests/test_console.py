@@ -82,6 +82,10 @@ def test_no_percentages_of_what_has_no_zero(capsys, play):
     brier, slope = out.split("Calibration slope")
     assert "relative" in brier
     assert "relative" not in slope
+    for metric in ("auc", "concordance", "net_benefit@0.2", "miscalibration", "log_score"):
+        out = run(capsys, "compare", *play, "-w", "administrative", "-m", metric, "-t", "40")[1]
+        assert "difference to" in out
+        assert "relative" not in out, metric
 
 
 @pytest.mark.parametrize("command", ["score", "compare", "table", "evaluate"])

@@ -41,6 +41,15 @@ def summing(function):
     return njit(function, error_model="numpy", fastmath={"reassoc"})
 
 
+@summing
+def dot(a, b):
+    """Return the sum of products."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
 @intrinsic
 def _bits_of(context, value):
     """Reinterpret a float64 as an int64."""

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import _exp, compiled, summing
+from survscore._kernels import _exp, compiled, dot
 
 ROWS = 512  # that stay in the processor's nearest cache
-
-
-@summing
-def _dot(a, b):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 @compiled
@@ -41,10 +33,10 @@ def look(basis, event, share, offset, position):
             residual[i] = w[i] * (y[i] - (1.0 if eta[i] >= 0.0 else small) * per_unit)
         for j in range(p):
             column = basis[j, start:stop]
-            gradient[j] += _dot(residual, column)
+            gradient[j] += dot(residual, column)
             for i in range(size):
                 weighted[i] = weight[i] * column[i]
             for k in range(j, p):
-                information[j, k] += _dot(weighted, basis[k, start:stop])
+                information[j, k] += dot(weighted, basis[k, start:stop])
                 information[k, j] = information[j, k]
     return gradient, information

@@ -59,6 +59,8 @@ def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.
     """Hold the scores of some models against the truth; `sure` has for each pair whether its order in truth is."""
     sign = -1.0 if direction == "higher" else 1.0
     said, true = sign * scores, sign * truth
+    if np.isnan(said).any() or np.isnan(true).any():
+        return Judgement(np.nan, np.nan, 0, 0, np.nan, (), -1, np.nan, np.nan)
     pairs = list(combinations(range(scores.size), 2))
     agreed = np.array([_agreed(said[a] - said[b], true[a] - true[b], max(abs(true[a]), abs(true[b])))
                        for a, b in pairs])  # fmt: skip
@@ -103,6 +105,8 @@ class Day:
     ----------
     date : datetime64
         The earlier cut-off.
+    weightings : tuple of str
+        In words, as they apply then.
     n, n_events : int
         Individuals who had started, and events that had been seen.
     judged : ndarray of shape (horizons,)
@@ -116,6 +120,7 @@ class Day:
     """
 
     date: np.datetime64
+    weightings: tuple[str, ...]
     n: int
     n_events: int
     judged: Values
@@ -242,6 +247,7 @@ class Backtest:
         return np.asarray(found.mean(axis=2))
 
     def _limits(self, draws: Values) -> tuple[float, float]:
+        draws = draws[~np.isnan(draws)]
         if draws.size == 0:
             return np.nan, np.nan
         tail = (1.0 - self.level) / 2.0

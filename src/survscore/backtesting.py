@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._config import config
 from survscore._frames import collected, n_rows_of, take_rows
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
@@ -81,7 +82,8 @@ def backtest(
     groups : array_like, optional
         Labels of individuals that belong together: these are resampled together.
     n_draws : int, default 200
-        How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none.
+        How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none. Draws
+        without a score at some horizon are left out, and counted in the settings.
     level : float, default 0.95
         Of intervals.
     n_jobs : int, optional
@@ -150,10 +152,10 @@ def backtest(
         progress(1 + draw, total, "resampling")
         draws[draw] = _drawn(studies, asked, _resampled(members, len(y), rng))
     progress(total, total, "done")
-    first = studies[0].then
-    labels = tuple(one.weighting for one in asked.compared(first, studies[0].curves, errors=False).scored)
+    labels = judged[-1].weightings
     settings = {
         "survscore": __version__, "metric": chosen.name, "weightings": list(labels), "seed": seed, "n_draws": n_draws,
+        "n_draws_without_score": int(np.isnan(draws).any(axis=(1, 2)).sum()),
         "as_of": [str(study.date) for study in studies], "horizons": asked.horizons.tolist(),
         "grouped": groups is not None,
     }  # fmt: skip
@@ -170,11 +172,20 @@ class _Asked:
     metric: Metric
     level: float
 
-    def needed(self, curves: SurvivalCurves) -> SurvivalCurves:
+    def needed(self, name: str, curves: Any) -> SurvivalCurves:
         """Return what is looked at: the horizons alone, unless the metric is one of whole curves."""
+        if not isinstance(curves, SurvivalCurves):
+            raise InputError(
+                f"models must be SurvivalCurves or estimators, not {type(curves).__name__}, as {name!r} is"
+            )
+        if curves.beyond == "nan" and self.horizons[-1] > curves.times[-1]:
+            raise InputError(
+                f"horizons must be within the reach of all models: {name!r} ends at {curves.times[-1]:g}, and the last "
+                f"horizon is {self.horizons[-1]:g}; beyond='hold' holds its last value"
+            )
         if isinstance(self.metric, HistoryMetric):
             return curves
-        return SurvivalCurves(curves.at(self.horizons), self.horizons, monotone="keep")
+        return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
 
     def compared(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
         """Return the scores of all models under every weighting."""
@@ -249,9 +260,11 @@ class _Study:
             raise InputError(f"as_of: nobody had started on {_day(date)}; the first start is {_day(start.min())}")
         now = y[there]
         then = now.as_of(date)
-        curves = dict(models) if fitting is None else fitting.curves(models, there, then)
-        rows = {name: one[there] if fitting is None else one for name, one in curves.items()}
-        study = cls(date, there, then, now, {name: asked.needed(one) for name, one in rows.items()})
+        if fitting is None:
+            curves = {name: asked.needed(name, one)[there] for name, one in models.items()}
+        else:
+            curves = {name: asked.needed(name, one) for name, one in fitting.curves(models, there, then).items()}
+        study = cls(date, there, then, now, curves)
         blind = study.judged(asked.horizons) == 0
         if blind.any():
             raise InputError(
@@ -276,31 +289,34 @@ class _Study:
             for b, a in combinations(range(len(self.curves)), 2)
         ]
         scores = np.array([one.scores for one in said.scored])
-        _check_defined(scores, self.date, said, asked.horizons)
+        _check_defined(said, self.date, asked.horizons, "as of then")
+        _check_defined(true, self.date, asked.horizons, "in truth")
         se = np.array([score_columns(truth, a, asked.level)["se"] for a in range(len(self.curves))])
         return Day(
-            self.date, len(self.then), int(self.then.event.sum()), self.judged(asked.horizons), scores, truth.scores,
-            se, np.array(pairs).reshape(-1, asked.horizons.size),
+            self.date, tuple(one.weighting for one in said.scored), len(self.then), int(self.then.event.sum()),
+            self.judged(asked.horizons), scores, truth.scores, se, np.array(pairs).reshape(-1, asked.horizons.size),
         )  # fmt: skip
 
 
-def _check_defined(scores: NDArray[np.float64], date: np.datetime64, said: Comparison, horizons: Any) -> None:
-    missing = np.isnan(scores).any(axis=1)
-    if missing.any():
-        q, j = (int(place[0]) for place in np.nonzero(missing))
-        reasons = "; ".join(said.scored[q].undefined)
-        raise InputError(
-            f"horizons: as of {_day(date)} there is no score at {horizons[j]:g} under {said.scored[q].weighting}: "
-            f"{reasons}; take an earlier horizon, or a later cut-off"
-        )
+def _check_defined(found: Comparison, date: np.datetime64, horizons: NDArray[np.float64], when: str) -> None:
+    for one in found.scored:
+        missing = np.isnan(one.scores).any(axis=0)
+        if missing.any():
+            raise InputError(
+                f"horizons: of those who had started on {_day(date)} there is no score {when} at "
+                f"{horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; take an earlier "
+                "horizon, or a later cut-off"
+            )
 
 
 def _drawn(studies: Sequence[_Study], asked: _Asked, drawn: Index) -> NDArray[np.float64]:
-    """Return means over days and horizons, of resampled individuals: (weightings, 2)."""
+    """Return means over days and horizons, of resampled individuals: (weightings, 2); NaN if a score is missing."""
     found = []
     for study in studies:
         place = np.cumsum(study.there) - 1
         rows = place[drawn[study.there[drawn]]]
+        if rows.size == 0:
+            return np.full((len(asked.weightings), 2), np.nan)
         curves = {name: one[rows] for name, one in study.curves.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

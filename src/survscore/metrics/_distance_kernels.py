@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import compiled, inlined, summing
+from survscore._kernels import compiled, dot, inlined, summing
 
 CELLS = 64  # of equal width, among which distances are dealt out
-
-
-@summing
-def _mean(values, mass):
-    total = 0.0
-    for i in range(values.size):
-        total += mass[i] * values[i]
-    return total
 
 
 @summing
@@ -69,7 +61,7 @@ def measures(middle, slope, columns, draws, mass, targets, found):
         for i in range(n):
             distance[i] = abs(middle[i] + slope[i] * distance[i])
             top = max(top, distance[i])
-        found[0, r], found[1, r] = _mean(distance, mass), _mean_square(distance, mass)
+        found[0, r], found[1, r] = dot(distance, mass), _mean_square(distance, mass)
         scale = CELLS / max(top, 1e-300)
         masses[:] = 0.0
         last = 0

@@ -45,7 +45,8 @@ class Metric(ABC):
     #: Where its distribution is closest to symmetric, so that confidence intervals are made there; "none" if it lies so
     #: far from what it estimates that no interval around it holds what it says: then there is a standard error alone.
     scale: ClassVar[Scale] = "plain"
-    #: Whether ratios of values mean something, and with them skill: not where zero depends on the unit of time.
+    #: Whether ratios of values mean something, and with them skill and differences in percent: only where zero is no
+    #: error at all. Not where it depends on the unit of time, or is the worth of doing nothing.
     has_ratios: ClassVar[bool] = True
 
     def of_rows(self, rows: NDArray[np.intp]) -> Self:

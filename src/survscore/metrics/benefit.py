@@ -60,6 +60,7 @@ class NetBenefit(PooledMetric):
     name: ClassVar[str] = "net_benefit"
     label: ClassVar[str] = "net benefit"
     direction: ClassVar[Direction] = "higher"
+    has_ratios: ClassVar[bool] = False
     needs_both: ClassVar[bool] = False
     scores_null: ClassVar[bool] = False
 

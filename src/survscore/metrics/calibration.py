@@ -269,6 +269,7 @@ class Miscalibration(CurveDistance):
     name: ClassVar[str] = "miscalibration"
     label: ClassVar[str] = "mean squared miscalibration"
     scale: ClassVar[Scale] = "root"
+    has_ratios: ClassVar[bool] = False  # what chance adds is taken off, and more than there is may be
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
         squares, fit = np.square(curve.difference), curve.regression

@@ -98,6 +98,7 @@ class Concordance(HistoryMetric):
     name: ClassVar[str] = "concordance"
     label: ClassVar[str] = "concordance"
     direction: ClassVar[Direction] = "higher"
+    has_ratios: ClassVar[bool] = False  # a half is what tells nobody apart
     scale: ClassVar[Scale] = "logit"
     of_order: ClassVar[bool] = True
 

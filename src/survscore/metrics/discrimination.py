@@ -45,6 +45,7 @@ class AUC(PooledMetric):
     name: ClassVar[str] = "auc"
     label: ClassVar[str] = "AUC"
     direction: ClassVar[Direction] = "higher"
+    has_ratios: ClassVar[bool] = False  # a half is what tells nobody apart
     scale: ClassVar[Scale] = "logit"
 
     def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
