@@ -4,19 +4,52 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._units import UNITS
+from survscore._units import UNITS, Unit
 from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural
 
 MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
 DECIMAL_YEAR = "decimal-year"
 EPOCHS = {"epoch-seconds": 1_000, "epoch-milliseconds": 1}  # since 1970, in milliseconds
 ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """The dates from which outcomes were derived, as they stand on the day on which the data end.
+
+    Attributes
+    ----------
+    start, event_date, last_seen, cutoff : ndarray of datetime64, shape (n,)
+        `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
+    unit : str
+        Of the times.
+    """
+
+    start: NDArray[np.datetime64]
+    event_date: NDArray[np.datetime64]
+    last_seen: NDArray[np.datetime64]
+    cutoff: NDArray[np.datetime64]
+    unit: Unit
+
+    def __getitem__(self, key: Any) -> Dates:
+        """Return those of some individuals."""
+        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit)
+
+    def joined(self, others: Sequence[Dates]) -> Dates | None:
+        """Return those of several together; None if their units differ."""
+        if any(other.unit != self.unit for other in others):
+            return None
+        names = ("start", "event_date", "last_seen", "cutoff")
+        several = {name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in names}
+        return Dates(**several, unit=self.unit)
 
 
 class FollowUp(NamedTuple):
@@ -28,25 +61,22 @@ class FollowUp(NamedTuple):
         As for `Outcomes`.
     kept : ndarray of bool
         Who is among them: all who started before the end.
-    start, event_date, last_seen, cutoff : ndarray of datetime64
-        Their dates; of events and losses, those that were seen.
+    dates : Dates
+        Of those who are kept.
     """
 
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
     censoring_time: NDArray[np.float64]
     kept: NDArray[np.bool_]
-    start: NDArray[np.datetime64]
-    event_date: NDArray[np.datetime64]
-    last_seen: NDArray[np.datetime64]
-    cutoff: NDArray[np.datetime64]
+    dates: Dates
 
 
 def follow_up(
     start: ArrayLike,
     event_date: ArrayLike,
     cutoff: Any,
-    unit: str,
+    unit: Unit,
     last_seen: ArrayLike | None,
     drop_late_starts: bool,
 ) -> FollowUp:
@@ -80,8 +110,10 @@ def follow_up(
 
     lost = np.asarray(seen.notna() & (seen < ends))
     last = events.where(happened, seen.where(lost, ends))
-    known = (dates.to_numpy() for dates in (starts, events.where(happened), seen.where(lost), ends))
-    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, *known)
+    dates = Dates(
+        starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit
+    )
+    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, dates)
 
 
 def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,11 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.engine.units import Groups
 from survscore.metrics import HistoryMetric, Metric, as_metric, metric_label
-from survscore.outcomes import Dates, Outcomes
+from survscore.outcomes import Outcomes
 from survscore.weighting import Administrative, Weighting
+
+if TYPE_CHECKING:
+    from survscore._dates import Dates
 
 Index = NDArray[np.intp]
 

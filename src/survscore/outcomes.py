@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -16,43 +16,11 @@ from survscore._units import Unit
 from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
 
 if TYPE_CHECKING:
-    from survscore._dates import FollowUp
+    from survscore._dates import Dates, FollowUp
 
 LateStarts = Literal["raise", "drop"]
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
-
-
-@dataclass(frozen=True, eq=False)
-class Dates:
-    """The dates from which outcomes were derived, as they stand on the day on which the data end.
-
-    Attributes
-    ----------
-    start, event_date, last_seen, cutoff : ndarray of datetime64, shape (n,)
-        `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
-    unit : str
-        Of the times.
-    """
-
-    start: NDArray[np.datetime64]
-    event_date: NDArray[np.datetime64]
-    last_seen: NDArray[np.datetime64]
-    cutoff: NDArray[np.datetime64]
-    unit: Unit
-
-    def __getitem__(self, key: Any) -> Dates:
-        """Return those of some individuals."""
-        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit)
-
-    @classmethod
-    def concatenate(cls, several: Sequence[Dates]) -> Dates | None:
-        """Join several; None if their units differ."""
-        if len({one.unit for one in several}) != 1:
-            return None
-        names = ("start", "event_date", "last_seen", "cutoff")
-        joined = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
-        return cls(**joined, unit=several[0].unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -270,16 +238,13 @@ class Outcomes:
         from survscore import _dates  # pandas is loaded only where dates need it
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
-        return cls.of_follow_up(
-            _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"), unit
-        )
+        return cls.of_follow_up(_dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"))
 
     @classmethod
-    def of_follow_up(cls, found: FollowUp, unit: Unit) -> Self:
+    def of_follow_up(cls, found: FollowUp) -> Self:
         """Take what dates have come to."""
         made = cls(found.time, found.event, found.censoring_time)
-        dates = Dates(found.start, found.event_date, found.last_seen, found.cutoff, unit)
-        object.__setattr__(made, "dates", dates)
+        object.__setattr__(made, "dates", found.dates)
         return made
 
     @classmethod
@@ -309,7 +274,8 @@ class Outcomes:
             _arrays.concatenate(censored) if censored else None,
         )
         dated = [part.dates for part in several if part.dates is not None]
-        object.__setattr__(joined, "dates", Dates.concatenate(dated) if len(dated) == len(several) else None)
+        if len(dated) == len(several):
+            object.__setattr__(joined, "dates", dated[0].joined(dated[1:]))
         return joined
 
     # What it tells

@@ -335,4 +335,4 @@ def _from_dates(
     check_choice("late_starts", late_starts, ("raise", "drop"))
     with about(file.path, read.names):
         found = _dates.follow_up(read.start, read.event_date, read.cutoff, unit, read.last_seen, late_starts == "drop")
-        return Outcomes.of_follow_up(found, unit), found.kept
+        return Outcomes.of_follow_up(found), found.kept
