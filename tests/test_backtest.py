@@ -295,3 +295,53 @@ def test_the_verdict_is_right():
     ])  # fmt: skip
     assert accused[:, 0].sum() <= 5
     assert accused[:, 1].sum() >= 95
+
+
+def test_some_of_the_models_are_as_if_the_others_had_not_been_there():
+    y, models = study(5, leak=True)
+    names = ["leaks", "noise 0", "noise 0.8"]
+    found = run(y, models, n_draws=10, as_of=[THEN - np.timedelta64(200, "D"), THEN]).only(names)
+    alone = run(
+        y, {name: curves for name, curves in models.items() if name in names},
+        n_draws=10, as_of=[THEN - np.timedelta64(200, "D"), THEN],
+    )  # fmt: skip
+    assert found.models == alone.models == ("noise 0", "noise 0.8", "leaks")
+    pd.testing.assert_frame_equal(found.table, alone.table)
+    pd.testing.assert_frame_equal(found.summary, alone.summary)
+    np.testing.assert_array_equal(found.draws, alone.draws)
+    assert found.sentence == alone.sentence
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["leaks", "noise 7"], r"models must be among .*: 1 of 2 are not, the first 'noise 7'"),
+        (["leaks"], "models must be at least two, to choose among, not 1"),
+        ([], "models must be at least two, to choose among, not 0"),
+        ("leaks", "models must be at least two, to choose among, not 1"),
+    ],
+)
+def test_models_that_are_not_there_are_refused(names, message):
+    found = run(*study(5, n=200, leak=True))
+    with pytest.raises(ss.InputError, match=message):
+        found.only(names)
+
+
+def test_a_function_makes_weights_of_what_was_known():
+    y, models = study(6)
+    seen = []
+
+    def by_kaplan_meier(then):
+        seen.append(then)
+        curve = ss.KaplanMeierCensoring(then)
+        grid = np.unique(then.time)
+        return ss.IPCW(ss.SurvivalCurves(np.tile(curve.at(grid), (len(then), 1)), grid, "step"))
+
+    days = [THEN - np.timedelta64(100, "D"), THEN]
+    found = run(y, models, weighting=["ipcw", by_kaplan_meier], as_of=days, n_draws=3)
+    assert [str(one.dates.cutoff.max().astype("M8[D]")) for one in seen] == [str(day) for day in days]
+    for day in found.days:
+        np.testing.assert_allclose(day.scores[1], day.scores[0], rtol=1e-9)
+        assert np.isfinite(day.drawn_scores).all()
+    with pytest.raises(ss.InputError, match="weighting: a function must return a Weighting, not str"):
+        run(y, models, weighting=["ipcw", lambda then: "ipcw"])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import plural
+from survscore._validation import InputError, plural
 from survscore.metrics import Direction
 
 if TYPE_CHECKING:
@@ -61,25 +61,30 @@ def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.
     said, true = sign * scores, sign * truth
     if np.isnan(said).any() or np.isnan(true).any():
         return Judgement(np.nan, np.nan, 0, 0, np.nan, (), -1, np.nan, np.nan)
-    pairs = list(combinations(range(scores.size), 2))
-    agreed = np.array([_agreed(said[a] - said[b], true[a] - true[b], max(abs(true[a]), abs(true[b])))
-                       for a, b in pairs])  # fmt: skip
+    agreed = _agreed(said, true)
     of_sure = agreed[sure] if sure is not None else agreed[:0]
     chosen = np.flatnonzero(said <= said.min() + SAME * np.abs(said).max())
     best = int(np.argmin(true))
     regret = float(true[chosen].mean() - true[best])
     return Judgement(
-        float(agreed.mean()) if pairs else np.nan, float(of_sure.mean()) if of_sure.size else np.nan, len(pairs),
+        float(agreed.mean()) if agreed.size else np.nan, float(of_sure.mean()) if of_sure.size else np.nan, agreed.size,
         int(of_sure.size), _rank_correlation(said, true), tuple(chosen.tolist()), best, regret,
         regret / abs(true[best]) if true[best] else np.nan,
     )  # fmt: skip
 
 
-def _agreed(said: float, true: float, size: float) -> float:
-    """Return whether two differences have the same sign; one half, where one of them is none."""
-    if abs(said) <= SAME * size or abs(true) <= SAME * size:
-        return 0.5
-    return float(said * true > 0)
+def _agreed(said: Values, true: Values) -> Values:
+    """Return for each pair whether two differences have the same sign; one half, where one of them is none."""
+    a, b = pairs_of(said.size)
+    of_said, of_true, tie = said[a] - said[b], true[a] - true[b], SAME * np.maximum(np.abs(true[a]), np.abs(true[b]))
+    tied = (np.abs(of_said) <= tie) | (np.abs(of_true) <= tie)
+    return np.where(tied, 0.5, of_said * of_true > 0)
+
+
+def pairs_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the places of the first and of the second of each pair, in the order of all tables of pairs."""
+    first, second = np.triu_indices(n, 1)
+    return first, second
 
 
 def _rank_correlation(a: Values, b: Values) -> float:
@@ -117,6 +122,10 @@ class Day:
         By the later follow-up.
     sure : ndarray of shape (pairs, horizons)
         Whether the order of two models in truth is sure.
+    drawn_scores : ndarray of shape (draws, weightings, models, horizons)
+        As of then, of resampled individuals; the same draw is the same individuals on every day.
+    drawn_truth : ndarray of shape (draws, models, horizons)
+        By the later follow-up, of the same.
     """
 
     date: np.datetime64
@@ -128,6 +137,17 @@ class Day:
     truth: Values
     truth_se: Values
     sure: NDArray[np.bool_]
+    drawn_scores: Values
+    drawn_truth: Values
+
+    def only(self, places: NDArray[np.intp]) -> Day:
+        """Return the same of some of the models, in the order of all."""
+        pairs = np.isin(pairs_of(len(self.truth)), places).all(axis=0)
+        return replace(
+            self, scores=self.scores[:, places], truth=self.truth[places], truth_se=self.truth_se[places],
+            sure=self.sure[pairs], drawn_scores=self.drawn_scores[:, :, places],
+            drawn_truth=self.drawn_truth[:, places],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,9 +164,6 @@ class Backtest:
     horizons : ndarray
     days : tuple of Day
         One for each earlier cut-off.
-    draws : ndarray of shape (draws, weightings, 2)
-        From resampled individuals: the share of pairs that are ordered as in truth, and the relative regret, means
-        over days and horizons.
     level : float
         Of intervals.
     settings : dict
@@ -160,9 +177,50 @@ class Backtest:
     direction: Direction
     horizons: Values
     days: tuple[Day, ...]
-    draws: Values
     level: float
     settings: dict[str, Any]
+
+    def only(self, models: Iterable[str]) -> Backtest:
+        """Return how each score did among some of the models; nothing is fitted or scored anew.
+
+        Parameters
+        ----------
+        models : iterable of str
+            Their names, at least two.
+
+        Returns
+        -------
+        Backtest
+            With the models in the order of this one.
+        """
+        wanted = [models] if isinstance(models, str) else list(models)
+        unknown = [name for name in wanted if name not in self.models]
+        if unknown:
+            raise InputError(
+                f"models must be among {list(self.models)}: {len(unknown)} of {len(wanted)} are not, the first "
+                f"{unknown[0]!r}"
+            )
+        places = np.flatnonzero([name in wanted for name in self.models])
+        if places.size < 2:
+            raise InputError(f"models must be at least two, to choose among, not {places.size}")
+        return replace(
+            self, models=tuple(self.models[a] for a in places), days=tuple(day.only(places) for day in self.days)
+        )
+
+    @cached_property
+    def draws(self) -> Values:
+        """From resampled individuals: the share of pairs ordered as in truth, and the relative regret.
+
+        Of shape (draws, weightings, 2), means over days and horizons; NaN where a score is missing.
+        """
+        n_draws = len(self.days[0].drawn_truth)
+        found = np.empty((n_draws, len(self.days), len(self.weightings), self.horizons.size, 2))
+        for place in np.ndindex(found.shape[:-1]):
+            k, d, q, j = place
+            day = self.days[d]
+            one = judge(day.drawn_scores[k, q, :, j], day.drawn_truth[k, :, j], self.direction)
+            found[place] = one.ordered, one.relative_regret
+        return np.asarray(found.mean(axis=(1, 3)))
 
     @property
     def scores(self) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from survscore._frames import collected, n_rows_of, take_rows
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
 from survscore._version import __version__
-from survscore.backtest_results import Backtest, Day, judge
+from survscore.backtest_results import Backtest, Day
 from survscore.comparison import Comparison, compared, contrast_columns, score_columns
 from survscore.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from survscore._dates import Dates
 
 Index = NDArray[np.intp]
+#: Makes weights of the outcomes as of a day, for what is to be estimated from them.
+WeightingOf = Callable[[Outcomes], Weighting]
 
 
 def backtest(
@@ -40,7 +42,7 @@ def backtest(
     horizons: ArrayLike,
     X: Any = None,
     cv: Any = 5,
-    weighting: str | Weighting | Sequence[str | Weighting] = ("administrative", "ipcw"),
+    weighting: str | Weighting | WeightingOf | Sequence[str | Weighting | WeightingOf] = ("administrative", "ipcw"),
     metric: str | Metric = "brier",
     predicted_on: Any = None,
     groups: ArrayLike | None = None,
@@ -76,8 +78,10 @@ def backtest(
         Covariates, as known at everybody's start; for estimators.
     cv : int, splitter or iterable, default 5
         Folds; for estimators.
-    weighting : str, Weighting, or several
-        The scores that are tried. The first is what the others are compared with.
+    weighting : str, Weighting, function, or several
+        The scores that are tried. The first is what the others are compared with. A function is given the outcomes as
+        of each day, with their dates, and returns the weighting: for one with a model that must know no more than that.
+        In draws, such a model is taken as known.
     metric : str or Metric
         Of which lower or higher values are better.
     predicted_on : date, or array_like of dates, optional
@@ -149,31 +153,47 @@ def backtest(
     members = _members(groups, len(y))
     total, rng = 1 + n_draws, np.random.default_rng(seed)
     progress(0, total, "scores")
-    judged = [study.day(asked) for study in studies]
-    draws = np.empty((n_draws, len(asked.weightings), 2))
+    judged = [study.day(asked, n_draws) for study in studies]
     for draw in range(n_draws):
         progress(1 + draw, total, "resampling")
-        draws[draw] = _drawn(studies, asked, _resampled(members, len(y), rng))
+        rows = _resampled(members, len(y), rng)
+        for study, day in zip(studies, judged, strict=True):
+            day.drawn_scores[draw], day.drawn_truth[draw] = study.drawn(asked, rows)
     progress(total, total, "done")
     labels = judged[-1].weightings
     settings = {
         "survscore": __version__, "metric": chosen.name, "weightings": list(labels), "seed": seed, "n_draws": n_draws,
-        "n_draws_without_score": int(np.isnan(draws).any(axis=(1, 2)).sum()),
+        "n_draws_without_score": _n_without_score(judged),
         "as_of": [str(study.date) for study in studies], "horizons": asked.horizons.tolist(),
         "grouped": groups is not None,
     }  # fmt: skip
     return Backtest(
         tuple(given), labels, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
-        draws, level, settings,
+        level, settings,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
     horizons: NDArray[np.float64]
-    weightings: tuple[str | Weighting, ...]
+    weightings: tuple[str | Weighting | WeightingOf, ...]
     metric: Metric
     level: float
+
+    def weightings_on(self, then: Outcomes, there: Index) -> list[str | Weighting]:
+        """Return the weightings of those who had started; what a function makes is estimated from what was known."""
+        found: list[str | Weighting] = []
+        for one in self.weightings:
+            if isinstance(one, Weighting):
+                found.append(one.of_rows(there))
+            elif callable(one):
+                made = one(then)
+                if not isinstance(made, Weighting):
+                    raise InputError(f"weighting: a function must return a Weighting, not {type(made).__name__}")
+                found.append(made)
+            else:
+                found.append(one)
+        return found
 
     def needed(self, name: str, curves: Any) -> SurvivalCurves:
         """Return what is looked at: the horizons alone, unless the metric is one of whole curves."""
@@ -190,15 +210,14 @@ class _Asked:
             return curves
         return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
 
-    def compared(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
-        """Return the scores of all models under every weighting."""
-        return self._compared(y, curves, self.weightings, errors)
-
     def in_truth(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
         """Return how good models were, by all that is known now."""
-        return self._compared(y, curves, [Administrative()], errors)
+        return self.compared(y, curves, [Administrative()], errors=errors)
 
-    def _compared(self, y: Outcomes, curves: Any, weightings: Sequence[Any], errors: bool) -> Comparison:
+    def compared(
+        self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[Any], *, errors: bool
+    ) -> Comparison:
+        """Return the scores of all models under every weighting."""
         return compared(
             y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=errors,
             level=self.level,
@@ -251,6 +270,7 @@ class _Study:
     then: Outcomes
     now: Outcomes
     curves: dict[str, SurvivalCurves]
+    weightings: list[str | Weighting]
 
     @classmethod
     def of(
@@ -267,7 +287,7 @@ class _Study:
             curves = {name: asked.needed(name, one)[there] for name, one in models.items()}
         else:
             curves = {name: asked.needed(name, one) for name, one in fitting.curves(models, there, then).items()}
-        study = cls(date, there, then, now, curves)
+        study = cls(date, there, then, now, curves, asked.weightings_on(then, np.flatnonzero(there)))
         blind = study.judged(asked.horizons) == 0
         if blind.any():
             raise InputError(
@@ -281,11 +301,12 @@ class _Study:
         end = np.asarray(self.now.censoring_time)
         return np.array([np.mean(end >= horizon) for horizon in horizons])
 
-    def day(self, asked: _Asked) -> Day:
-        """Return the scores as of then, and the truth."""
+    def day(self, asked: _Asked, n_draws: int) -> Day:
+        """Return the scores as of then, and the truth, with room for those of draws."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # times without score are NaN, and told below
-            said, true = asked.compared(self.then, self.curves, errors=False), asked.in_truth(self.now, self.curves)
+            said = asked.compared(self.then, self.curves, self.weightings, errors=False)
+            true = asked.in_truth(self.now, self.curves)
         (truth,) = true.scored
         pairs = [
             np.isin(contrast_columns(truth, a, b, asked.level)["verdict"], ("better", "worse"))
@@ -298,7 +319,22 @@ class _Study:
         return Day(
             self.date, tuple(one.weighting for one in said.scored), len(self.then), int(self.then.event.sum()),
             self.judged(asked.horizons), scores, truth.scores, se, np.array(pairs).reshape(-1, asked.horizons.size),
+            np.full((n_draws, *scores.shape), np.nan), np.full((n_draws, *truth.scores.shape), np.nan),
         )  # fmt: skip
+
+    def drawn(self, asked: _Asked, rows: Index) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the scores as of then, and the truth, of resampled individuals; NaN where there is none."""
+        place = np.cumsum(self.there) - 1
+        rows = place[rows[self.there[rows]]]
+        if rows.size == 0:
+            return np.array(np.nan), np.array(np.nan)
+        curves = {name: one[rows] for name, one in self.curves.items()}
+        weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in self.weightings]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            said = asked.compared(self.then[rows], curves, weightings, errors=False)
+            (truth,) = asked.in_truth(self.now[rows], curves, errors=False).scored
+        return np.array([one.scores for one in said.scored]), truth.scores
 
 
 def _check_defined(found: Comparison, date: np.datetime64, horizons: NDArray[np.float64], when: str) -> None:
@@ -312,23 +348,11 @@ def _check_defined(found: Comparison, date: np.datetime64, horizons: NDArray[np.
             )
 
 
-def _drawn(studies: Sequence[_Study], asked: _Asked, drawn: Index) -> NDArray[np.float64]:
-    """Return means over days and horizons, of resampled individuals: (weightings, 2); NaN if a score is missing."""
-    found = []
-    for study in studies:
-        place = np.cumsum(study.there) - 1
-        rows = place[drawn[study.there[drawn]]]
-        if rows.size == 0:
-            return np.full((len(asked.weightings), 2), np.nan)
-        curves = {name: one[rows] for name, one in study.curves.items()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            said = asked.compared(study.then[rows], curves, errors=False)
-            (truth,) = asked.in_truth(study.now[rows], curves, errors=False).scored
-        for j in range(asked.horizons.size):
-            judged = [judge(one.scores[:, j], truth.scores[:, j], asked.metric.direction) for one in said.scored]
-            found.append([(one.ordered, one.relative_regret) for one in judged])
-    return np.asarray(np.mean(found, axis=0))
+def _n_without_score(days: Sequence[Day]) -> int:
+    """Return in how many draws some score is missing."""
+    missing = [np.isnan(drawn).any(axis=tuple(range(1, drawn.ndim)))
+               for day in days for drawn in (day.drawn_scores, day.drawn_truth)]  # fmt: skip
+    return int(np.any(missing, axis=0).sum())
 
 
 def _members(groups: ArrayLike | None, n: int) -> list[Index] | None:

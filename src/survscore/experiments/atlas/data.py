@@ -1,0 +1,149 @@
+"""A data set as all models get it: not too large, and with the date of entry as a column of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import InputError
+from survscore.experiments.atlas.models import ENTRY
+from survscore.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore._dates import Dates
+
+#: What a horizon needs on a day: so many who could be followed up to it, with event before, and event-free after.
+FEWEST_FOLLOWED = 40
+FEWEST_WITH_STATUS = 10
+DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is known of a data set, and the individuals that are looked at.
+
+    Attributes
+    ----------
+    name : str
+    X : pandas.DataFrame
+        Covariates known at the start, and `ENTRY`.
+    y : Outcomes
+        With dates.
+    groups : ndarray or None
+    horizons : ndarray
+        In the unit of `y`.
+    cutoffs : tuple of datetime64
+        Earlier closing dates, in order.
+    n_all : int
+        Individuals before some were drawn.
+    about : dict
+        Event, start, licence and so on, in words.
+    """
+
+    name: str
+    X: pd.DataFrame
+    y: Outcomes
+    groups: NDArray[Any] | None
+    horizons: NDArray[np.float64]
+    cutoffs: tuple[np.datetime64, ...]
+    n_all: int
+    about: dict[str, str]
+
+    @property
+    def dates(self) -> Dates:
+        """Those of the outcomes."""
+        return dates_of(self.name, self.y)
+
+    def digest(self) -> str:
+        """Return what identifies the numbers, so that results of other data are not taken for those of these."""
+        import pandas as pd
+
+        whole = hashlib.sha256()
+        whole.update(repr(list(self.X.columns)).encode())
+        whole.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
+        for values in (self.y.time, self.y.event, np.asarray(self.y.censoring_time), self.horizons):
+            whole.update(np.ascontiguousarray(values).tobytes())
+        whole.update(repr([str(day) for day in self.cutoffs]).encode())
+        if self.groups is not None:
+            whole.update(np.unique(self.groups, return_inverse=True)[1].tobytes())
+        return whole.hexdigest()
+
+
+def prepare(dataset: Any, most: int, seed: int) -> Prepared:
+    """Return a data set with at most so many individuals, drawn without replacement; groups stay whole.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        As `survscore.datasets.load` returns it, or anything with its attributes.
+    most : int
+        How many are looked at.
+    seed : int
+        Of the draw, together with the name.
+
+    Returns
+    -------
+    Prepared
+    """
+    name = str(dataset.name)
+    dates = dates_of(name, dataset.y)
+    if ENTRY in dataset.X.columns:
+        raise InputError(f"{name}: X must not hold a column {ENTRY!r}, which is added")
+    entry = (dates.start - dates.start.min()) / DAY
+    groups = None if dataset.groups is None else np.asarray(dataset.groups)
+    rows = _drawn(len(dataset.y), groups, most, _seed_of(name, seed))
+    cutoffs = np.unique(np.asarray(dataset.cutoffs, dtype="datetime64[ns]"))
+    about = {key: str(getattr(dataset, key)) for key in ("event", "start", "closing", "lost", "licence", "source")}
+    return Prepared(
+        name, dataset.X.reset_index(drop=True).assign(**{ENTRY: entry}).iloc[rows].reset_index(drop=True),
+        dataset.y[rows], None if groups is None else groups[rows], np.asarray(dataset.horizons, dtype=np.float64),
+        tuple(cutoffs), len(dataset.y), about,
+    )  # fmt: skip
+
+
+def dates_of(name: str, y: Outcomes) -> Dates:
+    """Return the dates of outcomes; raise if they have none."""
+    if y.dates is None:
+        raise InputError(f"{name}: y must know its dates: make it by Outcomes.from_dates")
+    return y.dates
+
+
+def hidden_share(y: Outcomes, horizon: float) -> float:
+    """Return the share whose status at a horizon the closing date hides: event-free at their C*, which is before it."""
+    end = np.asarray(y.censoring_time)
+    return float(np.mean(~y.event & ~y.dropped_out & (end < horizon)))
+
+
+def scoreable(y: Outcomes, horizons: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return at which horizons enough is known for models to be fitted and scored under every weighting."""
+    end = np.asarray(y.censoring_time)
+    counts = [
+        (np.sum(end >= h), np.sum((end >= h) & y.event & (y.time <= h)), np.sum(y.time > h)) for h in horizons
+    ]  # fmt: skip
+    fewest = (FEWEST_FOLLOWED, FEWEST_WITH_STATUS, FEWEST_WITH_STATUS)
+    return np.array([all(n >= least for n, least in zip(some, fewest, strict=True)) for some in counts], dtype=np.bool_)
+
+
+def _drawn(n: int, groups: NDArray[Any] | None, most: int, seed: int) -> NDArray[np.intp]:
+    """Return who is looked at, in the order of the data."""
+    if n <= most:
+        return np.arange(n)
+    rng = np.random.default_rng(seed)
+    if groups is None:
+        return np.sort(rng.choice(n, most, replace=False))
+    codes = np.unique(groups, return_inverse=True)[1]
+    counts = np.bincount(codes)
+    order = rng.permutation(counts.size)
+    taken = order[np.cumsum(counts[order]) <= most]
+    return np.flatnonzero(np.isin(codes, taken))
+
+
+def _seed_of(name: str, seed: int) -> int:
+    """Return a seed of a set's own, whatever other sets there are."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")

@@ -1,0 +1,128 @@
+"""What each score would have said had the data ended earlier, and what happened since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._progress import Progress, silent
+from survscore.backtest_results import Backtest
+from survscore.backtesting import backtest
+from survscore.experiments.atlas.closing import LEVEL, Row
+from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
+from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
+from survscore.experiments.atlas.scores import scores
+
+#: The later data must tell the status of so many at the horizon, and the earlier day hide that of so many.
+LEAST_JUDGED = 0.9
+LEAST_HIDDEN = 0.05
+
+
+def horizons_on(data: Prepared, day: np.datetime64) -> NDArray[np.float64]:
+    """Return at which horizons an earlier day is a test: it hides something, shows enough, and is judged later."""
+    there = data.dates.start <= day
+    if not there.any():
+        return data.horizons[:0]
+    now = data.y[there]
+    then = now.as_of(day)
+    judged = np.array([np.mean(np.asarray(now.censoring_time) >= h) for h in data.horizons])
+    hidden = np.array([hidden_share(then, h) for h in data.horizons])
+    return data.horizons[(judged >= LEAST_JUDGED) & (hidden >= LEAST_HIDDEN) & scoreable(then, data.horizons)]
+
+
+def on_earlier_days(
+    data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_draws: int, seed: int,
+    progress: Progress = silent,
+) -> dict[str, list[Row]]:  # fmt: skip
+    """Return how each score did on every earlier day, as rows of three tables.
+
+    Models are fitted once a day, for all families.
+    """
+    tests = [(day, horizons) for day in data.cutoffs if (horizons := horizons_on(data, day)).size]
+    found = []
+    for k, (day, horizons) in enumerate(tests):
+        progress(k, len(tests), f"as of {str(day)[:10]}")
+        found.append(
+            backtest(
+                data.y, estimators(entries, horizons, effort), as_of=day, horizons=horizons, X=data.X, cv=folds,
+                weighting=list(scores().values()), groups=data.groups, n_draws=n_draws, level=LEVEL, n_jobs=1,
+                seed=seed,
+            )
+        )  # fmt: skip
+    names = list(scores())
+    tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "sets": []}
+    for one in found:
+        tables["truths"] += _truths(one, names)
+    for name in FAMILIES if found else ():
+        some = [one.only(family(name, entries)) for one in found]
+        for one in some:
+            tables["backtests"] += [{"family": name, **row} for row in _judged(one, names)]
+        tables["sets"] += [{"family": name, **row} for row in together(some, names)]
+    return tables
+
+
+def _truths(found: Backtest, names: Sequence[str]) -> list[Row]:
+    """Return the score of each model on a day, and its truth."""
+    (day,) = found.days
+    return [
+        {
+            "cutoff": str(day.date)[:10], "horizon": horizon, "score": name, "model": model,
+            "brier": day.scores[q, a, j], "truth": day.truth[a, j], "truth_se": day.truth_se[a, j],
+        }
+        for j, horizon in enumerate(found.horizons.tolist()) for q, name in enumerate(names)
+        for a, model in enumerate(found.models)
+    ]  # fmt: skip
+
+
+def _judged(found: Backtest, names: Sequence[str]) -> list[Row]:
+    """Return how each score did on a day."""
+    (day,) = found.days
+    rows = []
+    for (_, q, j), one in found.judgements.items():
+        rows.append({
+            "cutoff": str(day.date)[:10], "horizon": float(found.horizons[j]), "score": names[q], "n": day.n,
+            "n_events": day.n_events, "judged": day.judged[j], "ordered": one.ordered, "n_pairs": one.n_pairs,
+            "sure_ordered": one.sure_ordered, "n_sure": one.n_sure,
+            "chosen": " or ".join(found.models[a] for a in one.chosen), "best": found.models[one.best],
+            "relative_regret": one.relative_regret,
+        })  # fmt: skip
+    return rows
+
+
+def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
+    """Return how each score did over all days and horizons of a set, with intervals from resampled individuals.
+
+    The same draw is of the same individuals on all days, since their seed is the same. `gain` is by how much more pairs
+    the first score ordered as in truth, and `excess` by how much smaller its relative regret was.
+    """
+    runs = np.array([one.horizons.size for one in several])
+    share = runs / runs.sum()
+    draws = np.einsum("d,dkqm->kqm", share, np.array([one.draws for one in several]))
+    draws = draws[~np.isnan(draws).any(axis=(1, 2))]
+    values = np.array([
+        np.concatenate([[getattr(one.judgements[0, q, j], what) for j in range(one.horizons.size)] for one in several])
+        for q in range(len(names)) for what in ("ordered", "relative_regret")
+    ]).mean(axis=1).reshape(len(names), 2)  # fmt: skip
+    rows: list[Row] = []
+    for q, name in enumerate(names):
+        row: Row = {"score": name, "days": len(several), "runs": int(runs.sum())}
+        quantities = {
+            "ordered": (values[q, 0], draws[:, q, 0]),
+            "relative_regret": (values[q, 1], draws[:, q, 1]),
+            "gain": (values[0, 0] - values[q, 0], draws[:, 0, 0] - draws[:, q, 0]),
+            "excess": (values[q, 1] - values[0, 1], draws[:, q, 1] - draws[:, 0, 1]),
+        }
+        for what, (value, drawn) in quantities.items():
+            row |= {what: float(value), **_limits(what, drawn)}
+        rows.append(row)
+    return rows
+
+
+def _limits(what: str, drawn: NDArray[np.float64]) -> dict[str, Any]:
+    if drawn.size == 0:
+        return {f"{what}_lower": np.nan, f"{what}_upper": np.nan}
+    lower, upper = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {f"{what}_lower": float(lower), f"{what}_upper": float(upper)}

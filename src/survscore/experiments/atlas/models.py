@@ -1,0 +1,291 @@
+"""The same models for every data set: what people fit, without and with the date of entry among the covariates.
+
+They are examples, neither tuned nor the best there are. Some leak the censoring times on purpose: what a score says of
+those is the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from survscore.adapters import ScikitSurvival
+from survscore.curves import SurvivalCurves
+from survscore.models import BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
+from survscore.outcomes import Outcomes, as_outcomes
+from survscore.survival_model import SurvivalModel
+
+#: The column with the date of entry, in days since the first; data sets come without it.
+ENTRY = "date of entry"
+WITH_ENTRY = " + entry"
+NULL = "Kaplan-Meier"
+#: Rarer categories are put together, so that folds know most of them.
+RAREST_CATEGORY = 0.01
+MOST_CATEGORIES = 12
+LEARNING_RATE = 0.2
+#: Forests take long where all times differ: they are given times on a grid, of so many quantiles and the horizons.
+GRID_OF_FOREST = 50
+
+#: What becomes of those censored before a horizon, for whom its classifier has no label.
+Censored = Literal["dropped", "event-free", "outside", "modelled"]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work goes into fits: trees of a forest, rounds of boosting, grid times and epochs of nets."""
+
+    trees: int
+    rounds: int
+    grid: int
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One kind of model.
+
+    Attributes
+    ----------
+    name : str
+    censored : str
+        What becomes of those censored before a horizon. They are ``"dropped"``, though those with event before their
+        censoring stay, which leaks; taken for ``"event-free"``; or ``"outside"``, as all with :math:`C^*` before the
+        horizon are. Of survival models, ``"modelled"``.
+    make : callable
+        From horizons and effort, an estimator of numbers only.
+    needs : str
+        The package it comes from, if that is optional.
+    """
+
+    name: str
+    censored: Censored
+    make: Callable[[NDArray[np.float64], Effort], Any]
+    needs: str = ""
+
+
+def _classifiers(name: str, classifier: Callable[[Effort], Any]) -> list[Recipe]:
+    """Return the three ways in which people train a classifier per horizon."""
+
+    def dropping(horizons: NDArray[np.float64], effort: Effort) -> Any:
+        return HorizonClassifiers(classifier(effort), horizons, keep="known")
+
+    def keeping(horizons: NDArray[np.float64], effort: Effort) -> Any:
+        return CensoredAsEventFree(HorizonClassifiers(classifier(effort), horizons, keep="known"))
+
+    def mature(horizons: NDArray[np.float64], effort: Effort) -> Any:
+        return HorizonClassifiers(classifier(effort), horizons, keep="administrative")
+
+    return [
+        Recipe(f"{name}, censored dropped", "dropped", dropping),
+        Recipe(f"{name}, censored as event-free", "event-free", keeping),
+        Recipe(f"{name}, C* after horizon", "outside", mature),
+    ]
+
+
+class CensoredAsEventFree(SurvivalModel):
+    """A model that is told that the censored never had the event, as data bases do that only know events.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit`` and ``predict_curves``, for `Outcomes`. It is cloned.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted clone.
+    """
+
+    estimator_: Any
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to outcomes in which the censored are event-free after the last of all times."""
+        outcomes = as_outcomes(y)
+        late = 2.0 * float(outcomes.time.max()) + 1.0
+        told = Outcomes(np.where(outcomes.event, outcomes.time, late), outcomes.event)
+        self.estimator_ = clone(self.estimator).fit(X, told)
+        return self
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return what it predicts."""
+        check_is_fitted(self)
+        curves: SurvivalCurves = self.estimator_.predict_curves(X, times)
+        return curves
+
+
+class OnGrid(SurvivalModel):
+    """A model that is given times on a grid: events at its next time, censorings at its last one before.
+
+    So nobody's status at a time of the grid changes, and the horizons are times of the grid.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit`` and ``predict_curves``, for `Outcomes`. It is cloned.
+    horizons : array_like
+        Times that the grid must have.
+    n_times : int
+        How many quantiles of the training times are its others.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted clone.
+    """
+
+    estimator_: Any
+
+    def __init__(self, estimator: Any, horizons: ArrayLike, n_times: int) -> None:
+        self.estimator = estimator
+        self.horizons = horizons
+        self.n_times = n_times
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to outcomes on the grid."""
+        self.estimator_ = clone(self.estimator).fit(X, self._on_grid(as_outcomes(y)))
+        return self
+
+    def _on_grid(self, y: Outcomes) -> Outcomes:
+        quantiles = np.quantile(y.time, np.arange(1, self.n_times + 1) / self.n_times, method="higher")
+        grid = np.unique(np.concatenate([quantiles, np.asarray(self.horizons, dtype=np.float64)]))
+        following = grid[np.minimum(np.searchsorted(grid, y.time), grid.size - 1)]
+        place = np.searchsorted(grid, y.time, side="right")
+        before = np.where(place > 0, grid[np.maximum(place, 1) - 1], y.time)
+        return Outcomes(np.where(y.event, following, before), y.event)
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return what it predicts."""
+        check_is_fitted(self)
+        curves: SurvivalCurves = self.estimator_.predict_curves(X, times)
+        return curves
+
+
+def _cox(horizons: NDArray[np.float64], effort: Effort) -> Any:
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+    # a weak ridge, since a fold may have a category with no events
+    return ScikitSurvival(CoxPHSurvivalAnalysis(alpha=1.0), times=horizons)
+
+
+def _forest(horizons: NDArray[np.float64], effort: Effort) -> Any:
+    from sksurv.ensemble import RandomSurvivalForest
+
+    forest = RandomSurvivalForest(n_estimators=effort.trees, min_samples_leaf=15, max_samples=0.5)
+    return OnGrid(ScikitSurvival(forest, times=horizons), horizons, GRID_OF_FOREST)
+
+
+def _boosting(horizons: NDArray[np.float64], effort: Effort) -> Any:
+    from sksurv.ensemble import GradientBoostingSurvivalAnalysis
+
+    boosting = GradientBoostingSurvivalAnalysis(
+        n_estimators=effort.rounds, learning_rate=LEARNING_RATE, max_depth=2, subsample=0.5
+    )
+    return ScikitSurvival(boosting, times=horizons)
+
+
+def _net(kind: Any) -> Callable[[NDArray[np.float64], Effort], Any]:
+    def make(horizons: NDArray[np.float64], effort: Effort) -> Any:
+        return kind(n_times=effort.grid, n_layers=2, epochs=effort.epochs, patience=5, device="cpu", progress=False)
+
+    return make
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(NULL, "modelled", lambda horizons, effort: KaplanMeier(times=horizons)),
+    Recipe("Cox", "modelled", _cox, "sksurv"),
+    Recipe("random survival forest", "modelled", _forest, "sksurv"),
+    Recipe("gradient boosting", "modelled", _boosting, "sksurv"),
+    Recipe("Logistic-Hazard", "modelled", _net(LogisticHazard)),
+    Recipe("BCE", "dropped", _net(BCESurvival)),
+    *_classifiers("logistic regression", lambda effort: LogisticRegression(max_iter=200)),
+    *_classifiers(
+        "boosted classifiers",
+        lambda effort: HistGradientBoostingClassifier(
+            max_iter=effort.rounds, learning_rate=LEARNING_RATE, max_leaf_nodes=8, early_stopping=False
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model of the list: a recipe, without or with the date of entry as covariate."""
+
+    recipe: Recipe
+    entry: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called in all tables."""
+        return self.recipe.name + WITH_ENTRY * self.entry
+
+
+def listed() -> tuple[Entry, ...]:
+    """Return the models of the list, all that there are."""
+    return tuple(Entry(one, entry) for one in RECIPES for entry in (False, True) if not (entry and one.name == NULL))
+
+
+def installed(entries: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
+    """Return the models that can be fitted here, and the packages that others need."""
+    found = list(entries)
+    missing = sorted({one.recipe.needs for one in found if one.recipe.needs and find_spec(one.recipe.needs) is None})
+    return [one for one in found if one.recipe.needs not in missing], missing
+
+
+def estimators(entries: Iterable[Entry], horizons: NDArray[np.float64], effort: Effort) -> dict[str, Any]:
+    """Return the models by name, as estimators of data frames that hold `ENTRY`."""
+    return {
+        one.name: one.recipe.make(horizons, effort)
+        if one.recipe.name == NULL
+        else Pipeline([("features", features(entry=one.entry)), ("model", one.recipe.make(horizons, effort))])
+        for one in entries
+    }
+
+
+def features(*, entry: bool) -> ColumnTransformer:
+    """Return how covariates become numbers; learnt anew from each fold's training data.
+
+    Missing numbers become the median, with a column that says so; missing categories are a category.
+    """
+    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    categories = OneHotEncoder(
+        min_frequency=RAREST_CATEGORY, max_categories=MOST_CATEGORIES, handle_unknown="infrequent_if_exist",
+        drop="if_binary", sparse_output=False,
+    )  # fmt: skip
+    pattern = None if entry else f"^(?!{ENTRY}$)"
+    return ColumnTransformer(
+        [
+            ("numbers", numbers, make_column_selector(pattern, dtype_include="number")),
+            ("categories", categories, make_column_selector(pattern, dtype_exclude="number")),
+        ]
+    )
+
+
+#: Which models are compared with each other: all, or without those that know too much.
+FAMILIES: Mapping[str, Callable[[Entry], bool]] = {
+    "all": lambda one: True,
+    "none drops the censored": lambda one: one.recipe.censored != "dropped",
+    "without date of entry": lambda one: not one.entry,
+    "neither": lambda one: one.recipe.censored != "dropped" and not one.entry,
+}
+
+
+def family(name: str, entries: Iterable[Entry]) -> list[str]:
+    """Return the names of a family's models."""
+    return [one.name for one in entries if FAMILIES[name](one)]

@@ -1,0 +1,49 @@
+"""The scores that are asked which model is best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.weighting import IPCW, Administrative, Weighting
+
+ADMINISTRATIVE = "administrative"
+KAPLAN_MEIER = "IPCW"
+COX = "IPCW, Cox"
+#: Larger weights of the Cox model are set to this, since those who are sure to be censored have no finite ones.
+LARGEST_WEIGHT = 100.0
+N_TIMES = 300
+
+#: Makes the weights from the outcomes that are scored, with their dates.
+Score = Callable[[Outcomes], Weighting]
+
+
+def scores() -> dict[str, Score]:
+    """Return the scores that can be computed here, by the names they have in tables; the first is the reference."""
+    found: dict[str, Score] = {ADMINISTRATIVE: lambda y: Administrative(), KAPLAN_MEIER: lambda y: IPCW()}
+    return found if find_spec("sksurv") is None else {**found, COX: censored_by_entry}
+
+
+def censored_by_entry(y: Outcomes) -> IPCW:
+    """Return IPCW with a Cox model of censoring given the date of entry.
+
+    That is what is advised where censoring depends on covariates. Where data end on one day the date of entry tells the
+    censoring time, and the model says so: G is near one before, near zero after it.
+    """
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+    if y.dates is None:
+        raise TypeError("the outcomes of data sets have dates")
+    entry = (y.dates.start - y.dates.start.min()) / np.timedelta64(1, "D")
+    scaled = ((entry - entry.mean()) / max(float(entry.std()), 1e-9))[:, None]
+    censored = Outcomes(y.time, ~y.event)
+    if not censored.event.any():
+        return IPCW()
+    grid = np.unique(np.quantile(y.time, np.linspace(0.0, 1.0, N_TIMES + 1), method="lower"))
+    model = CoxPHSurvivalAnalysis(alpha=1.0).fit(scaled, censored.to_structured())
+    survival = np.array([curve(np.clip(grid, *curve.domain)) for curve in model.predict_survival_function(scaled)])
+    return IPCW(SurvivalCurves(survival, grid, "step", beyond="hold"), max_weight=LARGEST_WEIGHT)
