@@ -1,0 +1,218 @@
+"""What the atlas found: tables of all sets, means over them, and what that says in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from survscore._files import check_regular, written_whole
+from survscore._validation import InputError
+from survscore.experiments.atlas.closing import MEAN
+from survscore.experiments.atlas.models import FAMILIES
+from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
+from survscore.student import student_quantile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The tables of a set, and by which columns their rows are known.
+TABLES = {
+    "scores": ("score", "model", "horizon"),
+    "closing": ("family", "against", "horizon"),
+    "truths": ("cutoff", "horizon", "score", "model"),
+    "backtests": ("family", "cutoff", "horizon", "score"),
+    "sets": ("family", "score"),
+}
+#: Shares of statuses that the closing date hides, by which horizons are put together.
+HIDDEN = (0.0, 0.1, 0.3, 0.6, 1.0)
+#: What a page needs; the others are large.
+SMALL = ("about", "closing", "backtests", "sets")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Atlas:
+    """What became of all sets. Made by `atlas`.
+
+    Attributes
+    ----------
+    about : pandas.DataFrame
+        One row for each set: individuals, events, drop-outs, dates, horizons, where it comes from.
+    scores : pandas.DataFrame
+        Brier scores on the closing date: set, score, model, horizon (or the mean over them), brier, se.
+    closing : pandas.DataFrame
+        How scores agree on the closing date, by set, family of models and horizon.
+    truths : pandas.DataFrame
+        Brier scores as of earlier days, beside the truth.
+    backtests : pandas.DataFrame
+        How each score did by set, family, earlier day and horizon.
+    sets : pandas.DataFrame
+        The same over all days and horizons of a set, with intervals.
+    settings : dict
+        With version, seed, models and rules.
+    """
+
+    about: pd.DataFrame
+    scores: pd.DataFrame
+    closing: pd.DataFrame
+    truths: pd.DataFrame
+    backtests: pd.DataFrame
+    sets: pd.DataFrame
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, results: Mapping[str, dict[str, Any]], settings: dict[str, Any]) -> Atlas:
+        """Put the results of sets together."""
+        import pandas as pd
+
+        tables = {}
+        for table, keys in TABLES.items():
+            rows = [{"set": name, **row} for name, one in results.items() for row in one["tables"][table]]
+            tables[table] = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["set", *keys])
+        about = pd.DataFrame([{"set": name, **_in_words(one["about"])} for name, one in results.items()])
+        seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
+        versions = next(iter(results.values()))["versions"]
+        return cls(about=about, settings={**settings, "versions": versions, "seconds": seconds}, **tables)
+
+    @classmethod
+    def read(cls, folder: Path) -> Atlas:
+        """Read what `save` wrote, or the part of it that `SMALL` names."""
+        import pandas as pd
+
+        path = folder / "settings.json"
+        check_regular(path)
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        names = ("about", *TABLES)
+        frames = {}
+        for name in names:
+            path = folder / f"{name}.csv"
+            if not path.exists() and name in SMALL:
+                raise InputError(f"{path}: there is no such file, and {folder} is no folder of an atlas")
+            frames[name] = pd.read_csv(path, float_precision="round_trip") if path.exists() else pd.DataFrame()
+        return cls(settings=settings, **frames)
+
+    def save(self, folder: Path) -> None:
+        """Write all tables, the settings, and the forest plot."""
+        from survscore.experiments.atlas.drawing import forest
+
+        frames = {"about": self.about, **{name: getattr(self, name) for name in TABLES}, "summary": self.summary}
+        writers: dict[str, Callable[[Path], Any]] = {
+            **{f"{name}.csv": _writer(frame) for name, frame in frames.items()},
+            "settings.json": lambda path: path.write_text(json.dumps(self.settings, indent=1) + "\n", encoding="utf-8"),
+        }
+        for name, write in writers.items():
+            with written_whole(folder / name) as temporary:
+                write(temporary)
+        if len(self.sets):
+            forest(self, folder / "forest.svg")
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row for each family and score: means over sets, each set counting once.
+
+        Columns: family, score, sets, runs, ordered, relative_regret, median_regret, and against the administrative
+        score: gain (by how much more pairs that one ordered as in truth) and excess (by how much smaller its relative
+        regret was), with intervals that take sets as a sample of sets, and in how many sets it was better and worse.
+        """
+        import pandas as pd
+
+        rows = []
+        for (family, score), some in self.sets.groupby(["family", "score"], sort=False):
+            row = {
+                "family": family, "score": score, "sets": len(some), "runs": int(some["runs"].sum()),
+                "ordered": some["ordered"].mean(), "relative_regret": some["relative_regret"].mean(),
+                "median_regret": some["relative_regret"].median(),
+            }  # fmt: skip
+            for what in ("gain", "excess"):
+                value, lower, upper = _mean_over_sets(some[what].to_numpy(dtype=np.float64))
+                better, worse = int((some[what] > 0).sum()), int((some[what] < 0).sum())
+                row |= {what: value, f"{what}_lower": lower, f"{what}_upper": upper}
+                row |= {f"{what}_better": better, f"{what}_worse": worse}
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @property
+    def hidden(self) -> pd.DataFrame:
+        """How often scores are sure and opposite on the closing date, by the share of statuses that it hides.
+
+        Columns: against, from, to, horizons (of how many sets), n_pairs, differ and opposite_and_sure, shares of pairs.
+        """
+        import pandas as pd
+
+        table = self.closing[(self.closing["family"] == next(iter(FAMILIES))) & (self.closing["horizon"] != MEAN)]
+        rows = []
+        for against, some in table.groupby("against", sort=False):
+            for low, high in zip(HIDDEN, HIDDEN[1:], strict=False):
+                within = some[(some["hidden"] >= low) & ((some["hidden"] < high) | (high == HIDDEN[-1]))]
+                pairs = int(within["n_pairs"].sum())
+                rows.append({
+                    "against": against, "from": low, "to": high, "sets": within["set"].nunique(),
+                    "horizons": len(within), "n_pairs": pairs,
+                    "differ": within["differ"].sum() / pairs if pairs else np.nan,
+                    "opposite_and_sure": within["opposite_and_sure"].sum() / pairs if pairs else np.nan,
+                })  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def of_summary(self, family: str, score: str) -> pd.Series:
+        """Return a row of the summary."""
+        table = self.summary
+        return table[(table["family"] == family) & (table["score"] == score)].iloc[0]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the scores said when the studies stood years ago, and what happened since; empty without earlier days."""
+        if not len(self.sets):
+            return ()
+        first, *_, last = FAMILIES
+        told = {(family, score): self.of_summary(family, score)
+                for family in (first, last) for score in (ADMINISTRATIVE, KAPLAN_MEIER)}  # fmt: skip
+        ours, theirs = told[first, ADMINISTRATIVE], told[first, KAPLAN_MEIER]
+        strict = [told[last, score] for score in (ADMINISTRATIVE, KAPLAN_MEIER)]
+        days = self.backtests[["set", "cutoff"]].drop_duplicates()
+        return (
+            f"We let {ours['sets']} real data sets end years earlier than they do, on {len(days)} days in all, scored "
+            f"{len(self.settings['models'])} models by what was known then, and looked at what happened since.",
+            f"The administrative score had put {_percent(ours['ordered'])} of the pairs of models in the order in which "
+            f"they turned out, IPCW with Kaplan-Meier weights {_percent(theirs['ordered'])}.",
+            f"The model that it would have chosen was in truth {_percent(ours['relative_regret'])} worse than the best, "
+            f"that of IPCW {_percent(theirs['relative_regret'])} (means over sets; medians "
+            f"{_percent(ours['median_regret'])} and {_percent(theirs['median_regret'])}).",
+            f"Among models that neither drop the censored nor know the date of entry, {_percent(strict[0]['ordered'])} "
+            f"and {_percent(strict[1]['ordered'])} of pairs are in order, and the choices "
+            f"{_percent(strict[0]['relative_regret'])} and {_percent(strict[1]['relative_regret'])} worse than the best.",
+        )
+
+    def __repr__(self) -> str:
+        return f"Atlas({len(self.about)} sets)\n" + self.summary.round(3).to_string(index=False)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
+
+
+def _in_words(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description with lists as text, for a table."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, dict):
+            return "; ".join(f"{key}: {told(some)}" for key, some in value.items() if some)
+        return ", ".join(f"{number:g}" for number in value) if isinstance(value, list) else value
+
+    return {key: told(value) for key, value in about.items()}
+
+
+def _mean_over_sets(values: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean, and Student's interval as if sets were drawn from all there might be."""
+    mean = float(values.mean())
+    if values.size < 2:
+        return mean, np.nan, np.nan
+    half = float(student_quantile(0.95, np.array([values.size - 1.0]))[0]) * float(values.std(ddof=1))
+    return mean, mean - half / np.sqrt(values.size), mean + half / np.sqrt(values.size)
+
+
+def _writer(frame: pd.DataFrame) -> Callable[[Path], Any]:
+    return lambda path: frame.to_csv(path, index=False)

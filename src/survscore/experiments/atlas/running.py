@@ -1,0 +1,305 @@
+"""Running the atlas: a file for each data set, written whole, so that an interrupted run goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from survscore._files import written_whole
+from survscore._progress import Progress, silent
+from survscore._validation import InputError, check_choice, check_whole
+from survscore._version import __version__
+from survscore.experiments.atlas import earlier
+from survscore.experiments.atlas.closing import LEVEL, Row, at_closing
+from survscore.experiments.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
+from survscore.experiments.atlas.models import Effort, Entry, installed, listed
+from survscore.experiments.atlas.results import TABLES, Atlas
+from survscore.experiments.atlas.scores import scores
+from survscore.experiments.workers import in_processes
+
+PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
+REMEDY = "remove it to have it computed anew, or choose another folder"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is computed: individuals of a set at most, folds, draws for intervals, and the effort of fits."""
+
+    name: str
+    most: int
+    folds: int
+    n_draws: int
+    effort: Effort
+
+
+SIZES = {
+    "full": Size("full", 3000, 5, 200, Effort(trees=50, rounds=30, grid=20, epochs=40)),
+    "quick": Size("quick", 400, 3, 20, Effort(trees=5, rounds=5, grid=8, epochs=3)),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides the numbers of a data set, and where they go."""
+
+    size: Size
+    seed: int
+    entries: tuple[Entry, ...]
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Return where a set's results are kept."""
+        return self.folder / "sets" / f"{_file_name(name)}.json"
+
+    def settings(self, data: Prepared) -> dict[str, Any]:
+        """Return what kept results must agree with."""
+        return {
+            "survscore": __version__, "set": data.name, "data": data.digest(), "size": asdict(self.size),
+            "seed": self.seed, "level": LEVEL, "models": [one.name for one in self.entries], "scores": list(scores()),
+            "rules": {
+                "fewest_followed": FEWEST_FOLLOWED, "fewest_with_status": FEWEST_WITH_STATUS,
+                "least_judged": earlier.LEAST_JUDGED, "least_hidden": earlier.LEAST_HIDDEN,
+            },
+        }  # fmt: skip
+
+
+def atlas(
+    sets: Sequence[Any] | None = None,
+    *,
+    out: str | os.PathLike[str],
+    size: str | Size = "full",
+    seed: int = 1,
+    n_jobs: int = 1,
+    models: Sequence[Entry] | None = None,
+    progress: Progress = silent,
+) -> Atlas:
+    """Fit the same models to many data sets, and see which score would have chosen the right one.
+
+    For each set, on the day on which its data end: which model each score prefers, by predictions out of fold, and
+    where the scores are sure and opposite. Then on earlier days (`backtest`): in which order each score would have put
+    the models, which it would have chosen, and how good that was by what happened since.
+
+    Parameters
+    ----------
+    sets : sequence of str or Dataset, optional
+        Names of data sets, or sets of your own with the attributes of `survscore.datasets.Dataset`; by default all
+        that can be loaded here.
+    out : path
+        Folder for the results. Sets that are finished there, with the same settings, version and seed, are kept.
+    size : {"full", "quick"} or Size
+        How much is computed; quick is to see that it works.
+    seed : int, default 1
+        Of samples, folds, models and draws. The same seed gives the same numbers.
+    n_jobs : int, default 1
+        Sets to compute at once, in processes.
+    models : sequence of Entry, optional
+        Of the list; by default all whose packages are installed.
+    progress : callable, optional
+        Is told (done, total, what).
+
+    Returns
+    -------
+    Atlas
+        Also written to `out`, as CSV and JSON, with a forest plot.
+
+    Examples
+    --------
+    >>> from survscore.experiments.atlas.running import atlas
+    >>> atlas(["no such set"], out="results")
+    Traceback (most recent call last):
+    survscore._validation.InputError: sets ...
+    """
+    check_whole("seed", seed, 0)
+    check_whole("n_jobs", n_jobs, 1)
+    if isinstance(size, str):
+        check_choice("size", size, tuple(SIZES))
+        size = SIZES[size]
+    entries, missing = installed(listed() if models is None else models)
+    plan = Plan(size, seed, tuple(entries), Path(out))
+    chosen, unavailable = _loaded(sets)
+    data = [prepare(one, size.most, seed) for one in chosen]
+    _check_names(data)
+    kept = {one.name for one in data if plan.path(one.name).exists()}
+    for one in data:  # a leftover that can't be used is better known now than after an hour
+        if one.name in kept:
+            load(one, plan)
+    _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress)
+    found = Atlas.of(
+        {one.name: load(one, plan) for one in data},
+        {
+            "survscore": __version__, "seed": seed, "size": asdict(size), "models": [one.name for one in entries],
+            "scores": list(scores()), "missing_packages": missing, "sets_not_available": unavailable,
+            "rules": plan.settings(data[0])["rules"], "level": LEVEL,
+        },
+    )  # fmt: skip
+    found.save(plan.folder)
+    return found
+
+
+# Data sets
+
+
+def _loaded(sets: Sequence[Any] | None) -> tuple[list[Any], list[str]]:
+    """Return data sets, and the names of those that can't be loaded here if all were wanted."""
+    from survscore import datasets
+
+    names, there = list(datasets.names()), list(datasets.available())
+    if sets is None:
+        if not there:
+            raise InputError(
+                f"sets: none of {len(names)} data sets can be loaded here; install a package that has some, such as "
+                "lifelines, or name sets of your own"
+            )
+        return [datasets.load(name) for name in there], [name for name in names if name not in there]
+    wanted = [sets] if isinstance(sets, str) else list(sets)
+    if not wanted:
+        raise InputError("sets is empty: name at least one")
+    unknown = [one for one in wanted if isinstance(one, str) and one not in names]
+    if unknown:
+        raise InputError(
+            f"sets must be among {', '.join(names)}: {len(unknown)} of {len(wanted)} are not, the first {unknown[0]!r}"
+        )
+    return [datasets.load(one) if isinstance(one, str) else one for one in wanted], []
+
+
+def _check_names(data: Sequence[Prepared]) -> None:
+    seen: dict[str, str] = {}
+    for one in data:
+        name = _file_name(one.name)
+        if name in seen:
+            raise InputError(f"sets must have names of their own: {one.name!r} comes twice")
+        seen[name] = one.name
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+# Results of a set
+
+
+def _compute(missing: Sequence[Prepared], total: int, plan: Plan, n_jobs: int, progress: Progress) -> None:
+    """Compute the sets that are not there yet; each is kept as soon as it is done."""
+    done = total - len(missing)
+    # the largest first, so that no process is left alone with it at the end
+    jobs = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
+    if n_jobs == 1 or len(jobs) <= 1:
+        for data in jobs:
+            _compute_one(data, plan, partial(_pass_on, progress, done, total, data.name))
+            done += 1
+        progress(done, total, "")
+        return
+    progress(done, total, "starting")
+    for _ in in_processes(_compute_one, [(data, plan) for data in jobs], min(n_jobs, len(jobs))):
+        done += 1
+        progress(done, total, f"{n_jobs} at once")
+
+
+def _pass_on(progress: Progress, done: int, total: int, name: str, part: int, of: int, what: str) -> None:
+    progress(done, total, f"{name}: {what}")
+
+
+def _compute_one(data: Prepared, plan: Plan, progress: Progress = silent) -> None:
+    """Compute a set's results, and write them whole."""
+    began = time.perf_counter()
+    size = plan.size
+    progress(0, 1, "as of the closing date")
+    try:
+        with _one_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fits that might go on, and of rare categories: models are examples
+            tables = at_closing(data, plan.entries, size.effort, size.folds, plan.seed)
+            tables |= earlier.on_earlier_days(
+                data, plan.entries, size.effort, size.folds, size.n_draws, plan.seed, progress
+            )
+    except InputError as error:
+        raise InputError(f"{data.name}: {error}") from error
+    whole = {
+        "settings": plan.settings(data),
+        "about": described(data),
+        "versions": _versions(),
+        "seconds": time.perf_counter() - began,
+        "tables": {name: [_plain(row) for row in rows] for name, rows in tables.items()},
+    }
+    with written_whole(plan.path(data.name)) as temporary:
+        temporary.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+
+
+def described(data: Prepared) -> Row:
+    """Return what a set is, and what of it is looked at."""
+    y, closing = data.y, data.dates.cutoff.max()
+    return {
+        "n": len(y), "n_all": data.n_all, "n_events": int(y.event.sum()), "n_lost": int(y.n_dropped_out or 0),
+        "first_entry": str(data.dates.start.min())[:10], "last_entry": str(data.dates.start.max())[:10],
+        "closing_date": str(closing)[:10], "unit": str(data.dates.unit),
+        "horizons": data.horizons[scoreable(y, data.horizons)].tolist(),
+        "cutoffs": {str(day)[:10]: earlier.horizons_on(data, day).tolist() for day in data.cutoffs},
+        "n_covariates": data.X.shape[1] - 1, **data.about,
+    }  # fmt: skip
+
+
+def load(data: Prepared, plan: Plan) -> dict[str, Any]:
+    """Return a set's kept results, or say why they can't be used."""
+    path = plan.path(data.name)
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        settings, tables = whole["settings"], whole["tables"]
+        complete = set(tables) == set(TABLES) and {"about", "versions", "seconds"} <= set(whole)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} can't be read ({type(error).__name__}): {REMEDY}") from None
+    expected = json.loads(json.dumps(plan.settings(data)))
+    if settings != expected or not complete:
+        other = (
+            [name for name in expected if settings.get(name) != expected[name]] if isinstance(settings, dict) else []
+        )
+        raise InputError(f"{path} was made with another {' and '.join(other) or 'form'}: {REMEDY}")
+    result: dict[str, Any] = whole
+    return result
+
+
+def _plain(row: Row) -> Row:
+    """Return a row as JSON can hold it: numbers of Python, and None for what is none."""
+    return {key: _plain_value(value) for key, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let libraries use one thread: the last digit depends on their number, and the other cores have other sets."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
