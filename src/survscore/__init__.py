@@ -141,7 +141,7 @@ __all__ = [
     "weightings_that_fit",
 ]
 
-_LAZY = ("adapters", "checks", "io", "models", "plots", "simulate")
+_LAZY = ("adapters", "checks", "datasets", "io", "models", "plots", "simulate")
 
 
 def __getattr__(name: str) -> _Any:

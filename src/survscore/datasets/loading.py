@@ -1,0 +1,152 @@
+"""Real data with a known end, out of packages that are installed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from survscore._validation import InputError, check_choice
+from survscore.datasets import medicine, public_life
+from survscore.datasets.dataset import Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        medicine.AIDS2,
+        public_life.CDNOW,
+        public_life.DD,
+        medicine.DMLATE,
+        medicine.JASA,
+        public_life.SENATORS,
+        medicine.SIBR,
+        medicine.SIRE,
+        medicine.THORO,
+    )
+}
+
+
+def names() -> list[str]:
+    """Return the names of all sets that `load` knows, whether their packages are installed or not.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> ss.datasets.names()
+    ['aids2', 'cdnow', 'dd', 'dmlate', 'jasa', 'senators', 'sibr', 'sire', 'thoro']
+    """
+    return list(RECIPES)
+
+
+def load(name: str, *, path: str | os.PathLike[str] | None = None) -> Dataset:
+    r"""Load real data of which the end, and so everybody's :math:`C^*`, is known.
+
+    The data are read from packages that are installed, of Python or of R; none come with this library, and neither the
+    packages nor R are run.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    path : path, optional
+        Where the data are, if not where packages are usually installed. For sets out of R packages an ``.rda``,
+        ``.RData`` or ``.rdb`` file, or a folder: an R library, a package, or its data. For others the table's own file.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        If the package is not there, with how to get it; or if the data are not those that this was written for, since
+        what is said of them may not hold then.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> data = ss.datasets.load("dd")
+    >>> data.y
+    Outcomes(1737 individuals, 1545 events (88.9 %), time 0 to 47, censoring_time known (0 to 61), no drop-outs)
+    >>> data.closing
+    'documented: the data cover 1946 to 2008'
+    """
+    check_choice("name", name, tuple(RECIPES))
+    recipe = RECIPES[name]
+    found = recipe.origin.find() if path is None else Path(path)
+    if found is None:
+        raise InputError(f"name: {name!r} is in the package {recipe.origin.package}: {recipe.origin.how_to_get}")
+    return recipe.dataset(recipe.origin.read(found), str(found))
+
+
+def available() -> list[str]:
+    """Return the names of the sets whose packages are installed here; see `missing` for the others.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> set(ss.datasets.available()) | set(ss.datasets.missing()) == set(ss.datasets.names())
+    True
+    """
+    return [name for name, recipe in RECIPES.items() if recipe.origin.find() is not None]
+
+
+def missing() -> dict[str, str]:
+    """Return how to get the packages of the sets that can't be loaded here, by the sets' names.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> for name, reason in ss.datasets.missing().items():
+    ...     print(name, reason)
+    """
+    here = available()
+    return {name: recipe.origin.how_to_get for name, recipe in RECIPES.items() if name not in here}
+
+
+def describe() -> pd.DataFrame:
+    """Return what is known of all sets, whether their packages are installed or not.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Of each set, by its name: how many ``individuals``, ``events`` and ``lost``, the ``unit``, and in words what the
+        ``event`` and the ``start`` are, how the ``closing`` date is known, who is lost (``who_is_lost``), ``licence``,
+        ``source``, ``notes`` and ``how_to_get`` the package.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> ss.datasets.describe().loc["thoro", ["individuals", "events", "lost", "closing"]]
+    individuals                                                 2470
+    events                                                      1966
+    lost                                                          40
+    closing        documented: the study closed on 1992-02-20
+    Name: thoro, dtype: object
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "name": name, **recipe.counts._asdict(), "unit": recipe.unit, "event": recipe.event, "start": recipe.start,
+            "closing": recipe.closing, "who_is_lost": recipe.lost, "licence": recipe.licence, "source": recipe.source,
+            "notes": recipe.notes, "how_to_get": recipe.origin.how_to_get,
+        }
+        for name, recipe in RECIPES.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows).set_index("name")

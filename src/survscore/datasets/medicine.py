@@ -1,0 +1,219 @@
+"""Sets about patients, out of R packages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from survscore.datasets.origins import RFrame
+from survscore.datasets.recipe import Counts, Made, Recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DAYS_OF_A_YEAR = 365.25
+JULIAN_ORIGIN = "1960-01-01"  # of S, from which MASS has its dates
+TRANSMISSION = {
+    "hs": "homosexual", "hsid": "homosexual and drugs", "id": "drugs", "het": "heterosexual", "haem": "haemophilia",
+    "blood": "blood", "mother": "mother", "other": "other",
+}  # fmt: skip
+
+
+def _since(days: pd.Series[Any], origin: str) -> pd.Series[Any]:
+    import pandas as pd
+
+    return pd.to_datetime(days, unit="D", origin=pd.Timestamp(origin))
+
+
+def _of_years(years: pd.Series[Any]) -> pd.Series[Any]:
+    """Return dates that are written as Epi does: 1970 plus days since then over 365.25."""
+    return _since(((years - 1970) * DAYS_OF_A_YEAR).round(), "1970-01-01")
+
+
+def _years(start: pd.Series[Any], end: pd.Series[Any]) -> pd.Series[Any]:
+    return (end - start).dt.days / DAYS_OF_A_YEAR
+
+
+def _named(values: pd.Series[Any], names: dict[Any, str]) -> pd.Categorical:
+    import pandas as pd
+
+    return pd.Categorical(values.map(names), list(dict.fromkeys(names.values())))
+
+
+def aids(table: pd.DataFrame) -> Made:
+    """Return the time from diagnosis to death."""
+    import pandas as pd
+
+    X = pd.DataFrame(
+        {
+            "state": table["state"],
+            "sex": _named(table["sex"].astype(str), {"F": "female", "M": "male"}),
+            "transmission": _named(table["T.categ"].astype(str), TRANSMISSION),
+            "age": table["age"].astype(np.float64),
+        }
+    )
+    end, died = _since(table["death"], JULIAN_ORIGIN), table["status"] == "D"
+    return Made(X, _since(table["diag"], JULIAN_ORIGIN), end.where(died), "1991-07-01", end.where(~died))
+
+
+def thorotrast(table: pd.DataFrame) -> Made:
+    """Return the time from injection to death."""
+    import pandas as pd
+
+    X = pd.DataFrame(
+        {
+            "sex": _named(table["sex"], {1: "male", 2: "female"}),
+            "contrast": _named(table["contrast"], {1: "Thorotrast", 2: "other"}),
+            "volume": table["volume"],
+            "age": _years(table["birthdat"], table["injecdat"]),
+        }
+    )
+    end, status = table["exitdat"], table["exitstat"]
+    return Made(X, table["injecdat"], end.where(status == 1), "1992-02-20", end.where(status == 3))
+
+
+def diabetes(table: pd.DataFrame) -> Made:
+    """Return the time from inclusion in the register to death."""
+    import pandas as pd
+
+    X = pd.DataFrame(
+        {
+            "sex": _named(table["sex"].astype(str), {"F": "female", "M": "male"}),
+            "age": table["dodm"] - table["dobth"],
+            # what follows later is left out, as the future would be told
+            "tablets": (table["dooad"] <= table["dodm"]).astype(np.int64),
+            "insulin": (table["doins"] <= table["dodm"]).astype(np.int64),
+        }
+    )
+    start, death, end = (_of_years(table[name]) for name in ("dodm", "dodth", "dox"))
+    return Made(X, start, death, "2009-12-31", end.where(death.isna()))
+
+
+def cancer(table: pd.DataFrame) -> Made:
+    """Return the time from diagnosis to death of any cause."""
+    import pandas as pd
+
+    X = pd.DataFrame({"age": table["dg_age"]})
+    died = table["status"] > 0
+    return Made(X, table["dg_date"], table["ex_date"].where(died), "2012-12-31", table["ex_date"].where(~died))
+
+
+def transplants(table: pd.DataFrame) -> Made:
+    """Return the time from acceptance to death."""
+    import pandas as pd
+
+    X = pd.DataFrame({"age": table["age"], "surgery": table["surgery"].astype(np.int64)})
+    died = table["fustat"] == 1
+    return Made(X, table["accept.dt"], table["fu.date"].where(died), "1974-04-01", table["fu.date"].where(~died))
+
+
+AIDS2 = Recipe(
+    name="aids2",
+    origin=RFrame("MASS", "Aids2"),
+    columns=("state", "sex", "diag", "death", "status", "T.categ", "age"),
+    make=aids,
+    counts=Counts(2843, 1761, 18),
+    unit="M",
+    horizons=(6, 12, 24),
+    cutoffs=("1987-07-01", "1988-07-01", "1989-07-01"),
+    event="death",
+    start="diagnosis of AIDS, in Australia from 1982 on; 29 were diagnosed on the day of their death, or of their last "
+    "sign of life",
+    closing="in the data: 1064 of 1082 who are alive end on 1991-07-01; documented are diagnoses before that day",
+    lost="18 who are alive and end earlier, most of them by days",
+    licence="GPL-2 or GPL-3",
+    source="R package MASS, Aids2; P. J. Solomon and the Australian National Centre in HIV Epidemiology",
+    notes="Dates were slightly jittered before release, so some of the 18 may not be lost. Treatment came in 1987, so times drift.",
+)
+
+THORO = Recipe(
+    name="thoro",
+    origin=RFrame("Epi", "thoro"),
+    columns=("sex", "birthdat", "contrast", "injecdat", "volume", "exitdat", "exitstat"),
+    make=thorotrast,
+    counts=Counts(2470, 1966, 40),
+    unit="Y",
+    horizons=(5, 10, 15),
+    cutoffs=("1955-12-31", "1960-12-31", "1965-12-31"),
+    event="death",
+    start="injection of a contrast medium into the brain's arteries, Thorotrast or another, in Denmark 1935 to 1963",
+    closing="documented: the study closed on 1992-02-20",
+    lost="40 who are alive and end earlier, coded apart (exitstat 3)",
+    licence="GPL-2",
+    source="R package Epi, thoro; Andersson and others (1994, 1995)",
+    notes="The controls were not drawn at random, and were injected later than the exposed on average.",
+)
+
+DMLATE = Recipe(
+    name="dmlate",
+    origin=RFrame("Epi", "DMlate"),
+    columns=("sex", "dobth", "dodm", "dodth", "dooad", "doins", "dox"),
+    make=diabetes,
+    counts=Counts(10000, 2503, 0),
+    unit="Y",
+    horizons=(1, 3, 5),
+    cutoffs=("2000-12-31", "2002-12-31", "2004-12-31"),
+    event="death",
+    start="inclusion in the Danish National Diabetes Register, from 1995 on",
+    closing="in the data: all 7497 who are alive end on 2009-12-31",
+    lost="nobody in the data: who emigrated is not told",
+    licence="GPL-2",
+    source="R package Epi, DMlate; Danish National Board of Health, a random sample of 10 000",
+    notes="Dates were jittered by up to a week before release. Tablets and insulin are those by which somebody came into the register; "
+    "later prescriptions are left out, as they are the future. Mortality falls over the years.",
+)
+
+SIRE = Recipe(
+    name="sire",
+    origin=RFrame("popEpi", "sire"),
+    columns=("dg_date", "ex_date", "status", "dg_age"),
+    make=cancer,
+    counts=Counts(8243, 4595, 0),
+    unit="Y",
+    horizons=(1, 3, 5),
+    cutoffs=("1998-12-31", "2002-12-31", "2006-12-31"),
+    event="death of any cause (two are told apart: rectal cancer, and others)",
+    start="diagnosis of rectal cancer, women in Finland 1993 to 2012",
+    closing="documented: the closing date was 2012-12-31",
+    lost="nobody",
+    licence="GPL-3",
+    source="R package popEpi, sire; Finnish Cancer Registry",
+    notes="A simulated cohort, close to the register's, with masked dates. The only covariate is age.",
+)
+
+SIBR = Recipe(
+    name="sibr",
+    origin=RFrame("popEpi", "sibr"),
+    columns=SIRE.columns,
+    make=cancer,
+    counts=Counts(10000, 2924, 0),
+    unit="Y",
+    horizons=(1, 3, 5),
+    cutoffs=("1998-12-31", "2002-12-31", "2006-12-31"),
+    event="death of any cause (two are told apart: breast cancer, and others)",
+    start="diagnosis of breast cancer, women in Finland 1993 to 2012",
+    closing="documented: the closing date was 2012-12-31",
+    lost="nobody",
+    licence="GPL-3",
+    source="R package popEpi, sibr; Finnish Cancer Registry, a random sample of 10 000",
+    notes="A simulated cohort, close to the register's, with masked dates. The only covariate is age.",
+)
+
+JASA = Recipe(
+    name="jasa",
+    origin=RFrame("survival", "jasa", file="heart"),
+    columns=("accept.dt", "fu.date", "fustat", "surgery", "age"),
+    make=transplants,
+    counts=Counts(103, 75, 2),
+    unit="D",
+    horizons=(30, 90, 365),
+    cutoffs=("1970-04-01", "1971-04-01", "1972-04-01"),
+    event="death",
+    start="acceptance into Stanford's heart transplant programme, 1967 to 1974",
+    closing="in the data: 26 of 28 who are alive end on 1974-04-01, as in Crowley and Hu (1977)",
+    lost="2 who are alive and end earlier",
+    licence="LGPL-2 or later",
+    source="R package survival, jasa; Crowley and Hu (1977)",
+    notes="Small. Transplantation, and all that is known of the donor, comes after the start, and is left out.",
+)

@@ -1,0 +1,98 @@
+"""From a table of a package to a `Dataset`: what is said of it, and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from survscore._units import Unit
+from survscore._validation import InputError
+from survscore.datasets.dataset import Dataset
+from survscore.datasets.origins import RFrame, TextFile
+from survscore.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Made(NamedTuple):
+    """What a table comes to: covariates, and dates as for `Outcomes.from_dates`."""
+
+    X: pd.DataFrame
+    start: Any
+    event_date: Any
+    cutoff: Any
+    last_seen: Any = None
+    groups: Any = None
+
+
+class Counts(NamedTuple):
+    """How many there must be: what is said of a set was found in these data, and may not hold for others."""
+
+    individuals: int
+    events: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is said of a set, and how it is made; see `Dataset` for the words.
+
+    Attributes
+    ----------
+    origin : TextFile or RFrame
+        Where the table lies.
+    columns : tuple of str
+        Those of the table that are used.
+    make : callable
+        Makes covariates and dates of the table.
+    counts : Counts
+        Of the individuals that it makes.
+    """
+
+    name: str
+    origin: TextFile | RFrame
+    columns: tuple[str, ...]
+    make: Callable[[pd.DataFrame], Made]
+    counts: Counts
+    unit: Unit
+    horizons: tuple[float, ...]
+    cutoffs: tuple[str, ...]
+    event: str
+    start: str
+    closing: str
+    lost: str
+    licence: str
+    source: str
+    notes: str
+
+    def dataset(self, table: pd.DataFrame, where: str) -> Dataset:
+        """Return the set that a table holds; `where` is what messages call it."""
+        missing = [column for column in self.columns if column not in table.columns]
+        if missing:
+            raise InputError(
+                f"{where} has no column {missing[0]!r}, so it is not the table of {self.name!r}; "
+                f"its columns are {list(map(str, table.columns[:20]))}"
+            )
+        try:
+            made = self.make(table[list(self.columns)])
+            y = Outcomes.from_dates(made.start, made.event_date, made.cutoff, unit=self.unit, last_seen=made.last_seen)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"{where} is not the table of {self.name!r} that is known: {why}") from None
+        found = Dataset(
+            self.name, made.X, y, made.groups, self.horizons, self.cutoffs, self.event, self.start, self.closing,
+            self.lost, self.licence, self.source, self.notes,
+        )  # fmt: skip
+        counts = Counts(found.n, found.n_events, found.n_lost)
+        if counts != self.counts:
+            raise InputError(
+                f"{where} is another version of the table of {self.name!r} than the one that is known: it has "
+                f"{_words(counts)}, not {_words(self.counts)}"
+            )
+        return found
+
+
+def _words(counts: Counts) -> str:
+    return f"{counts.individuals} individuals, {counts.events} events and {counts.lost} lost"
