@@ -16,7 +16,8 @@ PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
     ["_arrays", "_version", "_starting", "_temporary", "_progress", "_isotonic", "_products"],
-    ["_validation", "_ending"],
+    ["_validation", "_ending", "_digest"],
+    ["_jobs"],
     ["_files", "_databases", "_spreadsheets", "_frames", "_units", "student", "multiplicity"],
     ["_smooth_test"],
     ["_config"],
@@ -47,6 +48,7 @@ LAYERS = [
     ["scores"],
     ["calibrating", "comparison", "decision_curves", "distribution", "horizon", "populations", "scorers", "streaming"],
     ["backtest_results", "cross_validation", "diagnostics", "plausibility", "segment_labels", "survival_model"],
+    ["backtest_days", "backtest_state"],
     ["backtesting"],
     ["segment_tables"],
     ["heterogeneity"],

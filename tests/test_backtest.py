@@ -262,6 +262,9 @@ def test_the_command(capsys, folder):
     assert "in truth worse than the best by" in out
     code, out, _ = command(capsys, folder, *dated, "--json", "-")
     told = json.loads(out)
+    kept = command(capsys, folder, *dated, "--json", "-", "--state", folder / "kept", "--jobs", "2")
+    assert json.loads(kept[1])["table"] == told["table"]
+    assert len(list((folder / "kept").iterdir())) == 1
     y, models = study(2, leak=True)
     chosen = {"noise0": models["noise 0"], "noise0.8": models["noise 0.8"], "leaks": models["leaks"]}
     found = run(y, chosen, n_draws=20)
@@ -271,6 +274,7 @@ def test_the_command(capsys, folder):
         (("--as-of", "2014-12-06"), "--cutoff says when the data end"),
         (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before the data end"),
         ((*dated, "--predicted-on", "2018-01-01"), "predicted_on must not be after the cut-off"),
+        ((*dated, "--state", folder / "y.csv"), "state must be a folder"),
     ):
         code, out, error = command(capsys, folder, *given)
         assert (code, out) == (2, "")
@@ -288,13 +292,97 @@ def test_it_is_drawn():
 
 @pytest.mark.statistical
 def test_the_verdict_is_right():
-    """Of 100 studies: among honest models no score is accused, and where one leaks IPCW is."""
-    accused = np.array([
-        [bool(run(*study(seed, 400, leak=leak), n_draws=40, horizons=[600.0]).accused) for leak in (False, True)]
+    """Of 100 studies: among honest models no score is accused, and where one leaks IPCW is; intervals cover."""
+    found = [
+        [run(*study(seed, 400, leak=leak), n_draws=40, horizons=[600.0]) for leak in (False, True)]
         for seed in range(100)
-    ])  # fmt: skip
+    ]
+    accused = np.array([[bool(one.accused) for one in both] for both in found])
     assert accused[:, 0].sum() <= 5
     assert accused[:, 1].sum() >= 95
+    # by so much is the choice of IPCW worse than that of the administrative score, in a study of very many
+    truth = run(*study(100, 200_000, leak=True), horizons=[600.0]).summary["excess"][1]
+    rows = [both[1].summary.iloc[1] for both in found]
+    covered = sum(row["excess_lower"] <= truth <= row["excess_upper"] for row in rows)
+    assert 88 <= covered <= 100
+
+
+def same(one, other):
+    """Whether two backtests have the same numbers, to the bit."""
+    names = ("scores", "truth", "truth_se", "sure", "judged", "drawn_scores", "drawn_truth")
+    return one.sentence == other.sentence and all(
+        a.date == b.date and all(np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True) for name in names)
+        for a, b in zip(one.days, other.days, strict=True)
+    )
+
+
+def test_processes_change_no_number():
+    y, models = study(8, 300, leak=True)
+    assert same(run(y, models, n_draws=25), run(y, models, n_draws=25, n_jobs=2))
+
+
+class StoppedError(Exception):
+    """What somebody does who is tired of waiting."""
+
+
+def test_it_goes_on_where_it_was_interrupted(tmp_path):
+    y, models = study(8, 300, leak=True)
+    days = [THEN - np.timedelta64(100, "D"), THEN]
+    told = []
+
+    def stop_on_the_second_day(done, total, what):
+        told.append((done, total, what))
+        if "2014-12-06" in what:
+            raise StoppedError
+
+    asked = {"as_of": days, "n_draws": 15, "state": tmp_path / "kept"}
+    with pytest.raises(StoppedError):
+        run(y, models, **asked, progress=stop_on_the_second_day)
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert {total for _, total, _ in told} == {32}
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    told.clear()
+    found = run(y, models, **asked, progress=lambda *what: told.append(what))
+    assert not any("2014-08-28" in what for _, _, what in told)
+    assert same(found, run(y, models, as_of=days, n_draws=15))
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 2}, {"n_draws": 6}, {"weighting": "ipcw"}, {"horizons": [300.0]}, {"level": 0.9}]
+)
+def test_days_of_others_are_not_taken_for_these(tmp_path, change):
+    y, models = study(8, 300)
+    run(y, models, n_draws=5, state=tmp_path)
+    run(y, models, **{"n_draws": 5, "state": tmp_path, **change})
+    assert len(list(tmp_path.iterdir())) == 2
+    other = {**models, "noise 0": models["noise 0.8"]}
+    assert same(run(y, other, n_draws=5, state=tmp_path), run(y, other, n_draws=5))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_bad_states(tmp_path):
+    y, models = study(8, 300)
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ss.InputError, match="state must be a folder"):
+        run(y, models, state=file)
+    run(y, models, state=tmp_path / "kept")
+    (kept,) = (tmp_path / "kept").iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(ss.InputError, match=f"state: {kept.name} can't be read"):
+        run(y, models, state=tmp_path / "kept")
+
+
+def test_nobody_is_there_twice():
+    y, models = study(8, 300)
+    ids = np.arange(300)
+    assert same(run(y, models, ids=ids), run(y, models))
+    ids[[7, 9]] = 3
+    with pytest.raises(
+        ss.InputError, match=r"1 individual of 298 are there more than once, the first .*3.*give groups"
+    ):
+        run(y, models, ids=ids)
 
 
 def test_some_of_the_models_are_as_if_the_others_had_not_been_there():

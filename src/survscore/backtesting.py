@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from survscore._config import config
-from survscore._frames import collected, n_rows_of, take_rows
+from survscore._digest import digest
+from survscore._jobs import results_of
 from survscore._progress import Progress, silent
 from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
 from survscore._version import __version__
+from survscore.backtest_days import Asked, Fitting, Index, Started, Study, WeightingOf, dates_of, shown_day
 from survscore.backtest_results import Backtest, Day
-from survscore.comparison import Comparison, compared, contrast_columns, score_columns
-from survscore.cross_validation import out_of_fold
-from survscore.curves import SurvivalCurves
+from survscore.backtest_state import Kept
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.engine.units import Groups
-from survscore.metrics import HistoryMetric, Metric, as_metric, metric_label
+from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
-from survscore.weighting import Administrative, Weighting
+from survscore.weighting import Weighting
 
-if TYPE_CHECKING:
-    from survscore._dates import Dates
-
-Index = NDArray[np.intp]
-#: Makes weights of the outcomes as of a day, for what is to be estimated from them.
-WeightingOf = Callable[[Outcomes], Weighting]
+DRAWS_AT_ONCE = 10  # that a process makes
 
 
 def backtest(
@@ -48,7 +42,9 @@ def backtest(
     groups: ArrayLike | None = None,
     n_draws: int = 200,
     level: float = 0.95,
+    ids: ArrayLike | None = None,
     n_jobs: int | None = None,
+    state: Path | str | None = None,
     seed: int = 1,
     progress: Progress = silent,
 ) -> Backtest:
@@ -93,8 +89,14 @@ def backtest(
         without a score at some horizon are left out, and counted in the settings.
     level : float, default 0.95
         Of intervals.
+    ids : array_like, optional
+        Names of the individuals. Somebody who is there twice is refused.
     n_jobs : int, optional
-        How many fits at once; for estimators.
+        How many fits and how many draws at once, as for scikit-learn. It changes no number.
+    state : path, optional
+        A folder in which each day is kept once it is finished: an interrupted run goes on from there. Days of other
+        data, models, settings or versions are not taken for these; of functions and estimators only names and
+        parameters are looked at, so take another folder if their code has changed.
     seed : int, default 1
         Of the draws, and of folds and estimators.
     progress : callable, optional
@@ -132,40 +134,31 @@ def backtest(
     """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    _dates_of(y)
+    dates_of(y)
     check_level(level)
     check_whole("n_draws", n_draws, 0)
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
-    asked = _Asked(as_times(horizons, "horizons"), tuple(one_or_more(weighting, Weighting, "weighting")), chosen, level)
+    asked = Asked(as_times(horizons, "horizons"), tuple(one_or_more(weighting, Weighting, "weighting")), chosen, level)
     given = as_models(models)
     if len(given) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(given)}")
-    fitted = _Fitting.of(given, X, cv, groups, n_jobs, seed)
-    days = _cut_offs(as_of, y)
-    studies = []
-    for place, date in enumerate(days):
-        if fitted is not None:
-            progress(place, len(days), f"fitting as of {_day(date)}")
-        studies.append(_Study.of(y, given, date, asked, fitted))
-    _check_predicted_on(predicted_on, y, studies)
-    members = _members(groups, len(y))
-    total, rng = 1 + n_draws, np.random.default_rng(seed)
-    progress(0, total, "scores")
-    judged = [study.day(asked, n_draws) for study in studies]
-    for draw in range(n_draws):
-        progress(1 + draw, total, "resampling")
-        rows = _resampled(members, len(y), rng)
-        for study, day in zip(studies, judged, strict=True):
-            day.drawn_scores[draw], day.drawn_truth[draw] = study.drawn(asked, rows)
-    progress(total, total, "done")
+    fitting = Fitting.of(given, X, cv, groups, n_jobs, seed)
+    if ids is not None:
+        _check_ids(ids, len(y))
+    days = [Started.of(y, date, asked.horizons) for date in _cut_offs(as_of, y)]
+    _check_predicted_on(predicted_on, y, days)
+    identity = "" if state is None else digest(
+        __version__, y, given, asked, n_draws, groups, seed, *(() if fitting is None else (fitting.X, cv))
+    )  # fmt: skip
+    work = _Work(asked, given, fitting, _Draws(len(y), _members(groups, len(y)), n_draws, seed), n_jobs, progress)
+    judged = work.days(days, Kept(state, identity))
     labels = judged[-1].weightings
     settings = {
         "survscore": __version__, "metric": chosen.name, "weightings": list(labels), "seed": seed, "n_draws": n_draws,
-        "n_draws_without_score": _n_without_score(judged),
-        "as_of": [str(study.date) for study in studies], "horizons": asked.horizons.tolist(),
-        "grouped": groups is not None,
+        "n_draws_without_score": _n_without_score(judged), "as_of": [str(day.date) for day in days],
+        "horizons": asked.horizons.tolist(), "grouped": groups is not None,
     }  # fmt: skip
     return Backtest(
         tuple(given), labels, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
@@ -174,178 +167,69 @@ def backtest(
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    horizons: NDArray[np.float64]
-    weightings: tuple[str | Weighting | WeightingOf, ...]
-    metric: Metric
-    level: float
+class _Draws:
+    """Individuals drawn with replacement, or all of groups drawn so; each draw from a seed of its own."""
 
-    def weightings_on(self, then: Outcomes, there: Index) -> list[str | Weighting]:
-        """Return the weightings of those who had started; what a function makes is estimated from what was known."""
-        found: list[str | Weighting] = []
-        for one in self.weightings:
-            if isinstance(one, Weighting):
-                found.append(one.of_rows(there))
-            elif callable(one):
-                made = one(then)
-                if not isinstance(made, Weighting):
-                    raise InputError(f"weighting: a function must return a Weighting, not {type(made).__name__}")
-                found.append(made)
-            else:
-                found.append(one)
-        return found
-
-    def needed(self, name: str, curves: Any) -> SurvivalCurves:
-        """Return what is looked at: the horizons alone, unless the metric is one of whole curves."""
-        if not isinstance(curves, SurvivalCurves):
-            raise InputError(
-                f"models must be SurvivalCurves or estimators, not {type(curves).__name__}, as {name!r} is"
-            )
-        if curves.beyond == "nan" and self.horizons[-1] > curves.times[-1]:
-            raise InputError(
-                f"horizons must be within the reach of all models: {name!r} ends at {curves.times[-1]:g}, and the last "
-                f"horizon is {self.horizons[-1]:g}; beyond='hold' holds its last value"
-            )
-        if isinstance(self.metric, HistoryMetric):
-            return curves
-        return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
-
-    def in_truth(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
-        """Return how good models were, by all that is known now."""
-        return self.compared(y, curves, [Administrative()], errors=errors)
-
-    def compared(
-        self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[Any], *, errors: bool
-    ) -> Comparison:
-        """Return the scores of all models under every weighting."""
-        return compared(
-            y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=errors,
-            level=self.level,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitting:
-    """How estimators are fitted on an earlier day."""
-
-    X: Any
-    cv: Any
-    groups: NDArray[Any] | None
-    n_jobs: int | None
+    n: int
+    members: list[Index] | None
+    number: int
     seed: int
 
-    @classmethod
-    def of(
-        cls, models: Mapping[str, Any], X: Any, cv: Any, groups: Any, n_jobs: int | None, seed: int
-    ) -> _Fitting | None:
-        """Return it; None where predictions are given."""
-        estimators = [name for name, one in models.items() if hasattr(one, "fit")]
-        if not estimators:
-            if X is not None:
-                raise InputError("X is for estimators, and models are predictions")
-            return None
-        if len(estimators) < len(models):
-            raise InputError("models must all be estimators, or all SurvivalCurves")
-        if X is None:
-            raise InputError("X must be given: estimators are fitted on each earlier day")
-        return cls(collected(X), cv, None if groups is None else np.asarray(groups), n_jobs, seed)
-
-    def curves(self, models: Mapping[str, Any], there: NDArray[np.bool_], then: Outcomes) -> dict[str, SurvivalCurves]:
-        """Return what estimators predict for those who had started, from what was known then of the others."""
-        check_length("X", n_rows_of(self.X), "y", there.size)
-        made = out_of_fold(
-            models, take_rows(self.X, np.flatnonzero(there)), then, cv=self.cv,
-            groups=None if self.groups is None else self.groups[there], n_jobs=self.n_jobs, seed=self.seed,
-            progress=False,
-        )  # fmt: skip
-        return made.curves()
+    def __getitem__(self, draw: int) -> Index:
+        rng = np.random.default_rng([self.seed, draw])
+        if self.members is None:
+            return rng.integers(0, self.n, self.n)
+        return np.concatenate([self.members[k] for k in rng.integers(0, len(self.members), len(self.members))])
 
 
 @dataclass(frozen=True, eq=False)
-class _Study:
-    """The individuals who had started on an earlier day, as they were known then and as they are now."""
+class _Work:
+    """What is done on each earlier day, and who is told."""
 
-    date: np.datetime64
-    there: NDArray[np.bool_]
-    then: Outcomes
-    now: Outcomes
-    curves: dict[str, SurvivalCurves]
-    weightings: list[str | Weighting]
+    asked: Asked
+    models: Mapping[str, Any]
+    fitting: Fitting | None
+    draws: _Draws
+    n_jobs: int | None
+    progress: Progress
 
-    @classmethod
-    def of(
-        cls, y: Outcomes, models: Mapping[str, Any], date: np.datetime64, asked: _Asked, fitting: _Fitting | None
-    ) -> _Study:
-        """See who had started, and what is predicted for them."""
-        start = _dates_of(y).start
-        there = start <= date
-        if not there.any():
-            raise InputError(f"as_of: nobody had started on {_day(date)}; the first start is {_day(start.min())}")
-        now = y[there]
-        then = now.as_of(date)
-        if fitting is None:
-            curves = {name: asked.needed(name, one)[there] for name, one in models.items()}
-        else:
-            curves = {name: asked.needed(name, one) for name, one in fitting.curves(models, there, then).items()}
-        study = cls(date, there, then, now, curves, asked.weightings_on(then, np.flatnonzero(there)))
-        blind = study.judged(asked.horizons) == 0
-        if blind.any():
-            raise InputError(
-                f"horizons: nobody who had started on {_day(date)} is followed up to "
-                f"{asked.horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
-                "take an earlier horizon, or an earlier cut-off"
-            )
-        return study
+    def days(self, days: Sequence[Started], kept: Kept) -> list[Day]:
+        """Return what was found on each; those that are kept are not done again."""
+        steps = 1 + self.draws.number
+        found = []
+        for place, started in enumerate(days):
+            day = kept.read(started.date)
+            if day is None:
+                day = self._day(started, partial(self._tell, place * steps, len(days) * steps))
+                kept.write(day)
+            found.append(day)
+        self.progress(len(days) * steps, len(days) * steps, "done")
+        return found
 
-    def judged(self, horizons: NDArray[np.float64]) -> NDArray[np.float64]:
-        end = np.asarray(self.now.censoring_time)
-        return np.array([np.mean(end >= horizon) for horizon in horizons])
+    def _tell(self, before: int, total: int, done: int, what: str) -> None:
+        self.progress(before + done, total, what)
 
-    def day(self, asked: _Asked, n_draws: int) -> Day:
-        """Return the scores as of then, and the truth, with room for those of draws."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # times without score are NaN, and told below
-            said = asked.compared(self.then, self.curves, self.weightings, errors=False)
-            true = asked.in_truth(self.now, self.curves)
-        (truth,) = true.scored
-        pairs = [
-            np.isin(contrast_columns(truth, a, b, asked.level)["verdict"], ("better", "worse"))
-            for b, a in combinations(range(len(self.curves)), 2)
-        ]
-        scores = np.array([one.scores for one in said.scored])
-        _check_defined(said, self.date, asked.horizons, "as of then")
-        _check_defined(true, self.date, asked.horizons, "in truth")
-        se = np.array([score_columns(truth, a, asked.level)["se"] for a in range(len(self.curves))])
-        return Day(
-            self.date, tuple(one.weighting for one in said.scored), len(self.then), int(self.then.event.sum()),
-            self.judged(asked.horizons), scores, truth.scores, se, np.array(pairs).reshape(-1, asked.horizons.size),
-            np.full((n_draws, *scores.shape), np.nan), np.full((n_draws, *truth.scores.shape), np.nan),
-        )  # fmt: skip
-
-    def drawn(self, asked: _Asked, rows: Index) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the scores as of then, and the truth, of resampled individuals; NaN where there is none."""
-        place = np.cumsum(self.there) - 1
-        rows = place[rows[self.there[rows]]]
-        if rows.size == 0:
-            return np.array(np.nan), np.array(np.nan)
-        curves = {name: one[rows] for name, one in self.curves.items()}
-        weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in self.weightings]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            said = asked.compared(self.then[rows], curves, weightings, errors=False)
-            (truth,) = asked.in_truth(self.now[rows], curves, errors=False).scored
-        return np.array([one.scores for one in said.scored]), truth.scores
+    def _day(self, started: Started, tell: Callable[[int, str], None]) -> Day:
+        when = shown_day(started.date)
+        tell(0, f"{'scores' if self.fitting is None else 'fitting'} as of {when}")
+        study = Study.of(started, self.models, self.asked, self.fitting)
+        day = study.day(self.asked, study.drawn(self.asked, []))
+        parts = [range(start, min(start + DRAWS_AT_ONCE, self.draws.number))
+                 for start in range(0, self.draws.number, DRAWS_AT_ONCE)]  # fmt: skip
+        calls = [(_of_draws, study, self.asked, self.draws, part) for part in parts]
+        if not calls:
+            return day
+        found = []
+        with results_of(calls, self.n_jobs) as finished:
+            for part, one in zip(parts, finished, strict=True):
+                found.append(one)
+                tell(1 + part.stop, f"resampling as of {when}")
+        scores, truth = (np.concatenate(several) for several in zip(*found, strict=True))
+        return replace(day, drawn_scores=scores, drawn_truth=truth)
 
 
-def _check_defined(found: Comparison, date: np.datetime64, horizons: NDArray[np.float64], when: str) -> None:
-    for one in found.scored:
-        missing = np.isnan(one.scores).any(axis=0)
-        if missing.any():
-            raise InputError(
-                f"horizons: of those who had started on {_day(date)} there is no score {when} at "
-                f"{horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; take an earlier "
-                "horizon, or a later cut-off"
-            )
+def _of_draws(study: Study, asked: Asked, draws: _Draws, part: range) -> tuple[Any, Any]:
+    return study.drawn(asked, [draws[draw] for draw in part])
 
 
 def _n_without_score(days: Sequence[Day]) -> int:
@@ -364,13 +248,6 @@ def _members(groups: ArrayLike | None, n: int) -> list[Index] | None:
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
-def _resampled(members: list[Index] | None, n: int, rng: np.random.Generator) -> Index:
-    """Return individuals drawn with replacement, or all of groups drawn so."""
-    if members is None:
-        return rng.integers(0, n, n)
-    return np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
-
-
 def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:
     """Return the earlier cut-offs, in order."""
     single = isinstance(as_of, str) or np.ndim(as_of) == 0
@@ -380,39 +257,41 @@ def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:
     from survscore import _dates  # pandas is loaded only where dates need it
 
     dates = np.unique(_dates.instants(np.array(given, dtype=object), "as_of", len(given)))
-    end = _dates_of(y).cutoff.max()
+    end = dates_of(y).cutoff.max()
     late = dates >= end
     if late.any():
         raise InputError(
-            f"as_of must be before the data end ({_day(end)}): {int(late.sum())} of {dates.size} are "
-            f"not, the first {_day(dates[np.argmax(late)])}"
+            f"as_of must be before the data end ({shown_day(end)}): {int(late.sum())} of {dates.size} are "
+            f"not, the first {shown_day(dates[np.argmax(late)])}"
         )
     return list(dates)
 
 
-def _check_predicted_on(predicted_on: Any, y: Outcomes, studies: Sequence[_Study]) -> None:
+def _check_ids(ids: ArrayLike, n: int) -> None:
+    names = np.asarray(ids)
+    check_length("ids", names.size, "y", n)
+    _, first, counts = np.unique(names.astype(str), return_index=True, return_counts=True)
+    again = first[counts > 1]
+    if again.size:
+        raise InputError(
+            f"ids must be different: {plural(again.size, 'individual')} of {first.size} are there more than once, the "
+            f"first {names[again.min()]!r}, and would be judged by themselves; several spells of one individual belong "
+            "together: give groups"
+        )
+
+
+def _check_predicted_on(predicted_on: Any, y: Outcomes, days: Sequence[Started]) -> None:
     if predicted_on is None:
         return
     from survscore import _dates
 
     made = _dates.instants(predicted_on, "predicted_on", len(y))
-    for study in studies:
-        late = study.there & (made > study.date)
+    for day in days:
+        late = day.there & (made > day.date)
         if late.any():
             first = int(np.argmax(late))
             raise InputError(
-                f"predicted_on must not be after the cut-off {_day(study.date)}, since such predictions know what "
-                f"happened: {int(late.sum())} of {plural(int(study.there.sum()), 'individual')} are, the first at "
-                f"position {first} ({_day(made[first])})"
+                f"predicted_on must not be after the cut-off {shown_day(day.date)}, since such predictions know what "
+                f"happened: {int(late.sum())} of {plural(int(day.there.sum()), 'individual')} are, the first at "
+                f"position {first} ({shown_day(made[first])})"
             )
-
-
-def _dates_of(y: Outcomes) -> Dates:
-    if y.dates is None:
-        raise InputError("y must know its dates: make it by Outcomes.from_dates")
-    return y.dates
-
-
-def _day(date: np.datetime64) -> str:
-    text = str(date.astype("datetime64[s]"))
-    return text.removesuffix("T00:00:00")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._frames import collected, n_rows_of, take_rows
+from survscore._jobs import results_of
 from survscore._progress import Progress, telling
 from survscore._validation import InputError, check_length, check_whole, plural
 from survscore._version import __version__
@@ -365,24 +366,17 @@ def _fit_all(
     progress: Progress | bool | None,
 ) -> dict[str, list[_Fit]]:  # fmt: skip
     """Return what every estimator predicts for each fold, fitted to the others."""
-    from joblib import Parallel, delayed
-
     # every fit has a seed of its own, whoever runs it and when
     seeds = np.random.SeedSequence(seed).generate_state(len(named) * len(splits)).reshape(len(named), -1)
     tasks = [(name, k, int(seeds[i, k]) >> 1) for i, name in enumerate(named) for k in range(len(splits))]
-    jobs = (delayed(_fit_one)(name, named[name], X, y, k, *splits[k], fit_seed) for name, k, fit_seed in tasks)
+    calls = ((_fit_one, name, named[name], X, y, k, *splits[k], fit_seed) for name, k, fit_seed in tasks)
     fits: dict[str, list[_Fit]] = {name: [] for name in named}
     with telling(progress) as tell:
         tell(0, len(tasks), tasks[0][0])
-        finished = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-        try:
+        with results_of(calls, n_jobs) as finished:
             for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
                 fits[name].append(fit)
                 tell(done, len(tasks), f"{name}, fold {k}")
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib counts what it cancels, which may hide why
-                finished.close()
     return fits
 
 

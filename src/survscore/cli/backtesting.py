@@ -36,8 +36,13 @@ USUAL = ("administrative", "ipcw")
               help="How often individuals are resampled for the intervals.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
+@options.option("--state", metavar="FOLDER", help="Keep finished days there: an interrupted run goes on from them.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+              help="How many processes make draws. It changes no number.")  # fmt: skip
 @options.results
-def backtest(horizons: Any, draws: int, seed: int, predicted_on: str | None, **arguments: Any) -> None:
+def backtest(
+    horizons: Any, draws: int, seed: int, predicted_on: str | None, state: str | None, jobs: int, **arguments: Any
+) -> None:
     """Pretend that the data had ended earlier: what each score would have chosen, and how good that was.
 
     Files are as for "survscore score", with outcomes as dates, and predictions that were made at everybody's start.
@@ -62,7 +67,7 @@ def backtest(horizons: Any, draws: int, seed: int, predicted_on: str | None, **a
         found = run(
             study.outcomes, study.models, as_of=list(arguments["as_of"]), horizons=horizons, weighting=weightings,
             metric=arguments["metric"], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
-            level=arguments["level"], seed=seed, progress=show,
+            level=arguments["level"], seed=seed, state=state, n_jobs=jobs, progress=show,
         )  # fmt: skip
     settings = {**settings_of("backtest", study, weightings, asked), **found.settings, "sentence": found.sentence}
     dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str))
