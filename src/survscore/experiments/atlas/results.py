@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,7 @@ class Atlas:
         table = self.closing[(self.closing["family"] == next(iter(FAMILIES))) & (self.closing["horizon"] != MEAN)]
         rows = []
         for against, some in table.groupby("against", sort=False):
-            for low, high in zip(HIDDEN, HIDDEN[1:], strict=False):
+            for low, high in pairwise(HIDDEN):
                 within = some[(some["hidden"] >= low) & ((some["hidden"] < high) | (high == HIDDEN[-1]))]
                 pairs = int(within["n_pairs"].sum())
                 rows.append({
@@ -164,34 +165,40 @@ class Atlas:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What the scores said when the studies stood years ago, and what happened since; empty without earlier days."""
+        """What the scores said when the studies stood years ago, and what happened since; none without earlier days."""
         if not len(self.sets):
             return ()
         first, *_, last = FAMILIES
-        told = {(family, score): self.of_summary(family, score)
-                for family in (first, last) for score in (ADMINISTRATIVE, KAPLAN_MEIER)}  # fmt: skip
-        ours, theirs = told[first, ADMINISTRATIVE], told[first, KAPLAN_MEIER]
-        strict = [told[last, score] for score in (ADMINISTRATIVE, KAPLAN_MEIER)]
-        days = self.backtests[["set", "cutoff"]].drop_duplicates()
+        ours, theirs, strict, strict_theirs = (
+            _in_percent(self.of_summary(family, score)) for family in (first, last)
+            for score in (ADMINISTRATIVE, KAPLAN_MEIER)
+        )  # fmt: skip
+        n_days = len(self.backtests[["set", "cutoff"]].drop_duplicates())
+        n_sets = self.sets["set"].nunique()
         return (
-            f"We let {ours['sets']} real data sets end years earlier than they do, on {len(days)} days in all, scored "
+            f"We let {n_sets} real data sets end years earlier than they do, on {n_days} days in all, scored "
             f"{len(self.settings['models'])} models by what was known then, and looked at what happened since.",
-            f"The administrative score had put {_percent(ours['ordered'])} of the pairs of models in the order in which "
-            f"they turned out, IPCW with Kaplan-Meier weights {_percent(theirs['ordered'])}.",
-            f"The model that it would have chosen was in truth {_percent(ours['relative_regret'])} worse than the best, "
-            f"that of IPCW {_percent(theirs['relative_regret'])} (means over sets; medians "
-            f"{_percent(ours['median_regret'])} and {_percent(theirs['median_regret'])}).",
-            f"Among models that neither drop the censored nor know the date of entry, {_percent(strict[0]['ordered'])} "
-            f"and {_percent(strict[1]['ordered'])} of pairs are in order, and the choices "
-            f"{_percent(strict[0]['relative_regret'])} and {_percent(strict[1]['relative_regret'])} worse than the best.",
+            f"The administrative score had put {ours['ordered']} of the pairs of models in the order in which they "
+            f"turned out, IPCW with Kaplan-Meier weights {theirs['ordered']}.",
+            f"The model that it would have chosen was in truth {ours['relative_regret']} worse than the best, that of "
+            f"IPCW {theirs['relative_regret']} (means over sets; medians {ours['median_regret']} and "
+            f"{theirs['median_regret']}).",
+            f"Among models that neither drop the censored nor know the date of entry, {strict['ordered']} and "
+            f"{strict_theirs['ordered']} of pairs are in order, and the choices {strict['relative_regret']} and "
+            f"{strict_theirs['relative_regret']} worse than the best.",
         )
 
     def __repr__(self) -> str:
         return f"Atlas({len(self.about)} sets)\n" + self.summary.round(3).to_string(index=False)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
+def percent(share: float) -> str:
+    """Return a share in per cent, with a decimal where it is small."""
+    return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
+
+
+def _in_percent(row: pd.Series) -> dict[str, str]:
+    return {name: percent(row[name]) for name in ("ordered", "relative_regret", "median_regret")}
 
 
 def _in_words(about: Mapping[str, Any]) -> dict[str, Any]:
