@@ -173,10 +173,12 @@ class Atlas:
             _in_percent(self.of_summary(family, score)) for family in (first, last)
             for score in (ADMINISTRATIVE, KAPLAN_MEIER)
         )  # fmt: skip
-        n_days = len(self.backtests[["set", "cutoff"]].drop_duplicates())
-        n_sets = self.sets["set"].nunique()
+        days = self.backtests[["set", "cutoff"]].drop_duplicates().merge(self.about[["set", "closing_date"]], on="set")
+        closing, earlier = (days[name].to_numpy(dtype="datetime64[D]") for name in ("closing_date", "cutoff"))
+        years = (closing - earlier) / np.timedelta64(1, "D") / 365.25
         return (
-            f"We let {n_sets} real data sets end years earlier than they do, on {n_days} days in all, scored "
+            f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years earlier than "
+            f"they do, on {len(days)} days in all, scored "
             f"{len(self.settings['models'])} models by what was known then, and looked at what happened since.",
             f"The administrative score had put {ours['ordered']} of the pairs of models in the order in which they "
             f"turned out, IPCW with Kaplan-Meier weights {theirs['ordered']}.",

@@ -46,8 +46,8 @@ class Size:
 
 
 SIZES = {
-    "full": Size("full", 4000, 5, 200, Effort(trees=50, rounds=30, grid=20, epochs=40)),
-    "quick": Size("quick", 400, 3, 20, Effort(trees=5, rounds=5, grid=8, epochs=3)),
+    "full": Size("full", 4000, 5, 200, Effort(trees=50, rounds=30, steps=6, epochs=40)),
+    "quick": Size("quick", 400, 3, 20, Effort(trees=5, rounds=5, steps=2, epochs=3)),
 }
 
 
