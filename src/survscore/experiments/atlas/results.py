@@ -177,9 +177,9 @@ class Atlas:
         closing, earlier = (days[name].to_numpy(dtype="datetime64[D]") for name in ("closing_date", "cutoff"))
         years = (closing - earlier) / np.timedelta64(1, "D") / 365.25
         return (
-            f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years earlier than "
-            f"they do, on {len(days)} days in all, scored "
-            f"{len(self.settings['models'])} models by what was known then, and looked at what happened since.",
+            f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years earlier "
+            f"than they do, on {len(days)} days in all, scored {len(self.settings['models'])} models by what was known "
+            "then, and looked at what happened since.",
             f"The administrative score had put {ours['ordered']} of the pairs of models in the order in which they "
             f"turned out, IPCW with Kaplan-Meier weights {theirs['ordered']}.",
             f"The model that it would have chosen was in truth {ours['relative_regret']} worse than the best, that of "

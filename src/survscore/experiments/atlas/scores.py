@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 
@@ -47,7 +48,9 @@ def censored_by_entry(y: Outcomes) -> IPCW:
     if not censored.event.any():
         return IPCW()
     grid = np.unique(np.quantile(y.time, np.linspace(0.0, 1.0, N_TIMES + 1), method="lower"))
-    risk = scaled @ CoxPHSurvivalAnalysis(alpha=RIDGE).fit(scaled, censored.to_structured()).coef_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of its own baseline, whose sums overflow
+        risk = scaled @ CoxPHSurvivalAnalysis(alpha=RIDGE).fit(scaled, censored.to_structured()).coef_
     hazard = risk[:, None] + _log_baseline(censored, risk, grid)
     survival = np.exp(-np.exp(np.minimum(hazard, 50.0)))
     return IPCW(SurvivalCurves(survival, grid, "step", beyond="hold"), max_weight=LARGEST_WEIGHT)
