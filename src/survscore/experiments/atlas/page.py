@@ -80,6 +80,23 @@ def hidden_table(atlas: Atlas) -> pd.DataFrame:
     )
 
 
+def model_table(atlas: Atlas) -> pd.DataFrame:
+    """Return what scores said of each model on earlier days beside the truth, means over sets; the best first."""
+    means = atlas.models.groupby(["model", "score"], sort=False)[["said", "truth"]].mean().unstack("score")
+    table = {
+        "model": means.index,
+        "administrative said": [_signed(value) for value in means["said", ADMINISTRATIVE]],
+        "IPCW said": [_signed(value) for value in means["said", KAPLAN_MEIER]],
+        "in truth": [_signed(value) for value in means["truth", ADMINISTRATIVE]],
+    }
+    order = means["truth", ADMINISTRATIVE].argsort()
+    return _table([{name: values[k] for name, values in table.items()} for k in order])
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.0f} %"
+
+
 def family_table(atlas: Atlas) -> pd.DataFrame:
     """Return how each score did on earlier days, means over sets, by family of models."""
     return _table(
@@ -135,6 +152,7 @@ TABLES: dict[str, Callable[[Atlas], pd.DataFrame]] = {
     "closing": closing_table,
     "hidden": hidden_table,
     "families": family_table,
+    "models": model_table,
     "sets-all": lambda atlas: set_table(atlas, ALL),
     "sets-neither": lambda atlas: set_table(atlas, list(FAMILIES)[-1]),
 }

@@ -14,7 +14,7 @@ import numpy as np
 from survscore._files import check_regular, written_whole
 from survscore._validation import InputError
 from survscore.experiments.atlas.closing import MEAN
-from survscore.experiments.atlas.models import FAMILIES
+from survscore.experiments.atlas.models import FAMILIES, NULL
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
 from survscore.student import student_quantile
 
@@ -32,7 +32,7 @@ TABLES = {
 #: Shares of statuses that the closing date hides, by which horizons are put together.
 HIDDEN = (0.0, 0.1, 0.3, 0.6, 1.0)
 #: What a page needs; the others are large.
-SMALL = ("about", "closing", "backtests", "sets")
+SMALL = ("about", "closing", "models", "backtests", "sets")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +49,9 @@ class Atlas:
         How scores agree on the closing date, by set, family of models and horizon.
     truths : pandas.DataFrame
         Brier scores as of earlier days, beside the truth.
+    models : pandas.DataFrame
+        By set, score and model, means over days and horizons: by how much the Brier score was above that of
+        Kaplan-Meier as the score said then, and in truth; both relative to Kaplan-Meier's.
     backtests : pandas.DataFrame
         How each score did by set, family, earlier day and horizon.
     sets : pandas.DataFrame
@@ -61,6 +64,7 @@ class Atlas:
     scores: pd.DataFrame
     closing: pd.DataFrame
     truths: pd.DataFrame
+    models: pd.DataFrame
     backtests: pd.DataFrame
     sets: pd.DataFrame
     settings: dict[str, Any]
@@ -77,7 +81,8 @@ class Atlas:
         about = pd.DataFrame([{"set": name, **_in_words(one["about"])} for name, one in results.items()])
         seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
         versions = next(iter(results.values()))["versions"]
-        return cls(about=about, settings={**settings, "versions": versions, "seconds": seconds}, **tables)
+        settings = {**settings, "versions": versions, "seconds": seconds}
+        return cls(about=about, models=_against_null(tables["truths"]), settings=settings, **tables)
 
     @classmethod
     def read(cls, folder: Path) -> Atlas:
@@ -87,9 +92,8 @@ class Atlas:
         path = folder / "settings.json"
         check_regular(path)
         settings = json.loads(path.read_text(encoding="utf-8"))
-        names = ("about", *TABLES)
         frames = {}
-        for name in names:
+        for name in ("about", "models", *TABLES):
             path = folder / f"{name}.csv"
             if not path.exists() and name in SMALL:
                 raise InputError(f"{path}: there is no such file, and {folder} is no folder of an atlas")
@@ -100,7 +104,8 @@ class Atlas:
         """Write all tables, the settings, and the forest plot."""
         from survscore.experiments.atlas.drawing import forest
 
-        frames = {"about": self.about, **{name: getattr(self, name) for name in TABLES}, "summary": self.summary}
+        names = ("about", "models", *TABLES, "summary")
+        frames: dict[str, pd.DataFrame] = {name: getattr(self, name) for name in names}
         writers: dict[str, Callable[[Path], Any]] = {
             **{f"{name}.csv": _writer(frame) for name, frame in frames.items()},
             "settings.json": lambda path: path.write_text(json.dumps(self.settings, indent=1) + "\n", encoding="utf-8"),
@@ -201,6 +206,22 @@ def percent(share: float) -> str:
 
 def _in_percent(row: pd.Series) -> dict[str, str]:
     return {name: percent(row[name]) for name in ("ordered", "relative_regret", "median_regret")}
+
+
+def _against_null(truths: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much models were above Kaplan-Meier, as scores said and in truth, means over days and horizons."""
+    import pandas as pd
+
+    keys = ["set", "score", "model"]
+    if not len(truths):
+        return pd.DataFrame(columns=[*keys, "runs", "said", "truth"])
+    place = ["set", "cutoff", "horizon", "score"]
+    null = truths[truths["model"] == NULL].set_index(place)[["brier", "truth"]]
+    beside = truths.join(null, on=place, rsuffix="_null")
+    beside["said"] = beside["brier"] / beside["brier_null"] - 1.0
+    beside["truth"] = beside["truth"] / beside["truth_null"] - 1.0
+    by_model = beside.groupby(keys, sort=False)
+    return by_model.agg(runs=("said", "size"), said=("said", "mean"), truth=("truth", "mean")).reset_index()
 
 
 def _in_words(about: Mapping[str, Any]) -> dict[str, Any]:
