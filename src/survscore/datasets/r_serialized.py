@@ -229,7 +229,10 @@ class _Reader:
 
     def item(self, depth: int) -> RObject:
         """Return the object that begins here."""
-        flags = self.integer()
+        return self.flagged(self.integer(), depth)
+
+    def flagged(self, flags: int, depth: int) -> RObject:
+        """Return the object whose kind, and what it has, was just read."""
         self.n_objects += 1
         if depth > DEEPEST or self.n_objects > MOST_OBJECTS:
             raise _BrokenError("holds too many objects, or too many within each other, for a data frame")
@@ -277,19 +280,16 @@ class _Reader:
         return {name: one for name, one in named if name is not None}
 
     def pairlist(self, flags: int, depth: int) -> RObject:
-        """Return a chain of objects with names; each says whether another one follows."""
+        """Return a chain of objects with names. Each says what follows: another link, nothing, or a last object."""
         chain: Named = []
-        while True:
+        while flags & 0xFF == PAIRLIST:
             if flags & HAS_ATTRIBUTES:
                 self.item(depth + 1)
             name = self.item(depth + 1).value if flags & HAS_TAG else None
             chain.append((name if isinstance(name, str) else None, self.item(depth + 1)))
             flags = self.integer()
-            self.n_objects += 1
-            if flags & 0xFF in NOTHING:
-                return RObject(PAIRLIST, chain)
-            if flags & 0xFF != PAIRLIST:
-                raise _BrokenError("has a list without end: it is damaged")
+        last = self.flagged(flags, depth + 1)
+        return RObject(PAIRLIST, chain if last.kind in NOTHING else [*chain, (None, last)])
 
     def compact(self, depth: int) -> RObject:
         """Return a vector that R keeps in another form: a range of numbers, or one that is wrapped."""
@@ -302,8 +302,8 @@ class _Reader:
             values = first + step * np.arange(int(n))
             integers = form == "compact_intseq"
             return RObject(INTEGER if integers else REAL, values.astype(np.int32) if integers else values, attributes)
-        wrapped = state.value[0] if state.kind == LIST and state.value else None
-        if isinstance(form, str) and form.startswith("wrap_") and wrapped is not None:
+        if isinstance(form, str) and form.startswith("wrap_") and state.kind in (LIST, PAIRLIST) and state.value:
+            wrapped: RObject = state.value[0] if state.kind == LIST else state.value[0][1]
             return RObject(wrapped.kind, wrapped.value, {**wrapped.attributes, **attributes})
         raise _BrokenError(f"holds a vector in a form that is not known ({shown(form)})")
 
