@@ -141,11 +141,14 @@ WRITTEN_BY_R = sorted(Path(rdata.TESTDATA_PATH).glob("**/*.rda"))
 
 @pytest.mark.parametrize("path", WRITTEN_BY_R, ids=lambda path: path.stem)
 def test_files_of_every_kind_are_read_as_by_rdata_or_refused_in_a_line(path):
+    refused = None
     try:
         objects = dict(read_rda(path))
     except InputError as error:
-        assert "\n" not in str(error)
-        assert str(error).startswith(str(path))
+        refused = str(error)
+    if refused:
+        assert refused.startswith(f"{path} ")
+        assert "\n" not in refused
         return
     expected = told_by_rdata(path)
     assert list(objects) == list(expected)
@@ -183,20 +186,21 @@ def test_data_frames_of_those_files_are_not_refused():
 def outcome(folder, content):
     """Return the frame, or the message; anything but `InputError` is a failure."""
     try:
-        return read(folder, content)
+        found = dict(read_rda(saved(folder, content)))
+        return (
+            as_frame(found["data"], "data") if "data" in found else "another name"
+        )  # its name may be what was changed
     except InputError as error:
-        assert "\n" not in str(error)
         return str(error)
-    except KeyError as error:  # the name of the object is what was changed
-        assert error.args == ("data",)
-        return "another name"
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, bz2.compress], ids=["plain", "gz", "xz", "bz2"])
 def test_a_file_that_ends_early_is_refused_wherever_it_ends(tmp_path, pack):
     whole = pack(SMALL)
     for end in range(len(whole)):
-        assert isinstance(outcome(tmp_path, whole[:end]), str), end
+        message = outcome(tmp_path, whole[:end])
+        assert isinstance(message, str), end
+        assert "\n" not in message
 
 
 def test_a_file_that_goes_on_is_refused(tmp_path):
@@ -243,7 +247,7 @@ DEEP = b"".join(integer(LIST) + integer(1) for _ in range(100_000)) + integer(NI
         (rda(integer(TEXTS) + integer(1) + integers([1])), "texts that are none"),
         (rda(integer(255 | 7 << 8)), "refers to something that it does not hold"),
         (rda(DEEP), "too many within each other"),
-        (rda(integer(LIST) + integer(600_000) + integer(NIL) * 600_000), "too many objects"),
+        (rda(integer(LIST) + integer(200_000) + integer(NIL) * 200_000), "too many objects"),
         (rda(frame(a=altrep("compact_intseq", 1e12, 1, 1))), "a range of numbers that is too long"),
         (rda(frame(a=altrep("compact_intseq", np.nan, 1, 1))), "a range of numbers that is too long"),
         (rda(frame(a=altrep("mmap_real", 1, 1, 1))), "a form that is not known (mmap_real)"),
@@ -262,7 +266,9 @@ DEEP = b"".join(integer(LIST) + integer(1) for _ in range(100_000)) + integer(NI
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(tmp_path, content, message):
-    assert message in outcome(tmp_path, content)
+    told = outcome(tmp_path, content)
+    assert message in told
+    assert "\n" not in told
 
 
 def test_a_range_of_numbers_is_read(tmp_path):

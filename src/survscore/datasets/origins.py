@@ -149,7 +149,8 @@ class RFrame:
 
 def first_line(error: Exception) -> str:
     """Return what an error says, as part of a message of one line."""
-    return shown(str(error).partition("\n")[0], 200) or type(error).__name__
+    line = str(error).partition("\n")[0].removesuffix(" You might want to try:")  # what pandas then lists
+    return shown(line, 200) or type(error).__name__
 
 
 def r_libraries() -> Iterator[Path]:

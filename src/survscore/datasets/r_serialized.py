@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 32 * 2**20  # of a file, and of what it unpacks to; the largest set that is known has one
-MOST_OBJECTS = 500_000  # each text of a vector is one
+MOST_OBJECTS = 200_000  # each text of a vector is one
 DEEPEST = 40  # objects within objects
 NA_INTEGER = -(2**31)
 NO_TEXT = -1  # the length of a missing text

@@ -143,8 +143,8 @@ THORO = Recipe(
     lost="40 who are alive and end earlier, coded apart (exitstat 3)",
     licence="GPL-2",
     source="R package Epi, thoro; Andersson and others (1994, 1995)",
-    notes="Thorotrast was given until 1947, and other media from 1946 on: contrast and volume tell which years somebody "
-    "came in, so they are covariates that know much of C*.",
+    notes="Thorotrast was given until 1947, and other media from 1946 on: contrast and volume tell in which years "
+    "somebody came, so they are covariates that know much of C*.",
 )
 
 DMLATE = Recipe(
