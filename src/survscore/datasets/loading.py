@@ -112,8 +112,8 @@ def missing() -> dict[str, str]:
     Examples
     --------
     >>> import survscore as ss
-    >>> for name, reason in ss.datasets.missing().items():
-    ...     print(name, reason)
+    >>> sorted(set(ss.datasets.missing()) & set(ss.datasets.available()))
+    []
     """
     here = available()
     return {name: recipe.origin.how_to_get for name, recipe in RECIPES.items() if name not in here}
