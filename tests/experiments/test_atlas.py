@@ -211,18 +211,19 @@ def test_days_together_are_those_of_one_backtest(prepared):
     }
     asked = {"horizons": horizons, "n_draws": 30, "seed": 5}
     days = list(prepared.cutoffs)
-    whole = ss.backtest(prepared.y, curves, as_of=days, **asked).summary
+    whole = ss.backtest(prepared.y, curves, as_of=days, **asked)
     rows = earlier.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], ["first", "second"])
-    for row, expected in zip(rows, whole.to_dict("records"), strict=True):
-        assert (row["days"], row["runs"]) == (2, 4)
-        for name, other in {
-            "ordered": "ordered", "ordered_lower": "ordered_lower", "ordered_upper": "ordered_upper",
-            "relative_regret": "relative_regret", "relative_regret_lower": "regret_lower", "excess": "excess",
-            "excess_lower": "excess_lower", "excess_upper": "excess_upper",
-        }.items():  # fmt: skip
-            assert row[name] == pytest.approx(expected[other]), name
-    assert rows[1]["gain"] == pytest.approx(whole["ordered"][0] - whole["ordered"][1])
-    assert rows[0]["gain"] == rows[0]["excess"] == 0
+    for row, expected in zip(rows, whole.summary.to_dict("records"), strict=True):
+        assert (row["days"], row["runs"], row["draws"]) == (2, 4, 30)
+        for name in ("ordered", "relative_regret", "excess"):
+            assert row[name] == pytest.approx(expected[name]), name
+    assert rows[1]["gain"] == pytest.approx(whole.summary["ordered"][0] - whole.summary["ordered"][1])
+    for k, what in enumerate(("gain", "excess")):
+        half = 1.959964 * np.std(whole.draws[:, 1, k] - whole.draws[:, 0, k], ddof=1)
+        assert half > 0
+        assert rows[1][f"{what}_upper"] - rows[1][what] == pytest.approx(half, rel=1e-6)
+        assert rows[1][what] - rows[1][f"{what}_lower"] == pytest.approx(half, rel=1e-6)
+        assert rows[0][what] == rows[0][f"{what}_lower"] == rows[0][f"{what}_upper"] == 0
 
 
 def test_days_are_a_test_only_where_something_is_hidden_and_later_known(prepared):

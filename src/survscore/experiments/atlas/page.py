@@ -82,15 +82,19 @@ def hidden_table(atlas: Atlas) -> pd.DataFrame:
 
 def model_table(atlas: Atlas) -> pd.DataFrame:
     """Return what scores said of each model on earlier days beside the truth, means over sets; the best first."""
-    means = atlas.models.groupby(["model", "score"], sort=False)[["said", "truth"]].mean().unstack("score")
-    table = {
-        "model": means.index,
-        "administrative said": [_signed(value) for value in means["said", ADMINISTRATIVE]],
-        "IPCW said": [_signed(value) for value in means["said", KAPLAN_MEIER]],
-        "in truth": [_signed(value) for value in means["truth", ADMINISTRATIVE]],
-    }
-    order = means["truth", ADMINISTRATIVE].argsort()
-    return _table([{name: values[k] for name, values in table.items()} for k in order])
+    means = atlas.models.groupby(["model", "score"], sort=False)[["said", "truth"]].mean()
+    by_model: dict[str, dict[str, float]] = {}
+    for row in _records(means.reset_index()):
+        by_model.setdefault(row["model"], {"in truth": row["truth"]})[row["score"]] = row["said"]
+    return _table(
+        {
+            "model": name,
+            "administrative said": _signed(one[ADMINISTRATIVE]),
+            "IPCW said": _signed(one[KAPLAN_MEIER]),
+            "in truth": _signed(one["in truth"]),
+        }
+        for name, one in sorted(by_model.items(), key=lambda item: item[1]["in truth"])
+    )
 
 
 def _signed(share: float) -> str:
