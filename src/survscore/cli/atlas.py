@@ -77,4 +77,4 @@ def printed(found: Atlas) -> list[Any]:
         for row in shown.itertuples(index=False):
             table.add_row(*map(str, row))
         lines += [table] if len(shown) else []
-    return [*lines, *(Text(sentence) for sentence in found.sentences)]
+    return [*lines, Text(found.closing_sentence), *(Text(sentence) for sentence in found.sentences)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._units import plural_word
 from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.drawing import forest
-from survscore.experiments.atlas.models import FAMILIES
+from survscore.experiments.atlas.models import FAMILIES, RECIPES
 from survscore.experiments.atlas.results import Atlas, percent
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
 
@@ -140,6 +140,23 @@ def set_table(atlas: Atlas, family: str) -> pd.DataFrame:
     return _table(rows)
 
 
+#: What is said of the models that treat the censored so.
+TREATED = {
+    "modelled": "part of the likelihood, or of the risk sets",
+    "dropped": "dropped, though those with an earlier event stay: this leaks C*",
+    "event-free": "taken for event-free",
+    "outside": "left out, as all whose C* is before the horizon",
+}
+
+
+def recipe_table(atlas: Atlas) -> pd.DataFrame:
+    """Return the list of models, without those whose package was not there."""
+    return _table(
+        {"model": one.name, "those censored before the horizon": TREATED[one.censored]}
+        for one in RECIPES if one.name in atlas.settings["models"]
+    )  # fmt: skip
+
+
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
@@ -157,6 +174,7 @@ TABLES: dict[str, Callable[[Atlas], pd.DataFrame]] = {
     "hidden": hidden_table,
     "families": family_table,
     "models": model_table,
+    "recipes": recipe_table,
     "sets-all": lambda atlas: set_table(atlas, ALL),
     "sets-neither": lambda atlas: set_table(atlas, list(FAMILIES)[-1]),
 }

@@ -14,7 +14,7 @@ import numpy as np
 from survscore._files import check_regular, written_whole
 from survscore._validation import InputError
 from survscore.experiments.atlas.closing import MEAN
-from survscore.experiments.atlas.models import FAMILIES, NULL
+from survscore.experiments.atlas.models import FAMILIES, NULL, listed
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
 from survscore.student import student_quantile
 
@@ -195,6 +195,48 @@ class Atlas:
             f"{strict_theirs['relative_regret']} worse than the best.",
         )
 
+    @property
+    def closing_sentence(self) -> str:
+        """What the scores say on the closing dates, all models."""
+        table = self.closing[(self.closing["family"] == next(iter(FAMILIES))) & (self.closing["horizon"] == MEAN)]
+        rows = table[table["against"] == KAPLAN_MEIER]
+        pairs, other = int(rows["n_pairs"].sum()), int((rows["winner"] != rows["winner_of_other"]).sum())
+        return (
+            f"On the day on which the data end, the two scores choose another model in {other} of {len(rows)} sets. "
+            f"Of {pairs} pairs of models they order {percent(rows['differ'].sum() / pairs)} otherwise, and of "
+            f"{percent(rows['opposite_and_sure'].sum() / pairs)} both are sure, and of opposite things."
+        )
+
+    @property
+    def leak_sentence(self) -> str:
+        """What the scores said of the models that leak most, and what they were worth; empty without earlier days."""
+        names = [one.name for one in listed() if one.entry and one.recipe.censored == "dropped"]
+        some = self.models[self.models["model"].isin(names)]
+        if not len(some):
+            return ""
+        said = some.groupby("score")["said"].mean()
+        truth = some["truth"].mean()
+        return (
+            f"Models that drop the censored and know the date of entry were {_compared(said[ADMINISTRATIVE])} "
+            f"Kaplan-Meier as the administrative score said, {_compared(said[KAPLAN_MEIER])} it as IPCW said, and "
+            f"{_compared(truth)} it in truth (Brier scores, means over sets and {some['model'].nunique()} models)."
+        )
+
+    @property
+    def fair_sentences(self) -> tuple[str, ...]:
+        """In which sets IPCW ordered more pairs of models as in truth than the administrative score, by family."""
+        told = []
+        for family in FAMILIES if len(self.sets) else ():
+            rows = self.sets[(self.sets["family"] == family) & (self.sets["score"] == KAPLAN_MEIER)]
+            fewer = rows[rows["gain"] < 0]
+            sure = rows[rows["gain_upper"] < 0]
+            names = f": {', '.join(fewer['set'])}" if len(fewer) else ""
+            surely = f", surely in {', '.join(sure['set'])}" if len(sure) else ", surely in none"
+            told.append(
+                f"Models: {family}. IPCW put more pairs in order in {len(fewer)} of {len(rows)} sets{names}{surely}."
+            )
+        return tuple(told)
+
     def __repr__(self) -> str:
         return f"Atlas({len(self.about)} sets)\n" + self.summary.round(3).to_string(index=False)
 
@@ -202,6 +244,10 @@ class Atlas:
 def percent(share: float) -> str:
     """Return a share in per cent, with a decimal where it is small."""
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
+
+
+def _compared(share: float) -> str:
+    return f"{percent(abs(share))} {'worse' if share > 0 else 'better'} than"
 
 
 def _in_percent(row: pd.Series) -> dict[str, str]:
