@@ -10,7 +10,7 @@ import click
 from survscore.cli.screen import check_folder, progress, say
 
 if TYPE_CHECKING:
-    from survscore.experiments.atlas.results import Atlas
+    from survscore.experiments.atlas import Atlas
 
 
 @click.command(short_help="Which score would have chosen right, on real data.")
@@ -36,7 +36,7 @@ def atlas(sets: str | None, size: str, seed: int, jobs: int | None, out: Path) -
     """  # noqa: D301
     from survscore._config import config
     from survscore.cli.tables import console
-    from survscore.experiments.atlas.running import atlas as run
+    from survscore.experiments.atlas import atlas as run
 
     check_folder(out)
     names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]

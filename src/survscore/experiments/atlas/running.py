@@ -122,12 +122,16 @@ def atlas(
 
     Examples
     --------
-    >>> from survscore.experiments.atlas.running import atlas
     >>> import tempfile
+    >>> from survscore.experiments.atlas import atlas
     >>> models = ["Kaplan-Meier", "Cox", "logistic regression, censored dropped"]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = atlas(["thoro"], out=folder, size="quick", models=models)
+    ...     found = atlas(["senators"], out=folder, size="quick", models=models)
     >>> found.closing[["family", "against", "horizon", "n_pairs", "opposite_and_sure"]].head(3)
+      family against horizon  n_pairs  opposite_and_sure
+    0    all    IPCW     5.0        3                  0
+    1    all    IPCW    10.0        3                  0
+    2    all    IPCW    15.0        3                  0
     """
     check_whole("seed", seed, 0)
     check_whole("n_jobs", n_jobs, 1)
