@@ -21,6 +21,7 @@ import survscore as ss
 from atlas_case import MODELS, TINY, simulated
 from commands import run as run_command
 from survscore import datasets
+from survscore.cli.atlas import notes
 from survscore.experiments.atlas import closing, data, earlier, models, running, scores
 from survscore.experiments.atlas.results import Atlas
 
@@ -427,6 +428,8 @@ def test_bad_input_is_refused(tmp_path, change, message):
 def test_sets_without_dates_or_with_the_date_of_entry_are_refused(tmp_path):
     whole = simulated()
     bare = replace(whole, y=ss.Outcomes(whole.y.time, whole.y.event, whole.y.censoring_time))
+    with pytest.raises(ss.InputError, match="sets must be names, or have the attributes of a Dataset: int lacks"):
+        run(tmp_path, [3])
     with pytest.raises(ss.InputError, match="simulated: y must know its dates"):
         run(tmp_path, [bare])
     with pytest.raises(ss.InputError, match="simulated: X must not hold a column 'date of entry'"):
@@ -469,6 +472,12 @@ def test_a_leftover_that_cannot_be_used_is_named_and_kept(tmp_path, contents):
 # The command
 
 
+def test_what_is_not_installed_is_told_beforehand(monkeypatch):
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
+    (line,) = notes(every_set=False)
+    assert "pip install 'survscore[atlas]'" in line
+
+
 def test_the_command(tmp_path, monkeypatch, capsys):
     sets = {"simulated": simulated(), "other": simulated("other", seed=2)}
     monkeypatch.setattr(datasets, "names", lambda: [*sets, "elsewhere"])
@@ -478,7 +487,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(running, "_wanted", lambda names: ENTRIES)
     code, out, err = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")
     assert code == 0, err
-    assert err == "survscore: note: sets that can't be loaded here are left out: elsewhere\n"
+    assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
+    assert err.count("\n") == 1
     assert "We let 2 real data sets end" in " ".join(out.split())
     assert (tmp_path / "a" / "forest.svg").exists()
     before = out
@@ -486,6 +496,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert (code, out) == (0, before)
     code, out, err = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--seed", "2")
     assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("survscore: ")
     assert "simulated.json was made with another seed: remove it" in " ".join(err.split())
     code, out, err = run_command(capsys, "atlas", "--sets", "simulated,nowhere", "--out", tmp_path / "b")
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -41,7 +41,9 @@ def test_there_are_no_numbers_but_those_of_the_files_and_settings(found):
     for sentence in (*found.sentences, found.closing_sentence, found.leak_sentence, *found.fair_sentences):
         page = page.replace(sentence, "")
     rules = found.settings["rules"]
-    allowed = {f"{100 * share:.0f}" for share in (rules["least_judged"], rules["least_hidden"], found.settings["level"])}
+    allowed = {
+        f"{100 * share:.0f}" for share in (rules["least_judged"], rules["least_hidden"], found.settings["level"])
+    }
     assert set(re.findall(r"([\d.]+) %", page)) <= allowed
 
 
@@ -79,7 +81,7 @@ def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
     assert len(families) == len(models.FAMILIES) * len(found.settings["scores"])
     ours = found.of_summary("all", "administrative")
     assert families.iloc[0]["pairs in the true order"] == f"{100 * ours['ordered']:.0f} %"
-    names = [name for name in pd.read_csv(tmp_path / "sets-all.csv")["set"]]
+    names = pd.read_csv(tmp_path / "sets-all.csv")["set"].tolist()
     drawing = (tmp_path / "forest.svg").read_text()
     assert all(f"<!-- {name} -->" in drawing for name in [*names, *models.FAMILIES])
     write_page(DOCS / "atlas", tmp_path / "again")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from survscore.cli.screen import check_folder, progress, say
+from survscore.cli.screen import check_folder, one_line, progress, say
 
 if TYPE_CHECKING:
     from survscore.experiments.atlas import Atlas
@@ -40,23 +40,27 @@ def atlas(sets: str | None, size: str, seed: int, jobs: int | None, out: Path) -
 
     check_folder(out)
     names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]
+    for text in notes(every_set=names is None):  # before it takes its time
+        click.echo(f"survscore: note: {one_line(text)}", err=True)
     with progress(total=None if names is None else len(names)) as show:
         found = run(names, out=out, size=size, seed=seed, n_jobs=jobs or config.n_cores(), progress=show)
-    for text in notes(found):
-        click.echo(f"survscore: note: {text}", err=True)
     console().print(*printed(found), sep="\n")
     say(f"Written to {out}")
 
 
-def notes(found: Atlas) -> list[str]:
-    """Return what was left out, a line each."""
-    packages = {"sksurv": "scikit-survival"}
-    missing = ", ".join(packages.get(name, name) for name in found.settings["missing_packages"])
-    unavailable = ", ".join(found.settings["sets_not_available"])
-    return [
-        *([f"models that need {missing} are left out: it is not installed"] if missing else []),
-        *([f"sets that can't be loaded here are left out: {unavailable}"] if unavailable else []),
-    ]
+def notes(*, every_set: bool) -> list[str]:
+    """Return what will be left out, a line each."""
+    from survscore import datasets
+    from survscore.experiments.atlas.models import installed, listed
+
+    _, packages = installed(listed())
+    without = "models of scikit-survival, and weights by a Cox model, are left out: pip install 'survscore[atlas]'"
+    here = datasets.available()
+    unavailable = [name for name in datasets.names() if name not in here] if every_set and here else []
+    reason = (
+        f"sets that can't be loaded here are left out: {', '.join(unavailable)}; survscore.datasets.missing() has how"
+    )
+    return [without] * bool(packages) + [reason] * bool(unavailable)
 
 
 def printed(found: Atlas) -> list[Any]:

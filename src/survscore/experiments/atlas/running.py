@@ -133,8 +133,11 @@ def atlas(
     1    all    IPCW    10.0        3                  0
     2    all    IPCW    15.0        3                  0
     """
+    from survscore.plots import pyplot
+
     check_whole("seed", seed, 0)
     check_whole("n_jobs", n_jobs, 1)
+    pyplot()  # if it is not there, that is better known now than after an hour
     if isinstance(size, str):
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
