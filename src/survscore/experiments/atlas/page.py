@@ -132,8 +132,8 @@ def set_table(atlas: Atlas, family: str) -> pd.DataFrame:
             "runs": ours["runs"],
             "pairs in order, administrative": percent(ours["ordered"]),
             "IPCW": percent(theirs["ordered"]),
-            "difference (95 %)": f"{100 * theirs['gain']:.0f} ({100 * theirs['gain_lower']:.0f} to "
-            f"{100 * theirs['gain_upper']:.0f})",
+            "difference (95 %)": f"{100 * theirs['gain']:.1f} ({100 * theirs['gain_lower']:.1f} to "
+            f"{100 * theirs['gain_upper']:.1f})",
             "chosen worse than best, administrative": percent(ours["relative_regret"]),
             "chosen worse than best, IPCW": percent(theirs["relative_regret"]),
         })  # fmt: skip
