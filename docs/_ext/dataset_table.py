@@ -14,9 +14,9 @@ class DatasetTable(Directive):
         """Return them as nodes."""
         described = datasets.describe()
         lines = [".. list-table::", "   :header-rows: 1", ""]
-        heads = ["name", "individuals", "events", "lost", "event", "licence", "to get it"]
+        heads = ["name", "individuals", "events", "lost", "event", "package", "licence"]
         rows = [
-            [f"``{name}``", row.individuals, row.events, row.lost, row.event, row.licence, row.how_to_get]
+            [f"``{name}``", row.individuals, row.events, row.lost, row.event, row.package, row.licence]
             for name, row in described.iterrows()
         ]
         for cells in [heads, *rows]:

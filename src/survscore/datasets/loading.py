@@ -127,7 +127,7 @@ def describe() -> pd.DataFrame:
     pandas.DataFrame
         Of each set, by its name: how many ``individuals``, ``events`` and ``lost``, the ``unit``, and in words what the
         ``event`` and the ``start`` are, how the ``closing`` date is known, who is lost (``who_is_lost``), ``licence``,
-        ``source``, ``notes`` and ``how_to_get`` the package.
+        ``source``, ``notes``, the ``package`` and ``how_to_get`` it.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def describe() -> pd.DataFrame:
         {
             "name": name, **recipe.counts._asdict(), "unit": recipe.unit, "event": recipe.event, "start": recipe.start,
             "closing": recipe.closing, "who_is_lost": recipe.lost, "licence": recipe.licence, "source": recipe.source,
-            "notes": recipe.notes, "how_to_get": recipe.origin.how_to_get,
+            "notes": recipe.notes, "package": recipe.origin.package, "how_to_get": recipe.origin.how_to_get,
         }
         for name, recipe in RECIPES.items()
     ]  # fmt: skip
