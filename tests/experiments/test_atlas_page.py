@@ -66,11 +66,39 @@ def test_settings_are_said(found):
 def test_means_are_those_of_the_sets(found):
     """Counted again from the rows of single runs."""
     for row in found.summary.to_dict("records"):
-        runs = found.backtests.query("family == @row['family'] and score == @row['score']")
+        family, score = row["family"], row["score"]
+        runs = found.backtests.query("family == @family and score == @score")
         by_set = runs.groupby("set")[["ordered", "relative_regret"]].mean()
         assert row["ordered"] == pytest.approx(by_set["ordered"].mean())
         assert row["relative_regret"] == pytest.approx(by_set["relative_regret"].mean())
         assert (row["sets"], row["runs"]) == (len(by_set), len(runs))
+
+
+def test_what_the_page_says_of_models_that_leak(found):
+    """In words: first by IPCW, last in truth, better than Kaplan-Meier by both scores; and the worst choice of ours."""
+    leaking = {one.name for one in models.listed() if one.entry and one.recipe.censored == "dropped"}
+    means = found.models.groupby(["score", "model"])[["said", "truth"]].mean()
+    assert set(means.loc["IPCW", "said"].nsmallest(3).index) == leaking
+    assert set(means.loc["IPCW", "truth"].nlargest(3).index) == leaking
+    assert (means.loc["administrative", "said"][sorted(leaking)] < 0).all()
+    ours = found.backtests.query("score == 'administrative' and family == 'all'")
+    by_set = ours.groupby("set")["relative_regret"].mean()
+    assert by_set.idxmax() == "cdnow"
+    assert ours.loc[ours["relative_regret"].idxmax(), ["set", "chosen"]].tolist() == [
+        "cdnow",
+        "Logistic-Hazard + entry",
+    ]
+
+
+def test_what_the_page_says_of_models_that_do_not(found):
+    rows = found.sets.query("family == 'neither' and score == 'IPCW'").set_index("set")
+    assert (rows["gain"] < 0).sum() > len(rows) / 2
+    assert rows["relative_regret"].idxmax() == "thoro"
+    others = rows.drop(index="thoro")
+    assert others["excess"].abs().max() < 0.02
+    hidden = found.closing.query("family == 'all' and against == 'IPCW' and horizon == 'mean' and hidden < 1e-9")
+    assert hidden["set"].tolist() == ["cdnow", "thoro"]
+    assert (hidden["differ"] == 0).all()
 
 
 def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
