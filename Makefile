@@ -35,7 +35,7 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) docs/_build docs/api/generated docs/gallery demo-output
+	rm -rf $(VENV) $(BENCH_VENV) docs/_build docs/api/generated docs/gallery docs/atlas_page demo-output
 
 # A stamp is made anew when what it installs may have changed.
 $(VENV)/bin/python:

@@ -7,7 +7,7 @@ from pathlib import Path
 # Before anything starts threads: the examples are small, and beside other work threads mostly wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from survscore import __version__
+from survscore import __version__, datasets
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -15,7 +15,15 @@ project = "survscore"
 copyright = "2026, the survscore developers"
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery", "numpydoc", "mathml"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+    "numpydoc",
+    "mathml",
+    "dataset_table",
+    "atlas_page",
+]
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -32,7 +40,11 @@ templates_path = ["_templates"]
 html_math_renderer = "mathml"
 html_static_path = ["_ext/static"]
 html_css_files = ["gallery.css"]
+# An example on data that are not installed here is left out; the rest of the gallery is built.
+NEED_DATA = {"plot_then_and_now": "cdnow", "plot_diabetes_register": "dmlate"}
+without_data = [example for example, name in NEED_DATA.items() if name not in datasets.available()]
 sphinx_gallery_conf = {
+    "ignore_pattern": "|".join(["__init__", *(f"{example}[.]py$" for example in without_data)]),
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "within_subsection_order": "gallery_order.ReadingOrder",

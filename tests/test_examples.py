@@ -12,6 +12,7 @@ import survscore as ss
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 OPTIONAL = {"pycox", "torchtuples"}  # what only the extra docs installs
+NEED_DATA = {"plot_then_and_now": "cdnow", "plot_diabetes_register": "dmlate"}
 
 
 def imported(path):
@@ -112,6 +113,36 @@ def report(found):
     assert set(about.values()) == {"better"}
 
 
+def then_and_now(found):
+    table = found["table"]
+    for cutoff in ("1997-04-15", "1997-04-30"):
+        day = table.loc[cutoff]
+        assert day["administrative"].idxmin() == day["truth"].idxmin() == "logistic"
+        assert day["IPCW"].idxmin() == day["truth"].idxmax() == day["administrative"].idxmax() == "boosting, day, drops"
+        leaking = day.loc["boosting, day, drops"]
+        assert leaking["administrative"] < leaking["truth"] / 2
+    seen = [np.mean(found["data"].y.as_of(cutoff).censoring_time >= 90) for cutoff in found["cutoffs"]]
+    assert max(seen) < 0.5
+    assert found["found"].accused
+
+
+def diabetes_register(found):
+    table = found["table"]
+    assert table["IPCW, then"].idxmin() == table["in truth"].idxmax() == "boosting, date, drops"
+    assert table["in truth"].max() > 3 * table["in truth"].nsmallest(2).max()
+    administrative = table["administrative, then"]
+    assert administrative.idxmin() == table["in truth"].idxmin() == "Cox"
+    assert administrative["boosting, date, drops"] / administrative["Cox"] < 1.05
+    assert found["diagnosis"].models.set_index("model")["verdict"].to_dict() == {
+        "Cox": "no sign", "boosting, date": "no sign", "boosting, date, drops": "knows C*",
+    }  # fmt: skip
+    observed = found["observed"].predict_curves(found["X"][:1], [5.0]).at([5.0])[0, 0]
+    honest = [found["curves"][name][found["late"]].at([5.0]).mean() for name in ("Cox", "boosting, date")]
+    assert max(honest) < observed - 0.02
+    assert np.mean(found["then"].censoring_time >= 5) < 0.5
+    assert (found["now"].censoring_time >= 5).all()
+
+
 CLAIMS = {
     f"plot_{claim.__name__}": claim
     for claim in (
@@ -123,6 +154,8 @@ CLAIMS = {
         pycox_model,
         caps,
         add_a_weighting,
+        then_and_now,
+        diabetes_register,
     )
 }
 
@@ -136,6 +169,9 @@ def test_an_example_runs_and_shows_what_it_says(path, tmp_path, monkeypatch):
     missing = sorted(name for name in OPTIONAL & set(imported(path)) if importlib.util.find_spec(name) is None)
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}: pip install '.[docs]'")
+    data = NEED_DATA.get(path.stem)
+    if data in ss.datasets.missing():
+        pytest.skip(f"needs {data}: {ss.datasets.missing()[data]}")
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -5,6 +5,8 @@ from pathlib import Path
 READING_ORDER = [
     "plot_churn_with_dates",
     "plot_the_leak",
+    "plot_then_and_now",
+    "plot_diabetes_register",
     "plot_report",
     "plot_clinical_trial",
     "plot_cross_validation",

@@ -14,6 +14,7 @@ import click
 from survscore._ending import ended_by_signals
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.cli.atlas import atlas
 from survscore.cli.backtesting import backtest
 from survscore.cli.checking import check
 from survscore.cli.evaluating import evaluate
@@ -35,6 +36,7 @@ COMMANDS = (
     simulate,
     demo,
     reproduce,
+    atlas,
     kkbox,
     completion,
 )

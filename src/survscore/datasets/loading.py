@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from survscore._validation import InputError, check_choice
-from survscore.datasets import medicine, public_life
+from survscore.datasets import python_sets, r_sets
 from survscore.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        medicine.AIDS2,
-        public_life.CDNOW,
-        public_life.DD,
-        medicine.DMLATE,
-        medicine.JASA,
-        public_life.SENATORS,
-        medicine.SIBR,
-        medicine.SIRE,
-        medicine.THORO,
+        r_sets.AIDS2,
+        python_sets.CDNOW,
+        python_sets.DD,
+        r_sets.DMLATE,
+        r_sets.JASA,
+        python_sets.SENATORS,
+        r_sets.SIBR,
+        r_sets.SIRE,
+        r_sets.THORO,
     )
 }
 
@@ -112,8 +112,8 @@ def missing() -> dict[str, str]:
     Examples
     --------
     >>> import survscore as ss
-    >>> for name, reason in ss.datasets.missing().items():
-    ...     print(name, reason)
+    >>> sorted(set(ss.datasets.missing()) & set(ss.datasets.available()))
+    []
     """
     here = available()
     return {name: recipe.origin.how_to_get for name, recipe in RECIPES.items() if name not in here}
@@ -127,7 +127,7 @@ def describe() -> pd.DataFrame:
     pandas.DataFrame
         Of each set, by its name: how many ``individuals``, ``events`` and ``lost``, the ``unit``, and in words what the
         ``event`` and the ``start`` are, how the ``closing`` date is known, who is lost (``who_is_lost``), ``licence``,
-        ``source``, ``notes`` and ``how_to_get`` the package.
+        ``source``, ``notes``, the ``package`` and ``how_to_get`` it.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def describe() -> pd.DataFrame:
         {
             "name": name, **recipe.counts._asdict(), "unit": recipe.unit, "event": recipe.event, "start": recipe.start,
             "closing": recipe.closing, "who_is_lost": recipe.lost, "licence": recipe.licence, "source": recipe.source,
-            "notes": recipe.notes, "how_to_get": recipe.origin.how_to_get,
+            "notes": recipe.notes, "package": recipe.origin.package, "how_to_get": recipe.origin.how_to_get,
         }
         for name, recipe in RECIPES.items()
     ]  # fmt: skip

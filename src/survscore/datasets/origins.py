@@ -6,38 +6,32 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from survscore._validation import InputError
-from survscore.datasets.r_serialized import as_frame, read_lazy, read_rda
+from survscore._validation import InputError, shown
+from survscore.datasets.r_serialized import MOST_BYTES, RObject, as_frame, read_lazy, read_rda
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LIBRARY_VARIABLES = ("R_LIBS", "R_LIBS_USER", "R_LIBS_SITE")
-LIBRARIES = (
-    "/usr/local/lib/R/site-library",
-    "/usr/lib/R/site-library",
-    "/usr/lib/R/library",
-    "/usr/lib64/R/library",
-    "/usr/share/R/library",
-    "/usr/local/lib/R/library",
-    "/Library/Frameworks/R.framework/Resources/library",
-)
-LIBRARY_PATTERNS = (  # a folder, and what may be in it
-    ("~", "R/*-library/*"),
-    ("~", "Library/R/*/*/library"),
-    ("/opt/R", "*/lib/R/library"),
-    ("/opt/homebrew/lib/R", "*/site-library"),
-    ("/opt/homebrew/opt/r/lib/R", "library"),
-    ("%LOCALAPPDATA%", "R/win-library/*"),
-    ("%PROGRAMFILES%", "R/R-*/library"),
+# Where R is at home, with folders site-library and library in it; a star stands for a version
+HOMES = (
+    "/usr/local/lib/R", "/usr/lib/R", "/usr/lib64/R", "/usr/share/R", "/opt/R/*/lib/R", "/opt/homebrew/opt/r/lib/R",
+    "/Library/Frameworks/R.framework/Resources", "C:/Program Files/R/R-*",
+)  # fmt: skip
+# What users install for themselves
+PERSONAL = (
+    "~/R/*-library/*",
+    "~/AppData/Local/R/win-library/*",
+    "~/Library/R/*/*/library",
+    "/opt/homebrew/lib/R/*/site-library",
 )
 RDA_ENDINGS = (".rda", ".RData", ".rdata")
 LAZY_FILE = "Rdata.rdb"  # all objects of a package whose data are loaded when they are asked for
-MOST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -80,16 +74,15 @@ class TextFile:
         import pandas as pd
 
         if not path.is_file():
-            raise InputError(f"path: {path} is no file; it must be {Path(self.file).name} of {self.distribution}")
+            raise InputError(f"path: there is no file {path}; it must be {Path(self.file).name} of {self.distribution}")
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MB: no set that is known is")
         try:
-            if path.stat().st_size > MOST_BYTES:
-                raise InputError(f"path: {path} is larger than {MOST_BYTES >> 20} MB: no set that is known is")
-            return pd.read_csv(path, sep=self.separator, dtype=dict.fromkeys(self.texts, str))
+            return pd.read_csv(path, sep=self.separator, dtype=dict.fromkeys(self.texts, str), compression=None)
         except OSError as error:
-            raise InputError(f"path: {path} can't be read: {error.strerror}") from None
-        except (ValueError, OverflowError) as error:  # pandas' own errors of parsing, and bytes that are no text
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"path: {path} can't be read as a table: {first}") from None
+            raise InputError(f"{path} can't be read: {error.strerror}") from None
+        except (ValueError, OverflowError) as error:  # pandas' own errors are such, and those of bytes that are no text
+            raise InputError(f"{path} can't be read as a table: {first_line(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -125,67 +118,53 @@ class RFrame:
 
     def read(self, path: Path) -> pd.DataFrame:
         """Return the data frame out of a file, or out of a folder: a library, a package, or its data."""
-        file: Path | None = path
         if path.is_dir():
             folders = (path, path / "data", path / self.package / "data")
             file = next((found for folder in folders if (found := self._within(folder)) is not None), None)
             if file is None:
-                raise InputError(f"path: {path} holds no R package with {self.name} of {self.package}")
-        elif not path.is_file():
-            raise InputError(f"path: there is no {path}")
+                raise InputError(f"path: {path} is no R library, package or folder of data with {self.name} in it")
+        else:
+            file = path
         return as_frame(self._object(file), f"{self.name} in {file}")
 
     def _within(self, folder: Path) -> Path | None:
         """Return the file of a package's folder of data that has the object; None, if there is none."""
         stems = dict.fromkeys((self.name, self.file or self.name))
-        files = (folder / f"{stem}{ending}" for stem in stems for ending in RDA_ENDINGS)
-        lazy = folder / LAZY_FILE
-        return next((file for file in (*files, lazy) if _is_file(file)), None)
+        names = (*(f"{stem}{ending}" for stem in stems for ending in RDA_ENDINGS), LAZY_FILE)
+        return next((folder / name for name in names if os.path.isfile(folder / name)), None)
 
-    def _object(self, file: Any) -> Any:
+    def _object(self, file: Path) -> RObject:
+        if not file.is_file():
+            raise InputError(f"path: there is no file or folder {file}")
         if file.suffix in RDA_ENDINGS:
             found = dict(read_rda(file)).get(self.name)
         elif file.suffix == ".rdb":
             found = read_lazy(file, self.name)
         else:
-            endings = ", ".join((*RDA_ENDINGS[:2], ".rdb"))
-            raise InputError(f"path: {file} must end with {endings}, or be a folder with an R package")
+            raise InputError(f"path: {file} must end with .rda, .RData or .rdb, or be a folder with an R package")
         if found is None:
             raise InputError(f"{file} holds no {self.name}")
         return found
 
 
+def first_line(error: Exception) -> str:
+    """Return what an error says, as part of a message of one line."""
+    line = str(error).partition("\n")[0].removesuffix(" You might want to try:")  # what pandas then lists
+    return shown(line, 200) or type(error).__name__
+
+
 def r_libraries() -> Iterator[Path]:
-    """Yield the folders in which R packages are usually installed, and those that R's own variables name."""
+    """Yield folders in which R packages may be installed: those that R's own variables name, and the usual ones."""
     for variable in LIBRARY_VARIABLES:
-        for folder in os.environ.get(variable, "").split(os.pathsep):
-            if folder and "%" not in folder:  # R fills these in, which differ by its version; they are looked for below
-                yield Path(folder).expanduser()
-    homes = [os.environ["R_HOME"]] if os.environ.get("R_HOME") else []
-    homes.append(str(Path(sys.prefix) / "lib" / "R"))  # of conda
-    for home in homes:
-        yield from (Path(home) / "site-library", Path(home) / "library")
-    yield from map(Path, LIBRARIES)
-    for folder, pattern in LIBRARY_PATTERNS:
-        base = Path(os.path.expandvars(os.path.expanduser(folder)) if "%" not in folder else _variable(folder))
-        if _is_folder(base):
-            yield from sorted(base.glob(pattern), reverse=True)
+        # R itself fills in what a percent sign stands for, such as its version; those folders are among the usual ones
+        yield from (Path(name) for name in os.environ.get(variable, "").split(os.pathsep) if name and "%" not in name)
+    for pattern in PERSONAL:
+        yield from map(Path, _newest_first(pattern))
+    homes = [os.environ.get("R_HOME", ""), str(Path(sys.prefix) / "lib" / "R")]  # the latter is that of conda
+    for pattern in HOMES:
+        homes += _newest_first(pattern)
+    yield from (Path(home) / library for home in homes if home for library in ("site-library", "library"))
 
 
-def _variable(written: str) -> str:
-    """Return what a variable of Windows holds; a folder that is nowhere, where there is none."""
-    return os.environ.get(written.strip("%")) or "/nowhere"
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a folder that may not be looked into
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
+def _newest_first(pattern: str) -> list[str]:
+    return sorted(glob(os.path.expanduser(pattern)), reverse=True)

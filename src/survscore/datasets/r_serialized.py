@@ -1,8 +1,8 @@
 """Data frames out of R's own files, without R.
 
-R writes objects in a format of its own, "serialization", of which this reads the part that data need: vectors, factors,
-dates, lists and their attributes. Functions, environments and other code are refused, so nothing of a file can run. Every
-length that a file claims is held against the bytes that are there before anything of that length is made.
+R writes objects in a format of its own, of which this reads the part that data need: vectors, factors, dates, lists and
+their attributes. Functions, environments and other code are refused, so nothing of a file can run. Every length that a
+file claims is held against the bytes that are there before anything of that length is made.
 
 Two kinds of files hold such objects: ``.rda`` (or ``.RData``), with one or several by name, and the pair ``.rdb`` and
 ``.rdx`` of an installed package, with many that can be fetched one by one.
@@ -27,17 +27,18 @@ from survscore._validation import InputError, shown
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_BYTES = 64 * 2**20  # of a file, and of what it unpacks to; the largest of the known sets has one
-MOST_OBJECTS = 2_000_000  # texts count as one each
+MOST_BYTES = 32 * 2**20  # of a file, and of what it unpacks to; the largest set that is known has one
+MOST_OBJECTS = 200_000  # each text of a vector is one
 DEEPEST = 40  # objects within objects
 NA_INTEGER = -(2**31)
 NO_TEXT = -1  # the length of a missing text
 
 # The kinds of objects, as R numbers them
-NULL, SYMBOL, PAIRLIST, TEXT, LOGICAL, INTEGER, REAL, TEXTS, LIST, POINTER, RAW = 0, 1, 2, 9, 10, 13, 14, 16, 19, 22, 24
+NULL, SYMBOL, PAIRLIST, TEXT, LOGICAL, INTEGER, REAL, COMPLEX, TEXTS = 0, 1, 2, 9, 10, 13, 14, 15, 16
+LIST, POINTER, RAW = 19, 22, 24
 COMPACT, BASE_ENVIRONMENT, EMPTY_ENVIRONMENT, GLOBAL_ENVIRONMENT, NIL, REFERENCE = 238, 241, 242, 253, 254, 255
 NOTHING = (NULL, BASE_ENVIRONMENT, EMPTY_ENVIRONMENT, GLOBAL_ENVIRONMENT, NIL)
-NUMBERS = {LOGICAL: ">i4", INTEGER: ">i4", REAL: ">f8", RAW: "u1"}
+NUMBERS = {LOGICAL: ">i4", INTEGER: ">i4", REAL: ">f8", COMPLEX: ">c16", RAW: "u1"}
 HAS_ATTRIBUTES, HAS_TAG = 1 << 9, 1 << 10
 
 
@@ -113,7 +114,7 @@ def read_lazy(path: Path, name: str) -> RObject | None:
             return None
         place, compression = places[name].value, index["compressed"].value
         start, length, packing = int(place[0]), int(place[1]), int(compression[0])
-    except (_BrokenError, KeyError, IndexError, TypeError, ValueError) as error:
+    except (_BrokenError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         why = str(error) if isinstance(error, _BrokenError) else "is no index of an .rdb file"
         raise InputError(f"{index_file} {why}") from None
     try:
@@ -163,10 +164,10 @@ def _column(found: RObject, name: str) -> Any:
     missing = np.isnan(values) if found.kind == REAL else values == NA_INTEGER
     if "factor" in kinds:
         levels = found.texts("levels")
-        codes = np.where(missing, 0, values).astype(np.int64)
+        codes = np.where(missing, 0, values).astype(np.int64) if found.kind == INTEGER else np.array([-1])
         if None in levels or len(set(levels)) != len(levels) or ((codes < 0) | (codes > len(levels))).any():
             raise _BrokenError(f"has a column whose levels do not fit its values: {shown(name)}")
-        return pd.Series(pd.Categorical.from_codes(codes - 1, categories=levels))
+        return pd.Series(pd.Categorical.from_codes(codes - 1, categories=pd.Index(levels)))
     if "Date" in kinds:
         days = np.where(missing, 0, values)
         if not (np.abs(days) < 100_000).all():
@@ -227,7 +228,11 @@ class _Reader:
         return n
 
     def item(self, depth: int) -> RObject:
-        flags = self.integer()
+        """Return the object that begins here."""
+        return self.flagged(self.integer(), depth)
+
+    def flagged(self, flags: int, depth: int) -> RObject:
+        """Return the object whose kind, and what it has, was just read."""
         self.n_objects += 1
         if depth > DEEPEST or self.n_objects > MOST_OBJECTS:
             raise _BrokenError("holds too many objects, or too many within each other, for a data frame")
@@ -242,25 +247,32 @@ class _Reader:
             return self.pairlist(flags, depth)
         if kind == COMPACT:
             return self.compact(depth)
-        if kind == POINTER:  # as data.table leaves one in its frames; where it points to is not in the file
-            found = self.remembered(RObject(POINTER, None))
-            self.item(depth + 1), self.item(depth + 1)
-        elif kind == TEXT:
-            found = RObject(TEXT, self.text())
-        elif kind in NUMBERS:
-            width = np.dtype(NUMBERS[kind])
-            values = np.frombuffer(self.take(self.length(width.itemsize) * width.itemsize), width)
-            found = RObject(kind, values.astype(width.newbyteorder("=")))
-        elif kind in (TEXTS, LIST):
-            items = [self.item(depth + 1) for _ in range(self.length(4))]
-            if kind == TEXTS and any(one.kind != TEXT for one in items):
-                raise _BrokenError("has texts that are none: it is damaged")
-            found = RObject(kind, [one.value for one in items] if kind == TEXTS else items)
-        else:
-            raise _BrokenError(f"holds something that is no data, such as a function (R's kind {kind}): it is not read")
+        found = self.vector(kind, depth)
         if flags & HAS_ATTRIBUTES:
             found.attributes.update(self.attributes(depth))
         return found
+
+    def vector(self, kind: int, depth: int) -> RObject:
+        """Return an object that may have attributes, without them."""
+        if kind == TEXT:
+            return RObject(TEXT, self.text())
+        if kind in NUMBERS:
+            width = np.dtype(NUMBERS[kind])
+            values = np.frombuffer(self.take(self.length(width.itemsize) * width.itemsize), width)
+            return RObject(kind, values.astype(width.newbyteorder("=")))
+        if kind == POINTER:  # as data.table leaves one in its frames; what it points to is not in the file
+            found = self.remembered(RObject(POINTER, None))
+            self.item(depth + 1)
+            self.item(depth + 1)
+            return found
+        if kind not in (TEXTS, LIST):
+            raise _BrokenError(f"holds something that is no data, such as a function (R's kind {kind}): it is not read")
+        items = [self.item(depth + 1) for _ in range(self.length(4))]
+        if kind == LIST:
+            return RObject(LIST, items)
+        if any(one.kind != TEXT for one in items):
+            raise _BrokenError("has texts that are none: it is damaged")
+        return RObject(TEXTS, [one.value for one in items])
 
     def attributes(self, depth: int) -> dict[str, RObject]:
         found = self.item(depth + 1)
@@ -268,19 +280,16 @@ class _Reader:
         return {name: one for name, one in named if name is not None}
 
     def pairlist(self, flags: int, depth: int) -> RObject:
-        """Return a chain of objects with names; each says whether another one follows."""
+        """Return a chain of objects with names. Each says what follows: another link, nothing, or a last object."""
         chain: Named = []
-        while True:
+        while flags & 0xFF == PAIRLIST:
             if flags & HAS_ATTRIBUTES:
                 self.item(depth + 1)
             name = self.item(depth + 1).value if flags & HAS_TAG else None
             chain.append((name if isinstance(name, str) else None, self.item(depth + 1)))
             flags = self.integer()
-            self.n_objects += 1
-            if flags & 0xFF in NOTHING:
-                return RObject(PAIRLIST, chain)
-            if flags & 0xFF != PAIRLIST:
-                raise _BrokenError("has a list without end: it is damaged")
+        last = self.flagged(flags, depth + 1)
+        return RObject(PAIRLIST, chain if last.kind in NOTHING else [*chain, (None, last)])
 
     def compact(self, depth: int) -> RObject:
         """Return a vector that R keeps in another form: a range of numbers, or one that is wrapped."""
@@ -293,8 +302,8 @@ class _Reader:
             values = first + step * np.arange(int(n))
             integers = form == "compact_intseq"
             return RObject(INTEGER if integers else REAL, values.astype(np.int32) if integers else values, attributes)
-        wrapped = state.value[0] if state.kind == LIST and state.value else None
-        if isinstance(form, str) and form.startswith("wrap_") and wrapped is not None:
+        if isinstance(form, str) and form.startswith("wrap_") and state.kind in (LIST, PAIRLIST) and state.value:
+            wrapped: RObject = state.value[0] if state.kind == LIST else state.value[0][1]
             return RObject(wrapped.kind, wrapped.value, {**wrapped.attributes, **attributes})
         raise _BrokenError(f"holds a vector in a form that is not known ({shown(form)})")
 
@@ -344,7 +353,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _unpacked_piece(piece: bytes, packing: int) -> bytes:
-    """Return what a piece of an ``.rdb`` file unpacks to: it begins with its length, and with how if there is a choice."""
+    """Return what a piece of an ``.rdb`` file unpacks to; it begins with its length, and with how it is packed."""
     claimed = int.from_bytes(piece[:4], "big")
     if claimed > MOST_BYTES:
         raise _BrokenError(f"claims to unpack to {claimed >> 20} MB: no set that is known does")
@@ -373,4 +382,6 @@ def _decompressed(decompressor: Any, data: bytes) -> bytes:
         raise _BrokenError(f"unpacks to more than {MOST_BYTES >> 20} MB: no set that is known does")
     if not decompressor.eof:
         raise _BrokenError("ends too early: it is truncated")
+    if decompressor.unused_data:
+        raise _BrokenError("goes on after its end: it is damaged")
     return unpacked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from survscore._units import Unit
 from survscore._validation import InputError
 from survscore.datasets.dataset import Dataset
-from survscore.datasets.origins import RFrame, TextFile
+from survscore.datasets.origins import RFrame, TextFile, first_line
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ class Recipe:
             made = self.make(table[list(self.columns)])
             y = Outcomes.from_dates(made.start, made.event_date, made.cutoff, unit=self.unit, last_seen=made.last_seen)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"{where} is not the table of {self.name!r} that is known: {why}") from None
+            raise InputError(f"{where} is not the table of {self.name!r} that is known: {first_line(error)}") from None
         found = Dataset(
             self.name, made.X, y, made.groups, self.horizons, self.cutoffs, self.event, self.start, self.closing,
             self.lost, self.licence, self.source, self.notes,
@@ -90,6 +89,11 @@ class Recipe:
             raise InputError(
                 f"{where} is another version of the table of {self.name!r} than the one that is known: it has "
                 f"{_words(counts)}, not {_words(self.counts)}"
+            )
+        absent = found.X.columns[found.X.isna().any()]
+        if len(absent):  # a category that is not known becomes missing
+            raise InputError(
+                f"{where} is another version of the table of {self.name!r}: {absent[0]} has missing values"
             )
         return found
 

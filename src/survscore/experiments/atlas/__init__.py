@@ -1,1 +1,6 @@
 """The atlas: every data set with known closing date, the same models, and which of them each score prefers."""
+
+from survscore.experiments.atlas.results import Atlas
+from survscore.experiments.atlas.running import atlas
+
+__all__ = ["Atlas", "atlas"]

@@ -61,7 +61,7 @@ class Verdicts:
                 np.array([contrast["difference"] for contrast in contrasts]),
                 np.array([np.isin(contrast["verdict"], ("better", "worse")) for contrast in contrasts]),
             ])  # fmt: skip
-        return cls(*(np.concatenate(several, axis=1) for several in zip(*found, strict=True)))  # type: ignore[arg-type]
+        return cls(*(np.concatenate(several, axis=1) for several in zip(*found, strict=True)))
 
 
 def at_closing(data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, seed: int) -> dict[str, list[Row]]:

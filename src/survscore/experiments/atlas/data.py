@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FEWEST_FOLLOWED = 40
 FEWEST_WITH_STATUS = 10
 DAY = np.timedelta64(1, "D")
+IN_WORDS = ("event", "start", "closing", "lost", "licence", "source")
+ATTRIBUTES = ("name", "X", "y", "groups", "horizons", "cutoffs", *IN_WORDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,12 @@ def prepare(dataset: Any, most: int, seed: int) -> Prepared:
     -------
     Prepared
     """
+    lacking = [key for key in ATTRIBUTES if not hasattr(dataset, key)]
+    if lacking:
+        raise InputError(
+            f"sets must be names, or have the attributes of a Dataset: {type(dataset).__name__} lacks "
+            f"{', '.join(lacking)}"
+        )
     name = str(dataset.name)
     dates = dates_of(name, dataset.y)
     if ENTRY in dataset.X.columns:
@@ -99,7 +107,7 @@ def prepare(dataset: Any, most: int, seed: int) -> Prepared:
     groups = None if dataset.groups is None else np.asarray(dataset.groups)
     rows = _drawn(len(dataset.y), groups, most, _seed_of(name, seed))
     cutoffs = np.unique(np.asarray(dataset.cutoffs, dtype="datetime64[ns]"))
-    about = {key: str(getattr(dataset, key)) for key in ("event", "start", "closing", "lost", "licence", "source")}
+    about = {key: str(getattr(dataset, key)) for key in IN_WORDS}
     return Prepared(
         name, dataset.X.reset_index(drop=True).assign(**{ENTRY: entry}).iloc[rows].reset_index(drop=True),
         dataset.y[rows], None if groups is None else groups[rows], np.asarray(dataset.horizons, dtype=np.float64),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from survscore.experiments.atlas.closing import LEVEL, Row
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
 from survscore.experiments.atlas.scores import scores
+from survscore.inference import normal_quantile
 
 #: The later data must tell the status of so many at the horizon, and the earlier day hide that of so many.
 LEAST_JUDGED = 0.9
@@ -93,36 +93,32 @@ def _judged(found: Backtest, names: Sequence[str]) -> list[Row]:
 
 
 def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
-    """Return how each score did over all days and horizons of a set, with intervals from resampled individuals.
+    """Return how each score did over all days and horizons of a set.
 
-    The same draw is of the same individuals on all days, since their seed is the same. `gain` is by how much more pairs
-    the first score ordered as in truth, and `excess` by how much smaller its relative regret was.
+    `gain` is by how much more pairs the first score ordered as in truth, `excess` by how much smaller its relative
+    regret was. The standard errors of both come from resampled individuals: the same draw is of the same individuals on
+    all days, since their seed is the same. Intervals lie about the estimate and are not quantiles of draws, in which
+    models that are about as good as each other change places more often than in the data.
     """
     runs = np.array([one.horizons.size for one in several])
-    share = runs / runs.sum()
-    draws = np.einsum("d,dkqm->kqm", share, np.array([one.draws for one in several]))
+    draws = np.einsum("d,dkqm->kqm", runs / runs.sum(), np.array([one.draws for one in several]))
     draws = draws[~np.isnan(draws).any(axis=(1, 2))]
     values = np.array([
-        np.concatenate([[getattr(one.judgements[0, q, j], what) for j in range(one.horizons.size)] for one in several])
-        for q in range(len(names)) for what in ("ordered", "relative_regret")
-    ]).mean(axis=1).reshape(len(names), 2)  # fmt: skip
+        [
+            np.mean([getattr(one.judgements[0, q, j], what) for one in several for j in range(one.horizons.size)])
+            for what in ("ordered", "relative_regret")
+        ]
+        for q in range(len(names))
+    ])  # fmt: skip
     rows: list[Row] = []
     for q, name in enumerate(names):
-        row: Row = {"score": name, "days": len(several), "runs": int(runs.sum())}
-        quantities = {
-            "ordered": (values[q, 0], draws[:, q, 0]),
-            "relative_regret": (values[q, 1], draws[:, q, 1]),
-            "gain": (values[0, 0] - values[q, 0], draws[:, 0, 0] - draws[:, q, 0]),
-            "excess": (values[q, 1] - values[0, 1], draws[:, q, 1] - draws[:, 0, 1]),
-        }
-        for what, (value, drawn) in quantities.items():
-            row |= {what: float(value), **_limits(what, drawn)}
+        row: Row = {
+            "score": name, "days": len(several), "runs": int(runs.sum()), "draws": len(draws),
+            "ordered": values[q, 0], "relative_regret": values[q, 1],
+        }  # fmt: skip
+        for what, sign, k in (("gain", -1.0, 0), ("excess", 1.0, 1)):
+            value, drawn = sign * (values[q, k] - values[0, k]), draws[:, q, k] - draws[:, 0, k]
+            half = normal_quantile(LEVEL) * drawn.std(ddof=1) if len(drawn) > 1 else np.nan
+            row |= {what: value, f"{what}_lower": value - half, f"{what}_upper": value + half}
         rows.append(row)
     return rows
-
-
-def _limits(what: str, drawn: NDArray[np.float64]) -> dict[str, Any]:
-    if drawn.size == 0:
-        return {f"{what}_lower": np.nan, f"{what}_upper": np.nan}
-    lower, upper = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {f"{what}_lower": float(lower), f"{what}_upper": float(upper)}

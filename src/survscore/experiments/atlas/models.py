@@ -45,11 +45,11 @@ Censored = Literal["dropped", "event-free", "outside", "modelled"]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work goes into fits: trees of a forest, rounds of boosting, grid times and epochs of nets."""
+    """How much work goes into fits: trees, rounds of boosting, grid times of nets up to each horizon, and epochs."""
 
     trees: int
     rounds: int
-    grid: int
+    steps: int
     epochs: int
 
 
@@ -201,7 +201,11 @@ def _boosting(horizons: NDArray[np.float64], effort: Effort) -> Any:
 
 def _net(kind: Any) -> Callable[[NDArray[np.float64], Effort], Any]:
     def make(horizons: NDArray[np.float64], effort: Effort) -> Any:
-        return kind(n_times=effort.grid, n_layers=2, epochs=effort.epochs, patience=5, device="cpu", progress=False)
+        # the same number of steps up to each horizon from the one before
+        ends = np.concatenate([[0.0], horizons])
+        steps = np.arange(1, effort.steps + 1) / effort.steps
+        grid = (ends[:-1, None] + np.diff(ends)[:, None] * steps).ravel()
+        return kind(times=grid, n_layers=2, epochs=effort.epochs, patience=5, device="cpu", progress=False)
 
     return make
 

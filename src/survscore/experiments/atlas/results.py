@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from survscore._files import check_regular, written_whole
 from survscore._validation import InputError
 from survscore.experiments.atlas.closing import MEAN
-from survscore.experiments.atlas.models import FAMILIES
+from survscore.experiments.atlas.models import FAMILIES, NULL, listed
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
 from survscore.student import student_quantile
 
@@ -31,7 +32,7 @@ TABLES = {
 #: Shares of statuses that the closing date hides, by which horizons are put together.
 HIDDEN = (0.0, 0.1, 0.3, 0.6, 1.0)
 #: What a page needs; the others are large.
-SMALL = ("about", "closing", "backtests", "sets")
+SMALL = ("about", "closing", "models", "backtests", "sets")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +49,9 @@ class Atlas:
         How scores agree on the closing date, by set, family of models and horizon.
     truths : pandas.DataFrame
         Brier scores as of earlier days, beside the truth.
+    models : pandas.DataFrame
+        By set, score and model, means over days and horizons: by how much the Brier score was above that of
+        Kaplan-Meier as the score said then, and in truth; both relative to Kaplan-Meier's.
     backtests : pandas.DataFrame
         How each score did by set, family, earlier day and horizon.
     sets : pandas.DataFrame
@@ -60,6 +64,7 @@ class Atlas:
     scores: pd.DataFrame
     closing: pd.DataFrame
     truths: pd.DataFrame
+    models: pd.DataFrame
     backtests: pd.DataFrame
     sets: pd.DataFrame
     settings: dict[str, Any]
@@ -76,7 +81,8 @@ class Atlas:
         about = pd.DataFrame([{"set": name, **_in_words(one["about"])} for name, one in results.items()])
         seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
         versions = next(iter(results.values()))["versions"]
-        return cls(about=about, settings={**settings, "versions": versions, "seconds": seconds}, **tables)
+        settings = {**settings, "versions": versions, "seconds": seconds}
+        return cls(about=about, models=_against_null(tables["truths"]), settings=settings, **tables)
 
     @classmethod
     def read(cls, folder: Path) -> Atlas:
@@ -86,9 +92,8 @@ class Atlas:
         path = folder / "settings.json"
         check_regular(path)
         settings = json.loads(path.read_text(encoding="utf-8"))
-        names = ("about", *TABLES)
         frames = {}
-        for name in names:
+        for name in ("about", "models", *TABLES):
             path = folder / f"{name}.csv"
             if not path.exists() and name in SMALL:
                 raise InputError(f"{path}: there is no such file, and {folder} is no folder of an atlas")
@@ -99,7 +104,8 @@ class Atlas:
         """Write all tables, the settings, and the forest plot."""
         from survscore.experiments.atlas.drawing import forest
 
-        frames = {"about": self.about, **{name: getattr(self, name) for name in TABLES}, "summary": self.summary}
+        names = ("about", "models", *TABLES, "summary")
+        frames: dict[str, pd.DataFrame] = {name: getattr(self, name) for name in names}
         writers: dict[str, Callable[[Path], Any]] = {
             **{f"{name}.csv": _writer(frame) for name, frame in frames.items()},
             "settings.json": lambda path: path.write_text(json.dumps(self.settings, indent=1) + "\n", encoding="utf-8"),
@@ -146,7 +152,7 @@ class Atlas:
         table = self.closing[(self.closing["family"] == next(iter(FAMILIES))) & (self.closing["horizon"] != MEAN)]
         rows = []
         for against, some in table.groupby("against", sort=False):
-            for low, high in zip(HIDDEN, HIDDEN[1:], strict=False):
+            for low, high in pairwise(HIDDEN):
                 within = some[(some["hidden"] >= low) & ((some["hidden"] < high) | (high == HIDDEN[-1]))]
                 pairs = int(within["n_pairs"].sum())
                 rows.append({
@@ -164,34 +170,104 @@ class Atlas:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What the scores said when the studies stood years ago, and what happened since; empty without earlier days."""
+        """What the scores said when the studies stood years ago, and what happened since; none without earlier days."""
         if not len(self.sets):
             return ()
         first, *_, last = FAMILIES
-        told = {(family, score): self.of_summary(family, score)
-                for family in (first, last) for score in (ADMINISTRATIVE, KAPLAN_MEIER)}  # fmt: skip
-        ours, theirs = told[first, ADMINISTRATIVE], told[first, KAPLAN_MEIER]
-        strict = [told[last, score] for score in (ADMINISTRATIVE, KAPLAN_MEIER)]
-        days = self.backtests[["set", "cutoff"]].drop_duplicates()
+        ours, theirs, strict, strict_theirs = (
+            _in_percent(self.of_summary(family, score)) for family in (first, last)
+            for score in (ADMINISTRATIVE, KAPLAN_MEIER)
+        )  # fmt: skip
+        days = self.backtests[["set", "cutoff"]].drop_duplicates().merge(self.about[["set", "closing_date"]], on="set")
+        closing, earlier = (days[name].to_numpy(dtype="datetime64[D]") for name in ("closing_date", "cutoff"))
+        years = (closing - earlier) / np.timedelta64(1, "D") / 365.25
         return (
-            f"We let {ours['sets']} real data sets end years earlier than they do, on {len(days)} days in all, scored "
-            f"{len(self.settings['models'])} models by what was known then, and looked at what happened since.",
-            f"The administrative score had put {_percent(ours['ordered'])} of the pairs of models in the order in which "
-            f"they turned out, IPCW with Kaplan-Meier weights {_percent(theirs['ordered'])}.",
-            f"The model that it would have chosen was in truth {_percent(ours['relative_regret'])} worse than the best, "
-            f"that of IPCW {_percent(theirs['relative_regret'])} (means over sets; medians "
-            f"{_percent(ours['median_regret'])} and {_percent(theirs['median_regret'])}).",
-            f"Among models that neither drop the censored nor know the date of entry, {_percent(strict[0]['ordered'])} "
-            f"and {_percent(strict[1]['ordered'])} of pairs are in order, and the choices "
-            f"{_percent(strict[0]['relative_regret'])} and {_percent(strict[1]['relative_regret'])} worse than the best.",
+            f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years earlier "
+            f"than they do, on {len(days)} days in all, scored {len(self.settings['models'])} models by what was known "
+            "then, and looked at what happened since.",
+            f"The administrative score had put {ours['ordered']} of the pairs of models in the order in which they "
+            f"turned out, IPCW with Kaplan-Meier weights {theirs['ordered']}.",
+            f"The model that it would have chosen was in truth {ours['relative_regret']} worse than the best, that of "
+            f"IPCW {theirs['relative_regret']} (means over sets; medians {ours['median_regret']} and "
+            f"{theirs['median_regret']}).",
+            f"Among models that neither drop the censored nor know the date of entry, {strict['ordered']} and "
+            f"{strict_theirs['ordered']} of pairs are in order, and the choices {strict['relative_regret']} and "
+            f"{strict_theirs['relative_regret']} worse than the best.",
         )
+
+    @property
+    def closing_sentence(self) -> str:
+        """What the scores say on the closing dates, all models."""
+        table = self.closing[(self.closing["family"] == next(iter(FAMILIES))) & (self.closing["horizon"] == MEAN)]
+        rows = table[table["against"] == KAPLAN_MEIER]
+        pairs, other = int(rows["n_pairs"].sum()), int((rows["winner"] != rows["winner_of_other"]).sum())
+        return (
+            f"On the day on which the data end, the two scores choose another model in {other} of {len(rows)} sets. "
+            f"Of {pairs} pairs of models they order {percent(rows['differ'].sum() / pairs)} otherwise, and of "
+            f"{percent(rows['opposite_and_sure'].sum() / pairs)} both are sure, and of opposite things."
+        )
+
+    @property
+    def leak_sentence(self) -> str:
+        """What the scores said of the models that leak most, and what they were worth; empty without earlier days."""
+        names = [one.name for one in listed() if one.entry and one.recipe.censored == "dropped"]
+        some = self.models[self.models["model"].isin(names)]
+        if not len(some):
+            return ""
+        said = some.groupby("score")["said"].mean()
+        truth = some["truth"].mean()
+        return (
+            f"Models that drop the censored and know the date of entry were {_compared(said[ADMINISTRATIVE])} "
+            f"Kaplan-Meier as the administrative score said, {_compared(said[KAPLAN_MEIER])} it as IPCW said, and "
+            f"{_compared(truth)} it in truth (Brier scores, means over sets and {some['model'].nunique()} models)."
+        )
+
+    @property
+    def fair_sentences(self) -> tuple[str, ...]:
+        """In which sets IPCW ordered more pairs of models as in truth than the administrative score, by family."""
+        told = []
+        for family in FAMILIES if len(self.sets) else ():
+            rows = self.sets[(self.sets["family"] == family) & (self.sets["score"] == KAPLAN_MEIER)]
+            fewer = rows[rows["gain"] < 0]
+            sure = rows[rows["gain_upper"] < 0]
+            names = f": {', '.join(fewer['set'])}" if len(fewer) else ""
+            surely = f", surely in {', '.join(sure['set'])}" if len(sure) else ", surely in none"
+            told.append(
+                f"Models: {family}. IPCW put more pairs in order in {len(fewer)} of {len(rows)} sets{names}{surely}."
+            )
+        return tuple(told)
 
     def __repr__(self) -> str:
         return f"Atlas({len(self.about)} sets)\n" + self.summary.round(3).to_string(index=False)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
+def percent(share: float) -> str:
+    """Return a share in per cent, with a decimal where it is small."""
+    return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
+
+
+def _compared(share: float) -> str:
+    return f"{percent(abs(share))} {'worse' if share > 0 else 'better'} than"
+
+
+def _in_percent(row: pd.Series) -> dict[str, str]:
+    return {name: percent(row[name]) for name in ("ordered", "relative_regret", "median_regret")}
+
+
+def _against_null(truths: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much models were above Kaplan-Meier, as scores said and in truth, means over days and horizons."""
+    import pandas as pd
+
+    keys = ["set", "score", "model"]
+    if not len(truths):
+        return pd.DataFrame(columns=[*keys, "runs", "said", "truth"])
+    place = ["set", "cutoff", "horizon", "score"]
+    null = truths[truths["model"] == NULL].set_index(place)[["brier", "truth"]]
+    beside = truths.join(null, on=place, rsuffix="_null")
+    beside["said"] = beside["brier"] / beside["brier_null"] - 1.0
+    beside["truth"] = beside["truth"] / beside["truth_null"] - 1.0
+    by_model = beside.groupby(keys, sort=False)
+    return by_model.agg(runs=("said", "size"), said=("said", "mean"), truth=("truth", "mean")).reset_index()
 
 
 def _in_words(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from survscore._version import __version__
 from survscore.experiments.atlas import earlier
 from survscore.experiments.atlas.closing import LEVEL, Row, at_closing
 from survscore.experiments.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
-from survscore.experiments.atlas.models import Effort, Entry, installed, listed
+from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, family, installed, listed
 from survscore.experiments.atlas.results import TABLES, Atlas
 from survscore.experiments.atlas.scores import scores
 from survscore.experiments.workers import in_processes
@@ -46,8 +46,8 @@ class Size:
 
 
 SIZES = {
-    "full": Size("full", 3000, 5, 200, Effort(trees=50, rounds=30, grid=20, epochs=40)),
-    "quick": Size("quick", 400, 3, 20, Effort(trees=5, rounds=5, grid=8, epochs=3)),
+    "full": Size("full", 4000, 5, 200, Effort(trees=50, rounds=30, steps=6, epochs=40)),
+    "quick": Size("quick", 400, 3, 20, Effort(trees=5, rounds=5, steps=2, epochs=3)),
 }
 
 
@@ -57,8 +57,13 @@ class Plan:
 
     size: Size
     seed: int
-    entries: tuple[Entry, ...]
+    models: tuple[str, ...]
     folder: Path
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The models."""
+        return [one for one in listed() if one.name in self.models]
 
     def path(self, name: str) -> Path:
         """Return where a set's results are kept."""
@@ -68,7 +73,7 @@ class Plan:
         """Return what kept results must agree with."""
         return {
             "survscore": __version__, "set": data.name, "data": data.digest(), "size": asdict(self.size),
-            "seed": self.seed, "level": LEVEL, "models": [one.name for one in self.entries], "scores": list(scores()),
+            "seed": self.seed, "level": LEVEL, "models": list(self.models), "scores": list(scores()),
             "rules": {
                 "fewest_followed": FEWEST_FOLLOWED, "fewest_with_status": FEWEST_WITH_STATUS,
                 "least_judged": earlier.LEAST_JUDGED, "least_hidden": earlier.LEAST_HIDDEN,
@@ -83,7 +88,7 @@ def atlas(
     size: str | Size = "full",
     seed: int = 1,
     n_jobs: int = 1,
-    models: Sequence[Entry] | None = None,
+    models: Sequence[str] | None = None,
     progress: Progress = silent,
 ) -> Atlas:
     """Fit the same models to many data sets, and see which score would have chosen the right one.
@@ -105,8 +110,8 @@ def atlas(
         Of samples, folds, models and draws. The same seed gives the same numbers.
     n_jobs : int, default 1
         Sets to compute at once, in processes.
-    models : sequence of Entry, optional
-        Of the list; by default all whose packages are installed.
+    models : sequence of str, optional
+        Names of the list's models; by default all whose packages are installed.
     progress : callable, optional
         Is told (done, total, what).
 
@@ -117,18 +122,27 @@ def atlas(
 
     Examples
     --------
-    >>> from survscore.experiments.atlas.running import atlas
-    >>> atlas(["no such set"], out="results")
-    Traceback (most recent call last):
-    survscore._validation.InputError: sets ...
+    >>> import tempfile
+    >>> from survscore.experiments.atlas import atlas
+    >>> models = ["Kaplan-Meier", "Cox", "logistic regression, censored dropped"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = atlas(["senators"], out=folder, size="quick", models=models)
+    >>> found.closing[["family", "against", "horizon", "n_pairs", "opposite_and_sure"]].head(3)
+      family against horizon  n_pairs  opposite_and_sure
+    0    all    IPCW     5.0        3                  0
+    1    all    IPCW    10.0        3                  0
+    2    all    IPCW    15.0        3                  0
     """
+    from survscore.plots import pyplot
+
     check_whole("seed", seed, 0)
     check_whole("n_jobs", n_jobs, 1)
+    pyplot()  # if it is not there, that is better known now than after an hour
     if isinstance(size, str):
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
-    entries, missing = installed(listed() if models is None else models)
-    plan = Plan(size, seed, tuple(entries), Path(out))
+    entries, missing = installed(_wanted(models))
+    plan = Plan(size, seed, tuple(one.name for one in entries), Path(out))
     chosen, unavailable = _loaded(sets)
     data = [prepare(one, size.most, seed) for one in chosen]
     _check_names(data)
@@ -140,13 +154,33 @@ def atlas(
     found = Atlas.of(
         {one.name: load(one, plan) for one in data},
         {
-            "survscore": __version__, "seed": seed, "size": asdict(size), "models": [one.name for one in entries],
+            "survscore": __version__, "seed": seed, "size": asdict(size), "models": list(plan.models),
             "scores": list(scores()), "missing_packages": missing, "sets_not_available": unavailable,
             "rules": plan.settings(data[0])["rules"], "level": LEVEL,
         },
     )  # fmt: skip
     found.save(plan.folder)
     return found
+
+
+def _wanted(models: Sequence[str] | None) -> list[Entry]:
+    """Return the models of the list that are wanted."""
+    every = {one.name: one for one in listed()}
+    if models is None:
+        return list(every.values())
+    wanted = [models] if isinstance(models, str) else list(models)
+    unknown = [name for name in wanted if name not in every]
+    if unknown:
+        raise InputError(
+            f"models must be of the list: {len(unknown)} of {len(wanted)} are not, the first {unknown[0]!r}; they are "
+            f"{', '.join(every)}"
+        )
+    some = [one for name, one in every.items() if name in wanted]
+    for name in FAMILIES:
+        if len(family(name, some)) < 2:
+            raise InputError(f"models must have at least two of each family, to choose among: of {name!r} there are "
+                             f"{len(family(name, some))}")  # fmt: skip
+    return some
 
 
 # Data sets

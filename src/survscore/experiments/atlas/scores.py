@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
@@ -17,6 +19,8 @@ COX = "IPCW, Cox"
 #: Larger weights of the Cox model are set to this, since those who are sure to be censored have no finite ones.
 LARGEST_WEIGHT = 100.0
 N_TIMES = 300
+#: Without it, coefficients have no end where the date of entry puts all censorings in order.
+RIDGE = 1.0
 
 #: Makes the weights from the outcomes that are scored, with their dates.
 Score = Callable[[Outcomes], Weighting]
@@ -44,6 +48,22 @@ def censored_by_entry(y: Outcomes) -> IPCW:
     if not censored.event.any():
         return IPCW()
     grid = np.unique(np.quantile(y.time, np.linspace(0.0, 1.0, N_TIMES + 1), method="lower"))
-    model = CoxPHSurvivalAnalysis(alpha=1.0).fit(scaled, censored.to_structured())
-    survival = np.array([curve(np.clip(grid, *curve.domain)) for curve in model.predict_survival_function(scaled)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of its own baseline, whose sums overflow
+        risk = scaled @ CoxPHSurvivalAnalysis(alpha=RIDGE).fit(scaled, censored.to_structured()).coef_
+    hazard = risk[:, None] + _log_baseline(censored, risk, grid)
+    survival = np.exp(-np.exp(np.minimum(hazard, 50.0)))
     return IPCW(SurvivalCurves(survival, grid, "step", beyond="hold"), max_weight=LARGEST_WEIGHT)
+
+
+def _log_baseline(y: Outcomes, risk: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithm of Breslow's cumulative baseline hazard.
+
+    Risks differ by hundreds on the log scale where the date of entry tells the time, so all sums are of logarithms.
+    """
+    order = np.argsort(y.time)
+    at_risk = np.logaddexp.accumulate(risk[order][::-1])[::-1]
+    events = np.sort(y.time[y.event])
+    steps = -at_risk[np.searchsorted(y.time[order], events)]
+    total = np.concatenate([[-np.inf], np.logaddexp.accumulate(steps)])
+    return np.asarray(total[np.searchsorted(events, grid, side="right")])

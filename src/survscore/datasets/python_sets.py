@@ -1,4 +1,4 @@
-"""Sets about people in office, and about customers."""
+"""Sets out of Python packages: people in office, and customers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ SENATORS = Recipe(
     name="senators",
     origin=TextFile("lifelines", "lifelines", "datasets/canadian_senators.csv"),
     columns=(
-        "Name", "Political Affiliation at Appointment", "Province / Territory", "start_date", "end_date", "reason", "observed",
+        "Name", "Political Affiliation at Appointment", "Province / Territory", "start_date", "end_date", "reason",
+        "observed",
     ),
     make=senators,
     counts=Counts(930, 831, 0),
@@ -100,16 +101,18 @@ SENATORS = Recipe(
     lost="nobody: membership is public",
     licence="MIT",
     source="lifelines, canadian_senators; from the list of the Parliament of Canada",
-    notes="Three who declined their appointment are left out. So is the prime minister who advised it, who would tell the "
-    "date; parties and provinces are joined into families and divisions, whose names would. Who was appointed before June 1965 sat "
-    "for life, others until 75, so times drift. Groups are names: a few senators were appointed again.",
+    notes="Three who declined their appointment are left out. So is the prime minister who advised it, who would tell "
+    "the date; parties and provinces are joined into families and divisions, as some of their names would. Who was "
+    "appointed before June 1965 sat for life, others until they are 75, so times drift. Groups are names, since a few "
+    "senators were appointed again.",
 )  # fmt: skip
 
 DD = Recipe(
     name="dd",
     origin=TextFile("lifelines", "lifelines", "datasets/dd.csv"),
     columns=(
-        "ctryname", "un_region_name", "un_continent_name", "leaderspellreg", "democracy", "regime", "start_year", "duration",
+        "ctryname", "un_region_name", "un_continent_name", "leaderspellreg", "democracy", "regime", "start_year",
+        "duration",
     ),
     make=heads_of_government,
     counts=Counts(1737, 1545, 0),
@@ -123,8 +126,9 @@ DD = Recipe(
     "country, in a year that is known, and count as ended",
     licence="MIT",
     source="lifelines, dd; Cheibub, Gandhi and Vreeland (2010), Democracy and Dictatorship",
-    notes="Dates are years; they are read as 31 December, so times are whole years. 70 spells of 1946 are left out, since their "
-    "beginning is not known, and one that is listed twice. Spells of a country follow each other: groups are countries.",
+    notes="Dates are years; they are read as 31 December, so that times are whole years. 70 spells of 1946 are left "
+    "out, since their beginning is not known, and one that is listed twice. Two that ended in 2009 had not by the "
+    "closing date. Spells of a country follow each other, so groups are countries.",
 )  # fmt: skip
 
 CDNOW = Recipe(
@@ -138,9 +142,10 @@ CDNOW = Recipe(
     cutoffs=("1997-04-15", "1997-04-30", "1997-05-31"),
     event="buys again, on a later day",
     start="first purchase, in the first quarter of 1997",
-    closing="documented: all purchases up to 1998-06-30",
+    closing="documented by those who collected the data: all purchases up to the end of June 1998",
     lost="nobody: who does not come back is not known to have left",
     licence="MIT",
     source="Lifetimes, CDNOW_master; Fader and Hardie (2001), customers of an online shop",
-    notes="Everybody starts within twelve weeks, so C* spans 462 to 545 days, and 6 to 150 at the earlier dates. Purchases of a day are one.",
+    notes="Everybody starts within twelve weeks, so C* is 462 to 545 days. Purchases of one day count as one, and "
+    "what was bought on the first day is the sum.",
 )

@@ -1,0 +1,84 @@
+"""The command that asks on real data which score would have chosen the right model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from survscore.cli.screen import check_folder, one_line, progress, say
+
+if TYPE_CHECKING:
+    from survscore.experiments.atlas import Atlas
+
+
+@click.command(short_help="Which score would have chosen right, on real data.")
+@click.option("--sets", metavar="NAMES", help="Data sets, as aids2,thoro; by default all that can be loaded here.")
+@click.option("--size", type=click.Choice(["full", "quick"]), default="full", show_default=True,
+              help="All of it, or few individuals and models barely fitted: to see that it works.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
+@click.option("--jobs", type=click.IntRange(min=1), default=None,
+              help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
+              help="Folder for tables and the forest plot. Sets that are finished there are kept.")  # fmt: skip
+def atlas(sets: str | None, size: str, seed: int, jobs: int | None, out: Path) -> None:
+    """Fit the same models to real data sets, and see which score would have chosen the right one.
+
+    On the day on which the data end: which model each score prefers, and where two scores are sure and opposite. On
+    earlier days: in which order each score would have put the models, and how much worse than the best its choice was,
+    by what happened since. An interrupted run goes on where it stopped.
+
+    \b
+    Examples:
+      survscore atlas
+      survscore atlas --sets thoro,aids2 --size quick --out trial
+    """  # noqa: D301
+    from survscore._config import config
+    from survscore.cli.tables import console
+    from survscore.experiments.atlas import atlas as run
+
+    check_folder(out)
+    names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]
+    for text in notes(every_set=names is None):  # before it takes its time
+        click.echo(f"survscore: note: {one_line(text)}", err=True)
+    with progress(total=None if names is None else len(names)) as show:
+        found = run(names, out=out, size=size, seed=seed, n_jobs=jobs or config.n_cores(), progress=show)
+    console().print(*printed(found), sep="\n")
+    say(f"Written to {out}")
+
+
+def notes(*, every_set: bool) -> list[str]:
+    """Return what will be left out, a line each."""
+    from survscore import datasets
+    from survscore.experiments.atlas.models import installed, listed
+
+    _, packages = installed(listed())
+    without = "models of scikit-survival, and weights by a Cox model, are left out: pip install 'survscore[atlas]'"
+    here = datasets.available()
+    unavailable = [name for name in datasets.names() if name not in here] if every_set and here else []
+    reason = (
+        f"sets that can't be loaded here are left out: {', '.join(unavailable)}; survscore.datasets.missing() has how"
+    )
+    return [without] * bool(packages) + [reason] * bool(unavailable)
+
+
+def printed(found: Atlas) -> list[Any]:
+    """Return the summary and what it says, ready to print."""
+    from rich.text import Text
+
+    from survscore.cli.tables import new_table
+    from survscore.experiments.atlas.page import closing_table, family_table
+
+    lines: list[Any] = []
+    for title, shown in (
+        ("On the closing date: administrative and IPCW", closing_table(found)),
+        ("On earlier days, judged by what happened since: means over sets", family_table(found)),
+    ):
+        table = new_table(title)
+        for k, name in enumerate(shown.columns):
+            table.add_column(name, justify="left" if k == 0 else "right", overflow="fold")
+        for row in shown.itertuples(index=False):
+            table.add_row(*map(str, row))
+        lines += [table] if len(shown) else []
+    return [*lines, Text(found.closing_sentence), *(Text(sentence) for sentence in found.sentences)]

@@ -1,0 +1,189 @@
+"""The tables of the atlas as people read them: in the documentation, and at the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from survscore._units import plural_word
+from survscore.experiments.atlas.closing import MEAN
+from survscore.experiments.atlas.drawing import forest
+from survscore.experiments.atlas.models import FAMILIES, RECIPES
+from survscore.experiments.atlas.results import Atlas, percent
+from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL = next(iter(FAMILIES))
+
+
+def about_table(atlas: Atlas) -> pd.DataFrame:
+    """Return what the sets are."""
+    return _table(
+        {
+            "set": row["set"],
+            "event, since": f"{row['event']}, since {row['start']}",
+            "individuals": _of_all(row),
+            "events": row["n_events"],
+            "lost": row["n_lost"],
+            "data end": row["closing_date"],
+            "horizons": f"{row['horizons']} {plural_word(row['unit'])}",
+            "licence": row["licence"],
+        }
+        for row in _records(atlas.about)
+    )
+
+
+def _of_all(row: dict[str, Any]) -> str:
+    return str(row["n"]) if row["n"] == row["n_all"] else f"{row['n']} of {row['n_all']}"
+
+
+def closing_table(atlas: Atlas) -> pd.DataFrame:
+    """Return how the administrative score and IPCW agree on the closing date, over all models: one row for each set."""
+    table = atlas.closing
+    rows = table[(table["family"] == ALL) & (table["against"] == KAPLAN_MEIER) & (table["horizon"] == MEAN)]
+    return _table(
+        {
+            "set": row["set"],
+            "status hidden": percent(row["hidden"]),
+            "best by administrative": row["winner"],
+            "best by IPCW": "the same" if row["winner"] == row["winner_of_other"] else row["winner_of_other"],
+            "which costs": _cost(row),
+            "pairs that differ": percent(row["differ"] / row["n_pairs"]),
+            "sure and opposite": percent(row["opposite_and_sure"] / row["n_pairs"]),
+        }
+        for row in _records(rows)
+    )
+
+
+def _cost(row: dict[str, Any]) -> str:
+    if row["winner"] == row["winner_of_other"]:
+        return ""
+    return percent(row["cost_of_other"]) + ("" if row["sure_of_cost"] else ", not sure")
+
+
+def hidden_table(atlas: Atlas) -> pd.DataFrame:
+    """Return how often the two are sure and opposite, by the share of statuses that the closing date hides."""
+    rows = atlas.hidden
+    return _table(
+        {
+            "status hidden": f"{100 * row['from']:.0f} to {100 * row['to']:.0f} %",
+            "sets": row["sets"],
+            "horizons": row["horizons"],
+            "pairs": row["n_pairs"],
+            "that differ": percent(row["differ"]) if row["n_pairs"] else "",
+            "sure and opposite": percent(row["opposite_and_sure"]) if row["n_pairs"] else "",
+        }
+        for row in _records(rows[rows["against"] == KAPLAN_MEIER])
+    )
+
+
+def model_table(atlas: Atlas) -> pd.DataFrame:
+    """Return what scores said of each model on earlier days beside the truth, means over sets; the best first."""
+    means = atlas.models.groupby(["model", "score"], sort=False)[["said", "truth"]].mean()
+    by_model: dict[str, dict[str, float]] = {}
+    for row in _records(means.reset_index()):
+        by_model.setdefault(row["model"], {"in truth": row["truth"]})[row["score"]] = row["said"]
+    return _table(
+        {
+            "model": name,
+            "administrative said": _signed(one[ADMINISTRATIVE]),
+            "IPCW said": _signed(one[KAPLAN_MEIER]),
+            "in truth": _signed(one["in truth"]),
+        }
+        for name, one in sorted(by_model.items(), key=lambda item: item[1]["in truth"])
+    )
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.0f} %"
+
+
+def family_table(atlas: Atlas) -> pd.DataFrame:
+    """Return how each score did on earlier days, means over sets, by family of models."""
+    return _table(
+        {
+            "models": row["family"],
+            "score": row["score"],
+            "pairs in the true order": percent(row["ordered"]),
+            "chosen worse than best, mean": percent(row["relative_regret"]),
+            "median set": percent(row["median_regret"]),
+            "sets where administrative orders more, fewer": _against(row, "gain"),
+            "sets where it chooses better, worse": _against(row, "excess"),
+        }
+        for row in (_records(atlas.summary) if len(atlas.sets) else [])
+    )
+
+
+def _against(row: dict[str, Any], what: str) -> str:
+    return "" if row["score"] == ADMINISTRATIVE else f"{row[f'{what}_better']}, {row[f'{what}_worse']}"
+
+
+def set_table(atlas: Atlas, family: str) -> pd.DataFrame:
+    """Return how both scores did on earlier days, one row for each set, among the models of a family."""
+    rows = []
+    for name, some in atlas.sets[atlas.sets["family"] == family].groupby("set", sort=False):
+        by_score = {row["score"]: row for row in _records(some)}
+        ours, theirs = by_score[ADMINISTRATIVE], by_score[KAPLAN_MEIER]
+        rows.append({
+            "set": name,
+            "runs": ours["runs"],
+            "pairs in order, administrative": percent(ours["ordered"]),
+            "IPCW": percent(theirs["ordered"]),
+            "difference (95 %)": f"{100 * theirs['gain']:.1f} ({100 * theirs['gain_lower']:.1f} to "
+            f"{100 * theirs['gain_upper']:.1f})",
+            "chosen worse than best, administrative": percent(ours["relative_regret"]),
+            "chosen worse than best, IPCW": percent(theirs["relative_regret"]),
+        })  # fmt: skip
+    return _table(rows)
+
+
+#: What is said of the models that treat the censored so.
+TREATED = {
+    "modelled": "part of the likelihood, or of the risk sets",
+    "dropped": "dropped, though those with an earlier event stay: this leaks C*",
+    "event-free": "taken for event-free",
+    "outside": "left out, as all whose C* is before the horizon",
+}
+
+
+def recipe_table(atlas: Atlas) -> pd.DataFrame:
+    """Return the list of models, without those whose package was not there."""
+    return _table(
+        {"model": one.name, "those censored before the horizon": TREATED[one.censored]}
+        for one in RECIPES if one.name in atlas.settings["models"]
+    )  # fmt: skip
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _table(rows: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(list(rows))
+
+
+#: What a page shows, by file.
+TABLES: dict[str, Callable[[Atlas], pd.DataFrame]] = {
+    "about": about_table,
+    "closing": closing_table,
+    "hidden": hidden_table,
+    "families": family_table,
+    "models": model_table,
+    "recipes": recipe_table,
+    "sets-all": lambda atlas: set_table(atlas, ALL),
+    "sets-neither": lambda atlas: set_table(atlas, list(FAMILIES)[-1]),
+}
+
+
+def write_page(source: Path, target: Path) -> None:
+    """Write the tables and the forest plot of a page, from the files of a run."""
+    atlas = Atlas.read(source)
+    target.mkdir(parents=True, exist_ok=True)
+    for name, table in TABLES.items():
+        table(atlas).to_csv(target / f"{name}.csv", index=False)
+    forest(atlas, target / "forest.svg")

@@ -1,0 +1,116 @@
+"""The page on real data says what the files of its run say."""
+
+import json
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+import pytest
+
+from survscore.experiments.atlas import models, running
+from survscore.experiments.atlas.page import TABLES, write_page
+from survscore.experiments.atlas.results import Atlas
+
+mpl.use("agg")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "atlas.rst").read_text()
+
+
+@pytest.fixture(scope="module")
+def found():
+    return Atlas.read(DOCS / "atlas")
+
+
+def plain(text):
+    """Return text on one line, without mark-up of lines and of stars."""
+    return " ".join(text.replace("| ", " ").replace("\\*", "*").replace("``", "").split())
+
+
+def test_sentences_are_those_of_the_files(found):
+    page = plain(PAGE)
+    every = (*found.sentences, found.closing_sentence, found.leak_sentence, *found.fair_sentences)
+    assert len(every) == 10
+    for sentence in every:
+        assert sentence in page
+
+
+def test_there_are_no_numbers_but_those_of_the_files_and_settings(found):
+    """Percentages in the prose are in sentences that the test above holds against the files, or are rules."""
+    page = plain(PAGE)
+    for sentence in (*found.sentences, found.closing_sentence, found.leak_sentence, *found.fair_sentences):
+        page = page.replace(sentence, "")
+    rules = found.settings["rules"]
+    allowed = {
+        f"{100 * share:.0f}" for share in (rules["least_judged"], rules["least_hidden"], found.settings["level"])
+    }
+    assert set(re.findall(r"([\d.]+) %", page)) <= allowed
+
+
+def test_settings_are_said(found):
+    settings, page = found.settings, plain(PAGE)
+    size, rules = settings["size"], settings["rules"]
+    assert settings["seed"] == 1
+    assert settings["models"] == [one.name for one in models.listed()]
+    assert settings["sets_not_available"] == settings["missing_packages"] == []
+    assert size == json.loads(json.dumps(running.asdict(running.SIZES["full"])))
+    for said in (
+        "seed 1", f"at most {size['most']:,} individuals".replace(",", " "), f"{size['folds']} folds",
+        f"{size['n_draws']} draws", f"{size['effort']['trees']} trees", f"{size['effort']['rounds']} rounds",
+        f"{size['effort']['epochs']} epochs", f"{rules['fewest_followed']} could be followed",
+        f"version {settings['survscore']}",
+    ):  # fmt: skip
+        assert said in page, said
+
+
+def test_means_are_those_of_the_sets(found):
+    """Counted again from the rows of single runs."""
+    for row in found.summary.to_dict("records"):
+        family, score = row["family"], row["score"]
+        runs = found.backtests.query("family == @family and score == @score")
+        by_set = runs.groupby("set")[["ordered", "relative_regret"]].mean()
+        assert row["ordered"] == pytest.approx(by_set["ordered"].mean())
+        assert row["relative_regret"] == pytest.approx(by_set["relative_regret"].mean())
+        assert (row["sets"], row["runs"]) == (len(by_set), len(runs))
+
+
+def test_what_the_page_says_of_models_that_leak(found):
+    """In words: first by IPCW, last in truth, better than Kaplan-Meier by both scores; and the worst choice of ours."""
+    leaking = {one.name for one in models.listed() if one.entry and one.recipe.censored == "dropped"}
+    means = found.models.groupby(["score", "model"])[["said", "truth"]].mean()
+    assert set(means.loc["IPCW", "said"].nsmallest(3).index) == leaking
+    assert set(means.loc["IPCW", "truth"].nlargest(3).index) == leaking
+    assert (means.loc["administrative", "said"][sorted(leaking)] < 0).all()
+    ours = found.backtests.query("score == 'administrative' and family == 'all'")
+    by_set = ours.groupby("set")["relative_regret"].mean()
+    assert by_set.idxmax() == "cdnow"
+    assert ours.loc[ours["relative_regret"].idxmax(), ["set", "chosen"]].tolist() == [
+        "cdnow",
+        "Logistic-Hazard + entry",
+    ]
+
+
+def test_what_the_page_says_of_models_that_do_not(found):
+    rows = found.sets.query("family == 'neither' and score == 'IPCW'").set_index("set")
+    assert (rows["gain"] < 0).sum() > len(rows) / 2
+    assert rows["relative_regret"].idxmax() == "thoro"
+    others = rows.drop(index="thoro")
+    assert others["excess"].abs().max() < 0.02
+    hidden = found.closing.query("family == 'all' and against == 'IPCW' and horizon == 'mean' and hidden < 1e-9")
+    assert hidden["set"].tolist() == ["cdnow", "thoro"]
+    assert (hidden["differ"] == 0).all()
+
+
+def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
+    write_page(DOCS / "atlas", tmp_path)
+    used = set(re.findall(r"atlas_page/([\w.-]+)", PAGE))
+    assert used == {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in TABLES} | {"forest.svg"}
+    families = pd.read_csv(tmp_path / "families.csv", keep_default_na=False)
+    assert len(families) == len(models.FAMILIES) * len(found.settings["scores"])
+    ours = found.of_summary("all", "administrative")
+    assert families.iloc[0]["pairs in the true order"] == f"{100 * ours['ordered']:.0f} %"
+    names = pd.read_csv(tmp_path / "sets-all.csv")["set"].tolist()
+    drawing = (tmp_path / "forest.svg").read_text()
+    assert all(f"<!-- {name} -->" in drawing for name in [*names, *models.FAMILIES])
+    write_page(DOCS / "atlas", tmp_path / "again")
+    assert (tmp_path / "again" / "forest.svg").read_text() == drawing
