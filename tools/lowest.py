@@ -1,7 +1,7 @@
 """Print the lowest versions that pyproject.toml allows, as constraints for pip.
 
-``python tools/lowest.py models report`` prints those of the core and of the named extras, one ``name==version`` a line. Only what
-the project asks for itself is listed; pip chooses the rest. ``make lowest`` installs them and runs tests on them.
+``python tools/lowest.py models report`` prints those of the core and of the named extras, one ``name==version`` a line.
+Only what the project asks for itself is listed; pip chooses the rest. ``make lowest`` installs them and runs tests.
 """
 
 import re
@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
-REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[(?P<extras>[^]]*)\])?(?P<specifiers>[^;]*)")
+REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[(?P<extras>[^]]*)\])?(?P<specifiers>[^;]*)(;.*)?")
 
 
 def lowest(project, extras):

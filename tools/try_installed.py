@@ -1,4 +1,4 @@
-"""Try what is installed beside this interpreter, as a user would: the library, both ways to start the command, a report.
+"""Try what is installed beside this interpreter, as a user would: both ways to start the command, scores, a report.
 
 ``python tools/try_installed.py FOLDER`` writes into a folder, and ends with the first thing that does not work. Where
 torch is installed, the demo is run as well.

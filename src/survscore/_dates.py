@@ -145,7 +145,9 @@ def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> ND
     def after(steps: NDArray[np.int64]) -> NDArray[Any]:
         month = first + (months * steps).astype("timedelta64[M]")
         length = (month + np.timedelta64(1, "M")).astype("datetime64[D]") - month.astype("datetime64[D]")
-        completed: NDArray[Any] = month.astype("datetime64[D]") + np.minimum(day, length - np.timedelta64(1, "D")) + of_day
+        completed: NDArray[Any] = (
+            month.astype("datetime64[D]") + np.minimum(day, length - np.timedelta64(1, "D")) + of_day
+        )
         return completed
 
     steps = (ends.astype("datetime64[M]") - first).astype(np.int64) // months
