@@ -35,7 +35,13 @@ def resident(values: Any) -> Any:
     if is_tensor(values):
         return values.detach() if values.is_cuda else None
     where = getattr(values, "__dlpack_device__", None)
-    if where is None or isinstance(values, np.ndarray) or int(where()[0]) not in _DLPACK_CUDA:
+    if where is None or isinstance(values, np.ndarray):
+        return None
+    try:
+        on_cuda = int(where()[0]) in _DLPACK_CUDA
+    except (TypeError, ValueError, BufferError):  # older pyarrow's, of types that DLPack does not know, such as dates
+        on_cuda = False
+    if not on_cuda:
         return None
     import torch
 
