@@ -15,7 +15,7 @@ project = "survscore"
 copyright = "2026, the survscore developers"
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery", "numpydoc", "mathml"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery", "sphinx_design", "numpydoc", "mathml"]
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
