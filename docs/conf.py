@@ -15,7 +15,9 @@ project = "survscore"
 copyright = "2026, the survscore developers"
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery", "sphinx_design", "numpydoc", "mathml"]
+extensions = [
+    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery", "sphinx_design", "numpydoc", "mathml",
+]  # fmt: skip
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
