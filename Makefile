@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH_VENV := benchmarks/.venv
 TESTS ?= tests src docs
 
-.PHONY: demo test lint types bench docs clean
+.PHONY: demo test lint types bench docs links dist wheel-check lowest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/survscore demo
@@ -16,6 +16,11 @@ test: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -34,8 +39,38 @@ $(BENCH_VENV)/.done: benchmarks/requirements.txt pyproject.toml
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
+links: $(VENV)/.docs
+	$(BIN)/sphinx-build -b linkcheck docs docs/_build/links
+
+# The sdist, and the wheel made from it.
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+# The wheel in an environment that has nothing else. EXTRA=reproduce, which needs torch, runs the demo as well.
+EXTRA ?= report
+WHEEL_VENV := build/wheel-check
+wheel-check: dist
+	rm -rf build/wheel-check build/played
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet -c constraints.txt "$$(echo dist/*.whl)[$(EXTRA)]"
+	cd build && wheel-check/bin/python ../tools/try_installed.py played
+
+# The lowest versions that users may have, with as much of the tests as tells whether they work.
+LOWEST_VENV := build/lowest
+LOWEST_TESTS ?= tests/test_scores.py tests/test_weighting.py tests/test_outcomes.py tests/test_comparison.py tests/test_curves.py \
+	tests/test_results.py tests/test_scorers.py tests/test_cli.py tests/test_cli_files.py tests/io tests/models tests/reports \
+	tests/datasets
+lowest:
+	rm -rf $(LOWEST_VENV)
+	$(PYTHON) -m venv $(LOWEST_VENV)
+	$(PYTHON) tools/lowest.py reproduce > build/lowest.txt
+	$(LOWEST_VENV)/bin/python -m pip install --quiet -c build/lowest.txt -e ".[test]"
+	$(LOWEST_VENV)/bin/python -m pytest -n auto -W default::DeprecationWarning -W default::PendingDeprecationWarning $(LOWEST_TESTS)
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) docs/_build docs/api/generated docs/gallery docs/atlas_page demo-output
+	rm -rf $(VENV) $(BENCH_VENV) build dist docs/_build docs/api/generated docs/gallery docs/atlas_page demo-output
 
 # A stamp is made anew when what it installs may have changed.
 $(VENV)/bin/python:

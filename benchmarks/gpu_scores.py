@@ -286,7 +286,7 @@ def of_moments(y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray) -> t
     scored = evaluation._scored_loss(evaluation._losses[0], 0, ipcw, total, counted, where)
     units = backend.units(ipcw, None, counted)
     made = tensor_identity._Identity(scored, evaluation.models, units, evaluation._averages([where]))
-    runs, both = tensor_identity._Runs(made), (made.predicted[0], made.predicted[0])
+    runs, both = tensor_identity.Runs(ipcw, index), (made.predicted[0], made.predicted[0])
     over_time = made._over_time(slice(0, 1), stores=True)
     return (
         lambda: tensor_kernels.second_moments(made.deviating, (0, 0), both, over_time, None),

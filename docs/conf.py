@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
+    "sphinx_design",
     "numpydoc",
     "mathml",
     "dataset_table",

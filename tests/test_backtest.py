@@ -30,7 +30,7 @@ def study(seed, n=600, *, leak=False, lost=False):
         gone = np.where(rng.random(n) < 0.2, start + rng.integers(0, 3000, n), 85_000)
         event = np.where(event > gone, np.nan, event)
         seen = BASE + gone.astype("m8[D]")
-    dates = np.where(np.isnan(event), np.datetime64("NaT"), BASE + np.nan_to_num(event).astype("m8[D]"))
+    dates = np.where(np.isnan(event), np.datetime64("NaT", "D"), BASE + np.nan_to_num(event).astype("m8[D]"))
     y = ss.Outcomes.from_dates(BASE + start.astype("m8[D]"), dates, END, last_seen=seen)
     models = {}
     for noise in AHEAD:

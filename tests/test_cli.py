@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -8,36 +9,70 @@ import pandas as pd
 import pytest
 
 from commands import run
+from survscore.cli.demonstrating import print_demo, print_opening, what_was_seen
+from survscore.experiments import demo
+from survscore.experiments.studies import DEMO_SIZES
 
 mpl.use("agg")
 
 
-def test_demo_writes_what_it_shows(capsys, tmp_path):
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_demo_writes_what_it_shows(capsys, monkeypatch, tmp_path, demonstration, width):
+    """Every width has the same words and numbers, none of them cut."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_opening(4_000, 6_000)
+    print_demo(demonstration)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    assert "…" not in out
+    summary = demonstration.summary()
+    assert len(summary) == 2 * 4
+    for row in summary.to_dict("records"):
+        assert f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}" in out
+        # the preferred method is the one with the lower score, and only where the interval leaves no doubt
+        sure = row["lower"] > 0 or row["upper"] < 0
+        lower = "BCE" if row["BCE"] < row["Logistic-Hazard"] else "Logistic-Hazard"
+        assert row["prefers"] == (lower if sure else "")
+    truth = summary[summary.weighting == "uncensored"].set_index("loss").prefers
+    assert out.count("wrong") == sum(row.prefers not in ("", truth[row.loss]) for row in summary.itertuples())
+
+
+@pytest.fixture(scope="module")
+def demonstration():
+    return demo.run(size=DEMO_SIZES["quick"], seed=5)
+
+
+def test_the_quick_demo_shows_the_point(demonstration):
+    """What nobody can misread: the classifier falls at C*, the administrative score is right, the others are not."""
+    assert demonstration.falls("BCE") > 0.4
+    assert demonstration.falls("Logistic-Hazard") < 0.1
+    preferred = demonstration.summary().groupby("weighting").prefers.agg(set).to_dict()
+    assert preferred == {"uncensored": {"Logistic-Hazard"}, "administrative": {"Logistic-Hazard"},
+                         "IPCW, Kaplan-Meier": {"BCE"}, "IPCW, true censoring": {"BCE"}}  # fmt: skip
+    told = what_was_seen(demonstration)
+    assert told.startswith("Logistic-Hazard is better in truth")
+    assert "The administrative score says so, too. Fooled: IPCW, Kaplan-Meier; censored left out." in told
+
+
+def test_a_demo_that_can_not_tell_says_so(demonstration):
+    table = demonstration.table.assign(se=1.0)
+    assert "it can't be told" in what_was_seen(replace(demonstration, table=table))
+
+
+def test_the_demo_is_written_and_the_same_again(capsys, tmp_path, demonstration):
     folder = tmp_path / "new" / "folder"
     code, out, err = run(capsys, "demo", "--size", "quick", "--seed", "5", "--out", str(folder))
     assert (code, err) == (0, "")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "demo-log.png", "demo.png", "report.html", "scores.csv", "settings.json", "summary.csv",
+        "around.csv", "demo-log.png", "demo.png", "report.html", "scores.csv", "settings.json", "summary.csv",
     ]  # fmt: skip
     assert (folder / "demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert out.endswith(f"The report, to open in a browser: {folder / 'report.html'}\n")
     assert "BCE" in (folder / "report.html").read_text()
     settings = json.loads((folder / "settings.json").read_text())
     assert (settings["size"]["name"], settings["seed"]) == ("quick", 5)
-    summary = pd.read_csv(folder / "summary.csv", keep_default_na=False)
-    assert len(summary) == 2 * 6
-    truth = summary[summary.weighting == "uncensored"].set_index("loss").prefers
-    wrong = [
-        row.prefers not in ("", truth[row.loss]) and truth[row.loss] != "" for row in summary.itertuples()
-    ]  # fmt: skip
-    assert out.count("wrong") == sum(wrong)
-    # the preferred method is the one with the lower score, and only where the interval leaves no doubt
-    for row in summary.to_dict("records"):
-        sure = row["lower"] > 0 or row["upper"] < 0
-        lower = "BCE" if row["BCE"] < row["Logistic-Hazard"] else "Logistic-Hazard"
-        assert row["prefers"] == (lower if sure else "")
     again = tmp_path / "again"
-    assert run(capsys, "demo", "--size", "quick", "--seed", "5", "--out", str(again))[0] == 0
+    demonstration.save(again)
     assert (folder / "scores.csv").read_bytes() == (again / "scores.csv").read_bytes()
 
 
@@ -47,6 +82,7 @@ def test_reproduce_writes_figures_and_prints_claims(capsys, tmp_path):
     for figure in (2, 3, 4, 5):
         assert (tmp_path / f"figure-{figure}" / f"figure-{figure}.svg").exists()
         assert f"What the paper says about figure-{figure}" in out
+    assert out.count("means nothing") == 4
     assert "not checked" not in out
     # alone, and resumed: nothing is computed again, and the claim that needs figure 4 finds it
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "replicates").iterdir()}

@@ -289,7 +289,7 @@ def test_what_a_metric_refuses_is_a_reason_too():
     by_weights = frame.loc[("concordance", "rises")].set_index("weighting")
     assert by_weights.estimate.isna().tolist() == [False, True]
     assert "neither capped" in by_weights.note.iloc[1]
-    assert "must not rise" in frame.loc[("distribution", "rises")].note.item()
+    assert "must not rise" in frame.loc[[("distribution", "rises")]].note.item()
     assert np.isfinite(frame.loc[("distribution", "bends")].estimate.item())
     with pytest.raises(ss.InputError, match="reference must be one of the models"):
         table(y, given, weighting=capped, metrics=["crps"], reference="other")

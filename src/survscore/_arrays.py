@@ -7,6 +7,7 @@ torch is imported only where a tensor is at hand already, or asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,13 @@ def resident(values: Any) -> Any:
     if is_tensor(values):
         return values.detach() if values.is_cuda else None
     where = getattr(values, "__dlpack_device__", None)
-    if where is None or isinstance(values, np.ndarray) or int(where()[0]) not in _DLPACK_CUDA:
+    if where is None or isinstance(values, np.ndarray):
+        return None
+    try:
+        on_cuda = int(where()[0]) in _DLPACK_CUDA
+    except (TypeError, ValueError, BufferError):  # older pyarrow's, of types that DLPack does not know, such as dates
+        on_cuda = False
+    if not on_cuda:
         return None
     import torch
 
@@ -47,6 +54,24 @@ def to_host(values: Any) -> NDArray[Any]:
         return np.asarray(values)
     tensor = values.detach().cpu()
     return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
+
+
+def on_its_way(values: Any) -> Callable[[], NDArray[Any]]:
+    """Start the way to the processor's memory, and return what waits for it: a device can be given more to do first."""
+    if not is_tensor(values) or not values.is_cuda:
+        found = to_host(values)
+        return lambda: found
+    import torch
+
+    target = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    target.copy_(values, non_blocking=True)
+    arrived = torch.cuda.current_stream(values.device).record_event()
+
+    def wait() -> NDArray[Any]:
+        arrived.synchronize()
+        return np.asarray(target.numpy())
+
+    return wait
 
 
 class _Writeable:

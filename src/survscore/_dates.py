@@ -144,8 +144,10 @@ def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> ND
 
     def after(steps: NDArray[np.int64]) -> NDArray[Any]:
         month = first + (months * steps).astype("timedelta64[M]")
-        length = (month + 1).astype("datetime64[D]") - month.astype("datetime64[D]")
-        completed: NDArray[Any] = month.astype("datetime64[D]") + np.minimum(day, length - 1) + of_day
+        length = (month + np.timedelta64(1, "M")).astype("datetime64[D]") - month.astype("datetime64[D]")
+        completed: NDArray[Any] = (
+            month.astype("datetime64[D]") + np.minimum(day, length - np.timedelta64(1, "D")) + of_day
+        )
         return completed
 
     steps = (ends.astype("datetime64[M]") - first).astype(np.int64) // months
@@ -201,7 +203,7 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
         days = number
     # to the millisecond, since fractions of decimal numbers are not exact
     passed = np.round(np.where(missing, 0.0, days) * 86_400_000).astype("timedelta64[ms]")
-    return np.where(missing, np.datetime64("NaT"), begin.astype("datetime64[ms]") + passed)
+    return np.where(missing, np.datetime64("NaT", "ms"), begin.astype("datetime64[ms]") + passed)
 
 
 def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex) -> str:

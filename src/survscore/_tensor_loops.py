@@ -7,13 +7,13 @@ the processor's memory, and only what was found for them comes back.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 
-from survscore._arrays import beside, is_tensor, to_device, to_host
+from survscore._arrays import beside, is_tensor, on_its_way, to_device, to_host
 
 CELLS_PER_CHUNK = 1 << 24
 FEW = 1024
@@ -62,11 +62,13 @@ def take(values: Any, places: Any) -> Any:
     return values.index_select(0, places)
 
 
-def curve_at(grid: Any, values: Any, times: Any) -> tuple[Any, Any]:
-    """Read a step function at a few times of the processor's memory; also how many of its steps come until then."""
+def curve_at(grid: Any, values: Any, times: Any) -> Callable[[], Any]:
+    """Read a step function at a few times of the processor's memory; also how many of its steps come until then.
+
+    Returns what waits for both, (2, times).
+    """
     reached = count_below(grid, to_device(times, grid.device), inclusive=True)
-    both = to_host(torch.stack((after_steps(values, reached), reached.double())))
-    return both[0], both[1].astype(np.intp)
+    return on_its_way(torch.stack((after_steps(values, reached), reached.double())))
 
 
 def has_bad_probabilities(matrix: Any, tolerance: float) -> bool:
@@ -95,12 +97,14 @@ def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any,
     ordered, order = _sorted(time)
     left = take(leaves, order)
     fresh = ordered[1:] != ordered[:-1]
-    n_fresh, n_left = torch.stack((fresh.sum(), left.sum())).tolist()  # which waits for the device, once
+    numbers = on_its_way(torch.stack((fresh.sum(), left.sum())))
+    so_far = left.cumsum(0, dtype=torch.int32)  # what both ways need, while the numbers are waited for
+    n_fresh, n_left = numbers().tolist()
     if n_fresh == len(fresh):
-        times, exits, at_risk, before = _of_distinct(ordered, left, n_left)
+        times, exits, at_risk, before = _of_distinct(ordered, left, so_far, n_left)
     else:
-        times, exits, at_risk, before = _of_ties(ordered, left, fresh, others_first=others_first)
-    del ordered, left, fresh
+        times, exits, at_risk, before = _of_ties(ordered, so_far, fresh, others_first=others_first)
+    del ordered, left, so_far, fresh
     return times, exits, at_risk, *_back_in_place(before, order)
 
 
@@ -118,28 +122,27 @@ def _back_in_place(values: Any, order: Any) -> tuple[Any, Any]:
 def _sorted(time: Any) -> tuple[Any, Any]:
     """Return times in increasing order, and where they were."""
     # if half the digits are enough they sort in half the time; a few tell already if they are not
-    if all(bool((some.float() == some).all()) for some in (time[:FEW], time)):
+    few = to_host(time[:FEW])
+    if bool((few.astype("f4") == few).all()) and bool((time.float() == time).all()):
         return tuple(time.float().sort())
     return tuple(time.sort())
 
 
-def _of_distinct(ordered: Any, left: Any, n_left: int) -> tuple[Any, Any, Any, Any]:
+def _of_distinct(ordered: Any, left: Any, so_far: Any, n_left: int) -> tuple[Any, Any, Any, Any]:
     """Return the table of exits, and how many come before each time, where no two individuals have the same."""
     rank = torch.nonzero_static(left, size=n_left)[:, 0]
     exits = torch.ones(1, dtype=torch.int32, device=ordered.device).expand(len(rank))
     times, at_risk = take(ordered, rank).double(), (len(ordered) - rank).to(torch.int32)
-    del rank
-    before = left.cumsum(0, dtype=torch.int32)
-    return times, exits, at_risk, before.sub_(left.to(torch.int32))
+    return times, exits, at_risk, so_far.sub_(left.to(torch.int32))
 
 
-def _of_ties(ordered: Any, left: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+def _of_ties(ordered: Any, so_far: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
     """Return the same, where some have the same time."""
     n = len(ordered)
     first = torch.cat((fresh.new_ones(1), fresh))
     starts = first.nonzero()[:, 0].to(torch.int32)
     ends = torch.cat((starts[1:], starts.new_full((1,), n)))
-    left_so_far = left.cumsum(0, dtype=torch.int32).index_select(0, ends - 1)
+    left_so_far = so_far.index_select(0, ends - 1)
     exits = torch.diff(left_so_far, prepend=left_so_far.new_zeros(1))
     del left_so_far
     at_risk = n - ends + exits if others_first else n - starts

@@ -31,7 +31,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as plt
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'survscore[report]'") from None
+        raise ImportError("plots need matplotlib: pip install 'survscore[plots]'") from None
     return plt
 
 

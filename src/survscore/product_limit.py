@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -132,16 +133,23 @@ class ProductLimit:
 
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curve at `times`."""
-        return self._at(self.survival, times)
+        return self._at(self.survival, times)()
 
-    def _at(self, survival: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _at(self, survival: NDArray[np.float64], times: NDArray[np.float64]) -> Callable[[], NDArray[np.float64]]:
+        """Return what waits for the curve at `times`."""
         if not _arrays.is_tensor(self.times) or _arrays.is_tensor(times):
-            return _loops.step_values(self.times, survival, times, inclusive=True)
+            found = _loops.step_values(self.times, survival, times, inclusive=True)
+            return lambda: found
         from survscore import _tensor_loops
 
-        values, reached = _tensor_loops.curve_at(self.times, survival, times)
-        self._reached[id(times)] = (times, reached)
-        return np.asarray(values)
+        both = _tensor_loops.curve_at(self.times, survival, times)
+
+        def wait() -> NDArray[np.float64]:
+            values, reached = both()
+            self._reached[id(times)] = (times, reached.astype(np.intp))
+            return np.asarray(values)
+
+        return wait
 
     def reached(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return how many of its times come at or before each of others, in the processor's memory."""
@@ -154,8 +162,8 @@ class ProductLimit:
 
     def at_and_before(
         self, times: NDArray[np.float64], before: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the curve at `times`, and its left limits at others."""
+    ) -> tuple[Callable[[], NDArray[np.float64]], NDArray[np.float64]]:
+        """Return what waits for the curve at `times`, and its left limits at others."""
         survival = self.survival
         at = self._at(survival, times)
         if self.own is not None and before is self.own[0]:

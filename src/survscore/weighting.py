@@ -74,7 +74,7 @@ class Weighting(ABC):
 
     def label(self, outcomes: Outcomes) -> str:
         """Return what it is called in the result for these outcomes."""
-        return self.named(somebody_left=bool(self.leaves(outcomes).any()))
+        return self.named(somebody_left=bool(outcomes.n_dropped_out))
 
     def named(self, *, somebody_left: bool) -> str:
         """Return what it is called in a result of data in which somebody left, or nobody."""
@@ -247,7 +247,7 @@ class Administrative(Weighting):
         outcomes = index.outcomes
         end = check_censoring_time(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
         dropped_out = outcomes.dropped_out
-        anybody = bool(dropped_out.any())
+        anybody = bool(outcomes.n_dropped_out)
         if anybody and self.dropout == "refuse":
             refuse_drop_outs(
                 outcomes, "'administrative' weighting with dropout='refuse'", "dropout='kaplan-meier' weights for them"
@@ -291,7 +291,8 @@ class Administrative(Weighting):
             return _Weights(None, inverse(self.dropout.before(outcomes.time), cap), self.dropout)
         if isinstance(self.dropout, CensoringFunction):
             given = self.dropout
-            return _Weights(inverse(given.at(index.times), cap), inverse(given.before(outcomes), cap))
+            first = inverse(given.at(index.times), cap)
+            return _Weights(lambda: first, inverse(given.before(outcomes), cap))
         source = self.dropout if isinstance(self.dropout, Outcomes) else outcomes
         curve = ProductLimit.of_drop_out(source).beside(outcomes.time)
         if len(curve.times) == 0:
@@ -430,10 +431,17 @@ class IPCW(Weighting):
         return ~outcomes.event
 
     def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
-        weights = self._weights(index)  # what takes the most memory while it is made, first
-        return weights.give(self.unweighted(index))
+        blind_from = self._blind_from(index)  # a device is waited for before it has much to do
+        weights = self._weights(index)  # what takes the most memory while it is made
+        return weights.give(self._stretches(index, blind_from))
 
     def unweighted(self, index: TimeIndex) -> Stretches:  # noqa: D102
+        return self._stretches(index, self._blind_from(index))
+
+    def _blind_from(self, index: TimeIndex) -> int | None:
+        return _blind_from(index.outcomes.time, ~index.outcomes.event, index.times)
+
+    def _stretches(self, index: TimeIndex, blind_from: int | None) -> Stretches:
         outcomes = index.outcomes
         return Stretches(
             first_stop=index.before_time,
@@ -443,7 +451,7 @@ class IPCW(Weighting):
             last_weight=_arrays.repeated(1.0, len(outcomes), outcomes.time),
             population_stop=index.to_the_end,
             max_weight=_cap(self.max_weight),
-            blind_from=_blind_from(outcomes.time, ~outcomes.event, index.times),
+            blind_from=blind_from,
         )
 
     def _weights(self, index: TimeIndex) -> _Weights:
@@ -462,7 +470,8 @@ class IPCW(Weighting):
         last = inverse(censoring.before(outcomes), cap)
         if censoring.curves is not None:
             return _Weights(None, last, censoring.curves)
-        return _Weights(inverse(censoring.at(index.times), cap), last)
+        first = inverse(censoring.at(index.times), cap)
+        return _Weights(lambda: first, last)
 
     def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
         product_limit = self.estimated or isinstance(self.censoring, KaplanMeierCensoring)
@@ -558,7 +567,7 @@ def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting
 class _Weights:
     """The weights of the first stretch (common to all, or from curves of G) and of the second."""
 
-    first: NDArray[np.float64] | None
+    first: Callable[[], NDArray[np.float64]] | None  # what waits for them, since a device may be on its way
     last: NDArray[np.float64]
     survival: SurvivalCurves | None = None
     nuisance: Nuisance | None = None
@@ -566,12 +575,13 @@ class _Weights:
     @classmethod
     def of_curve(cls, curve: ProductLimit, index: TimeIndex, cap: float, nuisance: Nuisance) -> _Weights:
         at, before = curve.at_and_before(index.times, index.outcomes.time)
-        return cls(inverse(at, cap), inverse(before, cap, out=before), None, nuisance)
+        return cls(lambda: inverse(at(), cap), inverse(before, cap, out=before), None, nuisance)
 
     def give(self, stretches: Stretches) -> Stretches:
         """Return the stretches with these weights."""
+        first = None if self.first is None else self.first()
         return replace(
-            stretches, first_weight=self.first, last_weight=self.last, survival=self.survival, nuisance=self.nuisance
+            stretches, first_weight=first, last_weight=self.last, survival=self.survival, nuisance=self.nuisance
         )
 
 

@@ -22,6 +22,8 @@ from survscore.scale.sources import open_source
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
 psutil = pytest.importorskip("psutil", reason="psutil finds the executor to kill")
+if sys.platform == "win32":
+    pytest.skip("Spark on Windows needs programs of Hadoop that it does not bring", allow_module_level=True)
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java, and there is none", allow_module_level=True)
 

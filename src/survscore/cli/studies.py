@@ -7,31 +7,34 @@ from pathlib import Path
 import click
 
 from survscore._validation import InputError
+from survscore.cli.demonstrating import print_demo, print_opening
 from survscore.cli.screen import check_folder, progress, say
-from survscore.cli.tables import print_claims, print_demo
+from survscore.cli.tables import print_claims
 
 
 @click.command(short_help="Show which of two methods each score prefers.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
               help="Folder for the figures, the scores and the settings.")  # fmt: skip
 @click.option("--size", type=click.Choice(["demo", "quick"]), default="demo", show_default=True,
-              help="How many individuals, and how long to train: half a minute, or a few seconds.")  # fmt: skip
+              help="How many individuals, and how long to train: half a minute, or a third of it.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
 def demo(out: Path, size: str, seed: int) -> None:
     """Show on simulated data which of two methods each score prefers.
 
-    Simulates the paper's study with simple censoring, fits a Logistic-Hazard net, a BCE net (classifiers that drop the
-    censored) and a model of the censoring, and scores both methods under every weighting. The uncensored score, which
-    needs data nobody has, says which is better.
+    Simulates individuals whose data end on a known date, one covariate of whom tells when; fits a Logistic-Hazard net
+    and a BCE net (classifiers that drop the censored) to it; and scores both under every weighting. The uncensored
+    score, which needs data that nobody has, says which is better.
     """
     from survscore.experiments import demo as study
-    from survscore.experiments.studies import DEMO_SIZE, SIZES
+    from survscore.experiments.studies import DEMO_SIZES
 
     check_folder(out)
+    chosen = DEMO_SIZES[size]
+    print_opening(chosen.training + chosen.validation, chosen.test)
     with progress(total=None) as show:
-        result = study.run(size={"demo": DEMO_SIZE, **SIZES}[size], seed=seed, report=lambda what: show(0, 0, what))
+        result = study.run(size=chosen, seed=seed, report=lambda what: show(0, 0, what))
     paths = result.save(out)
-    print_demo(result.summary(), result.settings["size"]["test"])
+    print_demo(result)
     *others, page = paths
     click.echo()
     say("Written: " + ", ".join(str(path) for path in others))
@@ -80,7 +83,7 @@ def reproduce(
     if on_churn:
         click.echo("checked: no customer is in two parts")
     for name, result in results.items():
-        print_claims(name, result.claims, replicates)
+        print_claims(name, result.claims, replicates, quick=size == "quick")
         say(f"Written to {result.folder}")
         click.echo()
 

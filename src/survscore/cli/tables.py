@@ -15,46 +15,8 @@ if TYPE_CHECKING:
 WIDTH_ELSEWHERE = 160
 
 
-def print_demo(summary: Any, n: int) -> None:
-    """Print which method each weighting prefers, and where that is wrong."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from survscore.inference import normal_quantile
-
-    hazard, bce, z = "Logistic-Hazard", "BCE", normal_quantile(0.95)
-    truth = dict(zip(*(summary.loc[summary.weighting == "uncensored", c] for c in ("loss", "prefers")), strict=True))
-    console = Console()
-    fooled = []
-    for loss, title in (("brier", "Integrated Brier score"), ("log", "Integrated logarithmic loss")):
-        heading = f"{title} of {n} simulated individuals, with 95 % intervals (lower is better)"
-        table = Table(title=heading, title_justify="left", box=SIMPLE, pad_edge=False)
-        table.add_column("weighting")
-        for column in (hazard, bce, "difference"):
-            table.add_column(column, justify="right", no_wrap=True)
-        table.add_column("prefers")
-        for row in summary[summary.loss == loss].to_dict("records"):
-            verdict = row["prefers"] or "neither"
-            if truth[loss] and verdict not in (truth[loss], "neither"):
-                verdict += " [bold red]wrong[/]"
-                fooled.append(row["weighting"])
-            table.add_row(
-                escape(row["weighting"]),
-                *(f"{row[model]:.4f} ±{z * row[f'{model} se']:.4f}" for model in (hazard, bce)),
-                f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}",
-                verdict,
-            )
-        console.print(table)
-    console.print(
-        f"The uncensored score, which real data do not allow, prefers {truth['brier'] or 'neither'}. "
-        + (f"Fooled: {escape('; '.join(dict.fromkeys(fooled)))}." if fooled else "No score was fooled.")
-    )
-
-
-def print_claims(name: str, claims: Any, replicates: int) -> None:
-    """Print the claims about a figure, and whether they hold."""
+def print_claims(name: str, claims: Any, replicates: int, *, quick: bool = False) -> None:
+    """Print the claims about a figure, and whether they hold; of a quick run that says nothing, and is told."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -68,6 +30,12 @@ def print_claims(name: str, claims: Any, replicates: int) -> None:
     for claim, rows in claims.groupby("claim", sort=False):
         by_loss = {row["loss"]: _answer(row) for row in rows.to_dict("records")}
         table.add_row(escape(claim), *([by_loss[""]] if "" in by_loss else [by_loss[loss] for loss in losses]))
+    if quick:
+        table.caption = (
+            "A quick run shows that it works. With few individuals and nets that are barely trained, what holds here "
+            "and what does not means nothing: --size paper tells."
+        )
+        table.caption_justify = "left"
     Console().print(table)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,19 @@ class Backend(ABC):
     """What an evaluation asks for."""
 
     @abstractmethod
-    def sums(self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
-        """Return the sums over all individuals, for every loss and weighting; without losses, of weights alone."""
+    def sums(
+        self,
+        models: Models,
+        index: TimeIndex,
+        losses: Sequence[Loss],
+        stretches: Sequence[Stretches],
+        *,
+        ahead: bool = False,
+    ) -> Sums:
+        """Return the sums over all individuals, for every loss and weighting; without losses, of weights alone.
+
+        With `ahead`, moments will be asked for next: what they need may be prepared while the sums are waited for.
+        """
 
     @abstractmethod
     def update(self, block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
@@ -102,7 +113,13 @@ class Processor(Backend):
         self.compiled = compiled
 
     def sums(  # noqa: D102
-        self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+        self,
+        models: Models,
+        index: TimeIndex,
+        losses: Sequence[Loss],
+        stretches: Sequence[Stretches],
+        *,
+        ahead: bool = False,
     ) -> Sums:
         def one(block: Block) -> Sums:
             return self.update(block, index, losses, stretches)
@@ -160,13 +177,28 @@ class Tensors(Backend):
     def __init__(self) -> None:
         #: Where stretches end, and how many have such an end after each time: found with the sums, asked for later.
         self._counted: list[tuple[Any, Values]] = []
+        #: What second moments need of weights that were estimated, prepared while sums were waited for.
+        self._runs: list[tuple[Stretches, Any]] = []
 
     def sums(  # noqa: D102
-        self, models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+        self,
+        models: Models,
+        index: TimeIndex,
+        losses: Sequence[Loss],
+        stretches: Sequence[Stretches],
+        *,
+        ahead: bool = False,
     ) -> Sums:
         from survscore.engine.tensor_sums import sums_of
+        from survscore.engine.tensors import has_kernels, memory_of
 
-        sums, in_either = sums_of(models, index, losses, stretches)
+        waiting = sums_of(models, index, losses, stretches)
+        if ahead and has_kernels(index):
+            from survscore.engine.tensor_identity import Runs, has_runs
+
+            with memory_of(index.outcomes.device):
+                self._runs += [(one, Runs(one, index)) for one in stretches if has_runs(one)]
+        sums, in_either = waiting()
         self._counted += [(stretches[q].last_stop, number) for q, number in in_either.items()]
         return sums
 
@@ -196,10 +228,20 @@ class Tensors(Backend):
                 from survscore.engine import tensor_identity
 
                 if tensor_identity.fits(scored, models, groups):
-                    return tensor_identity.by_identity(scored, models, units, averages)
+                    runs = partial(self._taken_runs, scored.stretches, scored.index)
+                    return tensor_identity.by_identity(scored, models, units, averages, runs)
                 if groups is not None and tensor_identity.fits_groups(scored, models):
                     return _done(tensor_identity.by_groups(scored, models, groups, units, averages))
             return _done(tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range))
+
+    def _taken_runs(self, stretches: Stretches, index: TimeIndex) -> Any:
+        """Return what was prepared, which is not kept since it takes memory; or else make it."""
+        for place, (known, _) in enumerate(self._runs):
+            if known is stretches:
+                return self._runs.pop(place)[1]
+        from survscore.engine.tensor_identity import Runs
+
+        return Runs(stretches, index)
 
     def pooled(self, *args: Any, **settings: Any) -> list[PooledValues]:  # noqa: D102
         from survscore.engine import tensor_pooled

@@ -248,7 +248,8 @@ class Evaluation:
         if self.index.times.size == 0:
             return self._nothing()
         summing = self.prepare()
-        total = summing.backend.sums(self._read, self.index, summing.losses, summing.every)
+        ahead = self.errors and self.groups is None and not self._any_range(len(self.names)) and bool(summing.losses)
+        total = summing.backend.sums(self._read, self.index, summing.losses, summing.every, ahead=ahead)
         return self.finish(summing, total, visit)
 
     def prepare(self) -> Summing:

@@ -24,6 +24,7 @@ from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, 
 from survscore.engine.tensors import Tensor, on
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here
+from survscore.stretches import Stretches, TimeIndex
 
 MOST_AVERAGES = 4  # over time, made at once; one if everybody's are stored
 
@@ -33,11 +34,18 @@ def fits(scored: ScoredLoss, models: Models, groups: Groups | None) -> bool:
     stretches, nuisance = scored.stretches, scored.stretches.nuisance
     if groups is not None or models.in_memory is None or scored.index.times.size > tensor_kernels.MOST_COLUMNS:
         return False
-    # where each moves the others' weights, capped ones would need a second sum
-    here = isinstance(nuisance, Here) and (not nuisance.orthogonal or stretches.capped)
     speaks_for_all = _arrays.is_repeated(stretches.population_stop)
     known = tensor_kernels.know([scored.loss], stretches, models.in_memory, scored.index)
-    return known and not here and (speaks_for_all or not scored.by_n)
+    return known and (nuisance is None or has_runs(stretches)) and (speaks_for_all or not scored.by_n)
+
+
+def has_runs(stretches: Stretches) -> bool:
+    """Whether G was estimated, and the sums over its exits by runs hold."""
+    nuisance = stretches.nuisance
+    if nuisance is None or stretches.first_weight is None or stretches.population is not None:
+        return False
+    # where each moves the others' weights, capped ones would need a second sum
+    return not (isinstance(nuisance, Here) and (not nuisance.orthogonal or stretches.capped))
 
 
 def fits_groups(scored: ScoredLoss, models: Models) -> bool:
@@ -55,11 +63,14 @@ def by_groups(
 
 
 def by_identity(
-    scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64]
+    scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64], runs: Callable[[], Runs]
 ) -> Callable[[], Moments]:
-    """Start making the moments, and return what waits for them; see the description of the module."""
+    """Start making the moments, and return what waits for them; see the description of the module.
+
+    `runs` gives, where G was estimated, those in their second stretch by time.
+    """
     made = _Identity(scored, models, units, averages)
-    return made.start()
+    return made.start(runs)
 
 
 class _Identity:
@@ -96,14 +107,14 @@ class _Identity:
                 on(self.device, null.null.at_own_time),
             )  # fmt: skip
 
-    def start(self) -> Callable[[], Moments]:
+    def start(self, runs: Callable[[], Runs]) -> Callable[[], Moments]:
         """Start making the variances of every model and every difference, and return what waits for them."""
         k, m = len(self.scored.scores), self.scored.index.times.size
         # pointwise and of averages: squares, and what estimating G adds; side by side, to come back in one go
         found = self._zeros(2, n_pairs(k), m + len(self.averages))
         (pointwise, of_averages), (added, added_to_averages) = ((one[:, :m], one[:, m:]) for one in found)
         if self.nuisance is not None:
-            self._add_runs(added)
+            self._add_runs(runs(), added)  # first, since they take memory until all are done
         for a, b in _passes(k):
             squares, of_means, of_exits = self._pass(a, b)
             places = _places(a, b)
@@ -143,12 +154,26 @@ class _Identity:
                     of_ranges[p, some] = _arrays.to_host(of_means[place])
         return Moments(variances * self.inflation, self.averages, of_ranges).with_null(self.scored.null)
 
-    def _add_runs(self, added: Tensor) -> None:
+    def _add_runs(self, runs: Runs, added: Tensor) -> None:
         """Fill in the sums over the exits of every model and every difference, (pairs, times)."""
-        runs = _Runs(self)  # which takes memory, until all are done
         for a, b in _passes(len(self.scored.scores)):
-            for p, sums in zip(_places(a, b), runs.add(a, b), strict=True):
+            for p, sums in zip(_places(a, b), self._of_exits(runs, a, b), strict=True):
                 added[p] = sums
+
+    def _of_exits(self, runs: Runs, a: int, b: int) -> Tensor:
+        """Return the sums over the exits of step M^2, for two models and their difference: (3, times)."""
+        found = tensor_kernels.add_runs(
+            self.deviating, (a, b), (self.predicted[a], self.predicted[b]), runs.order, runs.steps, runs.size
+        )  # (sums, times, runs): running sums over the last axis are much faster
+        after_all, between = runs.steps_by_time()
+        sums, linear = (found[place : place + 3 * len(_models(a, b)) - 2 : 3] for place in (0, 1))
+        start = torch.stack([self.first_moving[one] for one in _models(a, b)])
+        ahead = start[:, :, None] + sums.cumsum(dim=2) - sums
+        square = (found[2], found[5], found[6]) if a != b else (found[2],)
+        return torch.stack([
+            after_all * first.square() + (between * one.square() + 2.0 * one * line + quadratic).sum(dim=1)
+            for first, one, line, quadratic in zip(*map(_three, (start, ahead, linear)), square, strict=True)
+        ])  # fmt: skip
 
     def _pass(self, a: int, b: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return squares, (3, times), and of averages what the rows and the exits add, (3, averages)."""
@@ -200,11 +225,13 @@ class _Identity:
         return torch.zeros(shape, dtype=torch.float64, device=self.device)
 
 
-class _Runs:
-    """Those in their second stretch, from the latest time to the earliest, and what estimating G takes off there."""
+class Runs:
+    """Those in their second stretch, from the latest time to the earliest, cut into runs, and the steps of G there."""
 
-    def __init__(self, of: _Identity) -> None:
-        self.of, nuisance, stretches = of, of.nuisance, of.scored.stretches
+    def __init__(self, stretches: Stretches, index: TimeIndex) -> None:
+        nuisance: Any = stretches.nuisance
+        device = index.outcomes.device
+        self.n_exits = len(nuisance.curve.times)
         in_second: Any = stretches.last_stop > stretches.first_stop
         if stretches.capped:  # a capped weight does not move with G
             in_second &= stretches.last_weight < stretches.max_weight
@@ -216,9 +243,9 @@ class _Runs:
         else:
             self.order = latest_first[take(in_second, latest_first)]
             bins = take(nuisance.exits_before, self.order)
-        self.greenwood = _arrays.running_sum(on(of.device, nuisance.steps))
+        self.greenwood = _arrays.running_sum(on(device, nuisance.steps))
         self.steps = torch.cat((take(self.greenwood, bins), self.greenwood.new_zeros(1)))
-        self.reached = on(of.device, nuisance.reached(of.scored.index.times))[:, None]
+        self.reached = on(device, nuisance.reached(index.times))[:, None]
         # after how many exits each run starts, and the next one
         self.size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
         ends = torch.cat((bins[:: self.size], bins.new_zeros(1)))
@@ -230,24 +257,11 @@ class _Runs:
         steps: Tensor = self.greenwood[of_later] - self.greenwood[of_earlier]
         return steps
 
-    def add(self, a: int, b: int) -> Tensor:
-        """Return the sums over the exits of step M^2, for two models and their difference: (3, times)."""
-        of = self.of
-        found = tensor_kernels.add_runs(
-            of.deviating, (a, b), (of.predicted[a], of.predicted[b]), self.order, self.steps, self.size
-        )  # (sums, times, runs): running sums over the last axis are much faster
-        n_exits = len(of.nuisance.curve.times)
+    def steps_by_time(self) -> tuple[Tensor, Tensor]:
+        """Return the sums of the steps up to each time: after the latest of all, (times,), and of each run."""
         latest = self.high[:1] if len(self.high) else self.high.new_zeros(1)
-        after_all = self._steps_between(latest.new_full((1,), n_exits), latest)[:, 0]
-        between = self._steps_between(self.high, self.low)
-        sums, linear = (found[place : place + 3 * len(_models(a, b)) - 2 : 3] for place in (0, 1))
-        start = torch.stack([of.first_moving[one] for one in _models(a, b)])
-        ahead = start[:, :, None] + sums.cumsum(dim=2) - sums
-        square = (found[2], found[5], found[6]) if a != b else (found[2],)
-        return torch.stack([
-            after_all * first.square() + (between * one.square() + 2.0 * one * line + quadratic).sum(dim=1)
-            for first, one, line, quadratic in zip(*map(_three, (start, ahead, linear)), square, strict=True)
-        ])  # fmt: skip
+        after_all = self._steps_between(latest.new_full((1,), self.n_exits), latest)[:, 0]
+        return after_all, self._steps_between(self.high, self.low)
 
 
 def _models(a: int, b: int) -> tuple[int, ...]:

@@ -28,10 +28,10 @@ MOST_COLUMNS = 2048  # that a program of those which need whole rows holds at on
 COLUMNS_PER_TILE = 256  # at most, where it need not
 LANES_PER_WARP = 32
 ROWS_PER_COUNT = 1024
-ROWS_PER_TABLE = 1 << 15  # that a program counts
+ROWS_PER_TABLE = 1 << 13  # that a program counts
 GROUPS_PER_PROGRAM = 256
 COLUMNS_PER_COUNT = 256
-COPIES = 16  # of the table in which weights are added up by where stretches end
+COPIES = 32  # of the table in which weights are added up by where stretches end
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def first_moments(
     one, other = stretches[0], stretches[-1]
     label: Any = one.label
     n_programs = cut.programs(n)
-    out = torch.zeros((n_programs, 4, n_columns), dtype=torch.float64, device=device)
+    out = torch.empty((n_programs, 4, n_columns), dtype=torch.float64, device=device)
     a, b = Vectors.of(one, rows), Vectors.of(other, rows)
     with on_device(device):
         _triton.first_moments[(n_programs * cut.n_tiles,)](

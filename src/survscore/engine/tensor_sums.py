@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from survscore import _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
-from survscore.engine.tensors import DeviceSums, blocks, has_kernels, memory_of, update
+from survscore.engine.tensors import DeviceSums, Finished, blocks, has_kernels, memory_of, update
 from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
 
@@ -22,8 +22,8 @@ MOST_TIMES = 2048  # for which individuals are counted by where their two stretc
 
 def sums_of(
     models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
-) -> tuple[Sums, dict[int, NDArray[np.float64]]]:
-    """Return the sums over all individuals, and how many are in either stretch under some weightings.
+) -> Callable[[], Finished]:
+    """Start the sums over all individuals, and return what waits for them.
 
     They come to the processor once, at the end.
     """
@@ -52,7 +52,7 @@ def sums_of_block(block: Block, index: TimeIndex, losses: Sequence[Loss], stretc
             add_by_kernel(block, index, losses, stretches, by_kernel, total)
         if by_formula:
             update(block, index, losses, stretches, by_formula, total)
-        return total.finish(_first_weights(stretches, by_kernel))[0]
+        return total.finish(_first_weights(stretches, by_kernel))()[0]
 
 
 def _first_weights(stretches: Sequence[Stretches], places: Sequence[int]) -> dict[int, NDArray[np.float64]]:

@@ -26,6 +26,8 @@ from survscore.metrics import Brier, Log, Loss
 from survscore.stretches import Stretches, TimeIndex
 
 Tensor = torch.Tensor
+#: Sums over individuals, and how many are in either stretch under some weightings.
+Finished = tuple[Sums, dict[int, NDArray[np.float64]]]
 
 #: Cells of a chunk: few enough on a processor to stay in its cache; on a GPU enough to fill it, in little memory.
 CELLS_PER_CHUNK = {"cpu": 1 << 17, "cuda": 1 << 22}
@@ -124,12 +126,16 @@ class DeviceSums:
         for start, size, shape in zip(itertools.accumulate(sizes, initial=0), sizes, self._shapes, strict=False):
             yield values[start : start + size].reshape(shape)
 
-    def finish(self, by_kernel: Mapping[int, NDArray[np.float64]]) -> tuple[Sums, dict[int, NDArray[np.float64]]]:
-        """Return them in the processor's memory, and how many are in either stretch.
+    def finish(self, by_kernel: Mapping[int, NDArray[np.float64]]) -> Callable[[], Finished]:
+        """Return what waits for them in the processor's memory, and for how many are in either stretch.
 
         Takes the weights of the first stretch, where kernels were at work.
         """
-        *parts, counts = self._parts(_arrays.to_host(self._all))
+        on_its_way = _arrays.on_its_way(self._all)
+        return lambda: self._finish(on_its_way(), by_kernel)
+
+    def _finish(self, values: NDArray[np.float64], by_kernel: Mapping[int, NDArray[np.float64]]) -> Finished:
+        *parts, counts = self._parts(values)
         sums, in_either = Sums(*parts), {}
         with np.errstate(invalid="ignore"):  # where nothing is counted, a weight may be infinite
             for q, weight in by_kernel.items():

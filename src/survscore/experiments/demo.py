@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from survscore._files import written_whole
 from survscore._version import __version__
+from survscore.experiments import demo_figure
 from survscore.experiments import studies as s
-from survscore.experiments.figures import FIGURES
 from survscore.inference import limits
 from survscore.reports import Report
 from survscore.reports import report as make_report
@@ -19,17 +22,38 @@ from survscore.reports import report as make_report
 if TYPE_CHECKING:
     import pandas as pd
 
-FIGURE = FIGURES["figure-5"]
 LEVEL = 0.95
+WEIGHTINGS = (s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE)
+#: How far from C* predictions are shown, of those who are so far from the first time and the last.
+REACH = 30.0
+FALLS = 5.0  # units of time after C* over which a fall is told
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """One replicate of the study with simple censoring, how it was made, and a report on what real data would show."""
+    """Two methods on simulated data in which a covariate tells everybody's C*.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Every score and difference.
+    around : DataFrame
+        Mean predictions around everybody's own C*: model, since, survival.
+    settings : dict
+        How it was made.
+    report : Report
+        On what real data would show.
+    """
 
     table: pd.DataFrame
+    around: pd.DataFrame
     settings: dict[str, Any]
     report: Report
+
+    def falls(self, model: str) -> float:
+        """Return the share by which a model's mean prediction falls right after C*."""
+        rows = self.around[self.around.model == model].set_index("since").survival
+        return float(1.0 - rows[FALLS] / rows[0.0])
 
     def summary(self) -> pd.DataFrame:
         """Return the integrated scores of both methods: one row per loss and weighting.
@@ -41,7 +65,7 @@ class Demo:
 
         rows = []
         for loss in s.LOSSES:
-            for weighting in FIGURE.panels:
+            for weighting in WEIGHTINGS:
                 part = self.table[(self.table.loss == loss) & (self.table.weighting == weighting)]
                 whole = part[part.kind == s.INTEGRATED].set_index("model")
                 chosen = (part.kind == s.DIFFERENCE) & (part.model == s.BCE) & (part.reference == s.HAZARD)
@@ -61,13 +85,14 @@ class Demo:
         from survscore.plots import pyplot
 
         folder.mkdir(parents=True, exist_ok=True)
-        numbers = FIGURE.numbers([self.table])
-        figures = {loss: FIGURE.draw(numbers, loss) for loss in s.LOSSES}
+        summary, scores = self.summary(), self.table[self.table.kind == s.SCORE].dropna(axis="columns", how="all")
+        figures = {"demo": demo_figure.draw(self.around, summary, "brier"),
+                   "demo-log": demo_figure.draw(self.around, summary, "log")}  # fmt: skip
         writers: dict[str, Callable[[Path], Any]] = {
-            "demo.png": lambda path: figures["brier"].savefig(path, dpi=120),
-            "demo-log.png": lambda path: figures["log"].savefig(path, dpi=120),
-            "scores.csv": lambda path: numbers.to_csv(path, index=False),
-            "summary.csv": lambda path: self.summary().to_csv(path, index=False),
+            **{f"{name}.png": partial(figure.savefig, dpi=150) for name, figure in figures.items()},
+            "scores.csv": lambda path: scores.to_csv(path, index=False),
+            "around.csv": lambda path: self.around.to_csv(path, index=False),
+            "summary.csv": lambda path: summary.to_csv(path, index=False),
             "settings.json": lambda path: path.write_text(json.dumps(self.settings, indent=2) + "\n"),
             "report.html": self.report.save,
         }
@@ -79,8 +104,8 @@ class Demo:
         return [folder / name for name in writers]
 
 
-def run(*, size: s.Size = s.DEMO_SIZE, seed: int = 1, report: s.Report = lambda what: None) -> Demo:
-    """Simulate administratively censored data, fit both methods of the paper and a censoring model, and score.
+def run(*, size: s.Size = s.DEMO_SIZES["demo"], seed: int = 1, report: s.Report = lambda what: None) -> Demo:
+    """Simulate data that end on a known date, fit both methods of the paper, both told when data end, and score.
 
     Parameters
     ----------
@@ -91,10 +116,10 @@ def run(*, size: s.Size = s.DEMO_SIZE, seed: int = 1, report: s.Report = lambda 
     report : callable
         Is told what is being done.
     """
-    fitted = s.fit_mixture("simple", size, s.Seeds.of(seed, 0), report)
+    fitted = s.fit_told(size, s.Seeds.of(seed, 0), report)
     report("scoring")
-    table = fitted.scores(references=(s.TRUTH, s.HAZARD))
-    settings = {"survscore": __version__, "study": "simple", "size": asdict(size), "seed": seed}
+    table = fitted.scores(references=(s.HAZARD,))
+    settings = {"survscore": __version__, "study": "constant-hazard", "size": asdict(size), "seed": seed}
     report("making the report")
     page = make_report(
         fitted.test.outcomes,
@@ -102,7 +127,23 @@ def run(*, size: s.Size = s.DEMO_SIZE, seed: int = 1, report: s.Report = lambda 
         weighting=list(fitted.weightings.values()),
         times=s.TIMES,
         reference=s.HAZARD,
-        title="Two methods on simulated data whose covariates tell C*",
+        title="Two methods that know when the data end",
         settings={"seed": seed, "size": asdict(size)},
     )
-    return Demo(table, settings, page)
+    return Demo(table, _around(fitted), settings, page)
+
+
+def _around(fitted: s.Fitted) -> pd.DataFrame:
+    """Return mean predictions around everybody's own C*, of those whose predictions reach as far on both sides."""
+    import pandas as pd
+
+    end = np.asarray(fitted.test.outcomes.censoring_time)
+    since = np.arange(-REACH, REACH + 1.0)
+    shown = np.flatnonzero((end - REACH >= 0.0) & (end + REACH <= s.TIMES[-1]))
+    grid = np.arange(s.TIMES[-1] + 1.0)
+    tables = []
+    for name in (s.TRUTH, s.HAZARD, s.BCE):
+        curves = np.asarray(fitted.curves[name][shown].at(grid), dtype=np.float64)
+        own = [np.interp(end[i] + since, grid, curve) for i, curve in zip(shown, curves, strict=True)]
+        tables.append(pd.DataFrame({"model": name, "since": since, "survival": np.mean(own, axis=0)}))
+    return pd.concat(tables, ignore_index=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import accumulate, islice
@@ -23,6 +24,8 @@ WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE"
 
 def machine_memory() -> int:
     """Return how much memory this machine or container has, or a small one would where that can't be told."""
+    if sys.platform == "win32":
+        return _windows_memory() or 8 << 30
     try:
         there = int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -30,6 +33,16 @@ def machine_memory() -> int:
     with suppress(OSError, ValueError):  # "max", where there is no limit
         there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return there
+
+
+def _windows_memory() -> int:
+    """Return what Windows says of its memory, or 0; there is no sysconf."""
+    import ctypes
+
+    kilobytes = ctypes.c_ulonglong(0)
+    kernel = getattr(ctypes, "windll").kernel32  # noqa: B009  which type checkers elsewhere don't know
+    told = kernel.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return 1024 * kilobytes.value if told else 0
 
 
 def check_size(path: Path, size: int) -> None:

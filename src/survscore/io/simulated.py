@@ -85,7 +85,7 @@ def _as_date(cutoff: str) -> pd.Timestamp:
     try:
         if not re.match(r"\d{4}-\d\d-\d\d", cutoff):
             raise ValueError
-        end = pd.Timestamp(cutoff)
+        end = pd.Timestamp(cutoff).as_unit("ns")  # as durations are, which pandas 3 no longer does by itself
         end - pd.Timedelta(days=101)  # the earliest start must be a date, too
     except (ValueError, OverflowError):
         raise InputError(f"cutoff must be a date like 2017-01-29, not {shown(cutoff)!r}") from None

@@ -203,7 +203,10 @@ def vector(column: pa.ChunkedArray) -> NDArray[Any]:
         column = column.cast(column.type.value_type)
     if types.is_temporal(column.type) and getattr(column.type, "tz", None):
         try:
-            return np.asarray(column.to_pandas(), dtype=object)
+            dates = column.to_pandas()
+            if dates.dtype.kind == "M" and not dates.dt.year.dropna().between(1, 9999).all():  # which pandas 3 allows
+                raise ValueError
+            return np.asarray(dates, dtype=object)
         except (OverflowError, ValueError):
             raise InputError("dates with a time zone must be of the years 1 to 9999") from None
     return np.asarray(column.to_numpy())

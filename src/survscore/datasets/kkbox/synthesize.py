@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from survscore.datasets.kkbox.raw import COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 CUSTOMERS_PER_BLOCK = 100_000
 #: Customers of the real data, and rows of its files: about 2.4 M with 21.5 M transactions, 6.8 M members, 1 M labels.
@@ -100,7 +102,6 @@ def synthesize(
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyarrow import csv
 
     check_whole("customers", customers, 1)
     where = Path(folder)
@@ -120,9 +121,9 @@ def synthesize(
         written_whole(where / "members_v3.csv") as members_path,
         written_whole(where / "train.csv") as train_path,
         written_whole(where / "truth.parquet") as truth_path,
-        csv.CSVWriter(transactions_path, schemas["transactions"], write_options=_options()) as transactions,
-        csv.CSVWriter(members_path, schemas["members_v3"], write_options=_options()) as members,
-        csv.CSVWriter(train_path, schemas["train"], write_options=_options()) as train,
+        _csv_writer(transactions_path, schemas["transactions"]) as transactions,
+        _csv_writer(members_path, schemas["members_v3"]) as members,
+        _csv_writer(train_path, schemas["train"]) as train,
         pq.ParquetWriter(truth_path, truth_schema) as truth,
     ):
         writers = {"transactions": transactions, "members_v3": members, "train": train, "truth": truth}
@@ -165,10 +166,16 @@ def true_survival(frame: pd.DataFrame, truth: pd.DataFrame, times: ArrayLike) ->
     return SurvivalCurves((1.0 - found["churn"].to_numpy()[:, None]) ** n_renewals, grid, "step")
 
 
-def _options() -> Any:
+@contextmanager
+def _csv_writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
+    """Give a writer of tables without quotes; the header is our own, since older pyarrow would quote it."""
     from pyarrow import csv
 
-    return csv.WriteOptions(quoting_style="none", quoting_header="none")
+    options = csv.WriteOptions(include_header=False, quoting_style="none")
+    with path.open("wb") as file:
+        file.write((",".join(schema.names) + "\n").encode("ascii"))
+        with csv.CSVWriter(file, schema, write_options=options) as writer:
+            yield writer
 
 
 def _block(n: int, rng: np.random.Generator) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,102 @@
+"""What the demo prints: what it is about to do, which method each score prefers, and what that says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.experiments.demo import Demo
+
+LOSSES = {"brier": "Brier score", "log": "Logarithmic loss"}
+LEGEND = {
+    "uncensored": "with everybody's event, as only a simulation has it: the truth.",
+    "administrative": "counts those whose data could have reached each time.",
+    "IPCW": "the usual score, weighted by the inverse probability of not being censored, by Kaplan-Meier.",
+    "censored left out": "those with unknown status dropped, as classifiers do.",
+}
+
+
+def print_opening(n_training: int, n_test: int) -> None:
+    """Print what the demo is about to do."""
+    from rich.console import Console
+
+    Console(highlight=False).print(
+        f"Simulating individuals whose data end on one day, so that later starters are seen for less long: "
+        f"{n_training:,} to fit two nets, {n_test:,} to score them. Both nets are told when each one's data end (C*). "
+        "Logistic-Hazard learns from the censored, too; BCE, a classifier for each time, leaves them out. Which one "
+        "does each score prefer?", end="\n\n",
+    )  # fmt: skip
+
+
+def print_demo(found: Demo) -> None:
+    """Print which method each score prefers, where that is wrong, and why; it fits into 60 columns."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(what_they_predict(found), end="\n\n")
+    summary = found.summary()
+    for loss, name in LOSSES.items():
+        console.print(_table(name, summary[summary.loss == loss]))
+        console.print()
+    for name, meaning in LEGEND.items():
+        console.print(Text.assemble((name, "bold"), f": {meaning}"))
+    console.print()
+    console.print(Text(what_was_seen(found), "bold"))
+
+
+def what_they_predict(found: Demo) -> str:
+    """Return how far both methods' predictions fall right after C*."""
+    from survscore.experiments import studies as s
+    from survscore.experiments.demo import FALLS
+
+    fall = {name: f"{100 * found.falls(name):.0f} %" for name in (s.TRUTH, s.HAZARD, s.BCE)}
+    return (
+        f"In the {FALLS:g} units of time after C*, predictions of being event-free fall by {fall[s.BCE]} on average if "
+        f"made by BCE, by {fall[s.HAZARD]} if by Logistic-Hazard. In truth it is {fall[s.TRUTH]}."
+    )
+
+
+def what_was_seen(found: Demo) -> str:
+    """Return in a sentence or two which scores are right."""
+    from survscore.experiments import studies as s
+    from survscore.experiments.demo_figure import SHORT
+
+    rows = found.summary()
+    rows = rows[rows.loss == "brier"].set_index("weighting")
+    truth, ours = rows.prefers[s.UNCENSORED], rows.prefers[s.ADMINISTRATIVE]
+    if not truth or not ours:
+        return (
+            "At this size it can't be told which method is better, or the administrative score can't tell: take more "
+            "individuals (without --size quick), or another --seed."
+        )
+    percent = 100 * abs(rows.difference[s.UNCENSORED]) / rows[truth][s.UNCENSORED]
+    fooled = [SHORT[name] for name in rows.index if rows.prefers[name] not in ("", truth)]
+    right = "The administrative score says so, too." if ours == truth else "The administrative score does not say so."
+    others = f" Fooled: {'; '.join(fooled)}." if fooled else " No score was fooled."
+    return f"{truth} is better in truth: the other's Brier score is {percent:.0f} % higher. {right}{others}"
+
+
+def _table(name: str, rows: pd.DataFrame) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from survscore.experiments import studies as s
+    from survscore.experiments.demo_figure import verdict
+
+    names = dict(zip((s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE), LEGEND, strict=True))
+    table = Table(title=f"{name}: BCE minus Logistic-Hazard, 95 % interval", title_justify="left", box=None,
+                  padding=(0, 2, 0, 0), pad_edge=False)  # fmt: skip
+    table.add_column("score", no_wrap=True)
+    table.add_column("difference", justify="right", no_wrap=True)
+    table.add_column("so better is", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    truth = rows["prefers"].iloc[0]
+    for _, row in rows.iterrows():
+        _, told = verdict(row["weighting"], row["prefers"], truth)
+        style = {"wrong": "bold red", "right": "green", "truth": "green"}.get(told, "dim")
+        difference = f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}"
+        table.add_row(names[row["weighting"]], difference, row["prefers"] or "neither", Text(told, style))
+    return table

@@ -1,0 +1,162 @@
+"""What a release needs: one version everywhere, links that hold on PyPI, safe workflows, lowest versions."""
+
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+
+import survscore as ss
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+REPOSITORY, PAGES = PROJECT["urls"]["Source"], PROJECT["urls"]["Documentation"]
+
+
+def tool(name):
+    return runpy.run_path(str(ROOT / "tools" / f"{name}.py"))
+
+
+def workflow(name):
+    loaded = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+    loaded["on"] = loaded.pop(True)  # as YAML 1.1 reads it
+    return loaded
+
+
+# The version
+
+
+def test_version_changelog_and_citation_agree():
+    assert tool("release")["problems"](f"v{ss.__version__}") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "told"),
+    [
+        ("CITATION.cff", f"version: {ss.__version__}", "version: 9.9.9", "CITATION.cff names version 9.9.9"),
+        ("CITATION.cff", "date-released: 2", "date-released: 3", "CITATION.cff names the date 3"),
+        ("CHANGELOG.md", f"## {ss.__version__}", "## Unreleased", "the changelog begins with Unreleased"),
+        ("src/survscore/_version.py", ss.__version__, "9.9.9", "and the version 9.9.9: tag v9.9.9"),
+    ],
+)
+def test_a_release_that_is_not_prepared_is_refused(tmp_path, path, old, new, told):
+    for name in ("CITATION.cff", "CHANGELOG.md", "src/survscore/_version.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace(old, new, 1) if name == path else text, encoding="utf-8")
+    assert told in "\n".join(tool("release")["problems"](f"v{ss.__version__}", tmp_path))
+
+
+def test_a_release_has_a_date():
+    headings = re.findall(
+        r"^## (\d\S*) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
+    assert headings[0][0] == ss.__version__
+    days = [date.fromisoformat(day) for _, day in headings]
+    assert days == sorted(days, reverse=True)
+
+
+# What PyPI shows
+
+
+def test_links_of_the_readme_hold_where_there_is_no_repository():
+    """Those into the project are those of pages and files that exist."""
+    links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    raw = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
+    assert len(links) > 5
+    for link in links:
+        assert link.startswith("https://"), link
+        if link.startswith(raw):
+            assert (ROOT / link.removeprefix(raw)).is_file(), link
+        elif link.startswith(PAGES):
+            page = link.split("#")[0].removeprefix(f"{PAGES}/en/latest/").removesuffix(".html")
+            assert (ROOT / "docs" / f"{page}.rst").is_file(), link
+        elif link.startswith(REPOSITORY):
+            assert (ROOT / link.removeprefix(f"{REPOSITORY}/blob/main/")).is_file(), link
+
+
+def test_classifiers_name_the_pythons_that_are_tested():
+    named = [one.rsplit(" ", 1)[1] for one in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
+    assert named == PYTHONS == workflow("ci")["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
+
+
+# Workflows
+
+
+@pytest.mark.parametrize("name", [path.stem for path in WORKFLOWS])
+def test_workflows_have_no_more_rights_than_they_use(name):
+    loaded = workflow(name)
+    assert loaded["permissions"] in ({}, {"contents": "read"})
+    assert loaded["concurrency"]["group"]
+    for job in loaded["jobs"].values():
+        assert job["timeout-minutes"] <= 90
+        granted = job.get("permissions", {})
+        assert granted in ({}, {"contents": "read"}) or (
+            granted == {"id-token": "write"} and job["environment"] == "pypi"
+        )
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", ""), "what others may write comes by env, never into a shell's text"
+            if "uses" in step:
+                assert re.fullmatch(r"(actions/[\w-]+@v\d+|pypa/gh-action-pypi-publish@release/v1)", step["uses"])
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"] == {"persist-credentials": False}
+
+
+def test_what_is_published_is_what_was_checked():
+    loaded = workflow("publish")
+    assert list(loaded["on"]) == ["push"]
+    assert list(loaded["on"]["push"]) == ["tags"]
+    build, publish = loaded["jobs"]["build"], loaded["jobs"]["publish"]
+    assert publish["needs"] == "build"
+    done = [step.get("run", step.get("uses")) for step in build["steps"]]
+    parts = ["release.py", "-m build", "twine check", "upload-artifact"]
+    order = [next(i for i, one in enumerate(done) if part in one) for part in parts]
+    assert order == sorted(order)
+    assert not any("run" in step for step in publish["steps"])  # nothing that could change the files
+
+
+def test_all_platforms_are_tested():
+    jobs = workflow("ci")["jobs"]
+    assert {one.split("-")[0] for one in jobs["tests"]["strategy"]["matrix"]["os"]} == {"ubuntu", "macos", "windows"}
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    made = [
+        step["run"].split() for job in jobs.values() for step in job["steps"] if step.get("run", "").startswith("make")
+    ]
+    assert made
+    for _, *asked in made:
+        assert set(asked) <= set(targets)
+
+
+# Lowest versions
+
+
+def test_lowest_versions_are_those_of_the_project():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "lowest.py", "reproduce"], capture_output=True, text=True, check=True
+    )
+    told = dict(line.split("==") for line in done.stdout.splitlines())
+    extras = [PROJECT["optional-dependencies"][name] for name in ("files", "plots", "report", "models", "data")]
+    asked = {one for some in (PROJECT["dependencies"], *extras) for one in some if not one.startswith("survscore[")}
+    assert {f"{name}>={version}" for name, version in told.items()} == asked
+
+
+def test_lowest_takes_the_higher_of_two_and_refuses_what_has_none():
+    lowest = tool("lowest")["lowest"]
+    project = {
+        "name": "ours", "dependencies": ["a>=1.9", "b>=2"],
+        "optional-dependencies": {"x": ["ours[y]", "a>=1.10,<3"], "y": ["c[d]>=0.5; python_version > '3'"], "z": ["e"]},
+    }  # fmt: skip
+    assert lowest(project, ["x"]) == {"a": "1.10", "b": "2", "c": "0.5"}
+    assert lowest(project, []) == {"a": "1.9", "b": "2"}
+    with pytest.raises(SystemExit, match="'e' has no lowest version"):
+        lowest(project, ["z"])
+    with pytest.raises(SystemExit, match="there is no extra 'w'; there are x, y, z"):
+        lowest(project, ["w"])

@@ -1,0 +1,47 @@
+"""Try what is installed beside this interpreter, as a user would: both ways to start the command, scores, a report.
+
+``python tools/try_installed.py FOLDER`` writes into a folder, and ends with the first thing that does not work. Where
+torch is installed, the demo is run as well.
+"""
+
+import subprocess
+import sys
+import sysconfig
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def run(*command):
+    """Run a command, and return what it prints."""
+    print("$", *command, flush=True)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+
+
+def main(folder):
+    """Try everything."""
+    installed = Path(str(files("survscore")))
+    if Path(sysconfig.get_path("purelib")).resolve() not in installed.resolve().parents:
+        raise SystemExit(f"try_installed.py: survscore is imported from {installed}, which is not installed")
+    if not (installed / "py.typed").exists():
+        raise SystemExit("try_installed.py: the package has no py.typed")
+    scripts = Path(sysconfig.get_path("scripts"))
+    command = str(next(path for path in (scripts / "survscore", scripts / "survscore.exe") if path.exists()))
+    for start in ([command], [sys.executable, "-m", "survscore"]):
+        if run(*start, "--version").split()[-1] != version("survscore"):
+            raise SystemExit("try_installed.py: the command tells another version than the package")
+    outcomes, *models = (str(folder / name) for name in ("outcomes.csv", "truth.csv", "leaking.csv"))
+    run(command, "simulate", str(folder))
+    if "Brier" not in run(command, "score", outcomes, models[0], "-w", "administrative"):
+        raise SystemExit("try_installed.py: no scores were printed")
+    page = folder / "report.html"
+    run(command, "report", outcomes, *models, "-o", str(page))
+    if "</html>" not in page.read_text(encoding="utf-8"):
+        raise SystemExit(f"try_installed.py: {page} is no whole page")
+    if find_spec("torch") is not None:
+        print(run(command, "demo", "--size", "quick", "--out", str(folder / "demo")))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
