@@ -340,7 +340,7 @@ def test_a_killed_run_leaves_whole_files_and_goes_on(finished, tmp_path):
 
         real = running.at_closing
         def stuck(data, *rest):
-            return time.sleep(600) if list(data_folder.glob("*.json")) else real(data, *rest)
+            return time.sleep(600) if list(data_folder.glob("[!.]*.json")) else real(data, *rest)
 
         data_folder = running.Path(sys.argv[1]) / "sets"
         running.at_closing = stuck
@@ -350,12 +350,12 @@ def test_a_killed_run_leaves_whole_files_and_goes_on(finished, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), tmp_path], env=environment)
     try:
         until = time.monotonic() + 60
-        while not list(tmp_path.glob("sets/*.json")) and time.monotonic() < until:
+        while not list(tmp_path.glob("sets/[!.]*.json")) and time.monotonic() < until:
             time.sleep(0.02)
     finally:
         process.kill()
         process.wait()
-    (kept,) = tmp_path.glob("sets/*.json")
+    (kept,) = tmp_path.glob("sets/[!.]*.json")
     assert json.loads(kept.read_text())["tables"].keys() == set(TABLES)
     before = kept.stat().st_mtime_ns
     same(run(tmp_path), found)
