@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import replace
 from itertools import combinations
@@ -333,23 +334,28 @@ def test_an_interrupted_run_goes_on_where_it_stopped(finished, tmp_path, monkeyp
 def test_a_killed_run_leaves_whole_files_and_goes_on(finished, tmp_path):
     _, found = finished
     code = """
+        import sys, time
         from atlas_case import MODELS, TINY, simulated
-        from survscore.experiments.atlas.running import atlas
-        import sys
-        atlas([simulated(), simulated("other", seed=2)], out=sys.argv[1], size=TINY, models=MODELS)
+        from survscore.experiments.atlas import running
+
+        real = running.at_closing
+        def stuck(data, *rest):
+            return time.sleep(600) if list(data_folder.glob("[!.]*.json")) else real(data, *rest)
+
+        data_folder = running.Path(sys.argv[1]) / "sets"
+        running.at_closing = stuck
+        running.atlas([simulated(), simulated("other", seed=2)], out=sys.argv[1], size=TINY, models=MODELS)
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines()), tmp_path], env=environment
-    )
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), tmp_path], env=environment)
     try:
         until = time.monotonic() + 60
-        while not list(tmp_path.glob("sets/*.json")) and time.monotonic() < until:
+        while not list(tmp_path.glob("sets/[!.]*.json")) and time.monotonic() < until:
             time.sleep(0.02)
     finally:
         process.kill()
         process.wait()
-    (kept,) = tmp_path.glob("sets/*.json")
+    (kept,) = tmp_path.glob("sets/[!.]*.json")
     assert json.loads(kept.read_text())["tables"].keys() == set(TABLES)
     before = kept.stat().st_mtime_ns
     same(run(tmp_path), found)
@@ -372,8 +378,8 @@ def test_what_is_written_can_be_read(finished):
     folder, found = finished
     written = {path.name for path in folder.iterdir()}
     assert written == {
-        "sets", "about.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv", "summary.csv",
-        "settings.json", "forest.svg",
+        "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv",
+        "summary.csv", "settings.json", "forest.svg",
     }  # fmt: skip
     read = Atlas.read(folder)
     pd.testing.assert_frame_equal(read.sets, found.sets, check_exact=True)

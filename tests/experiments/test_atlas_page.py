@@ -66,8 +66,8 @@ def test_settings_are_said(found):
 def test_means_are_those_of_the_sets(found):
     """Counted again from the rows of single runs."""
     for row in found.summary.to_dict("records"):
-        family, score = row["family"], row["score"]
-        runs = found.backtests.query("family == @family and score == @score")
+        table = found.backtests
+        runs = table[(table["family"] == row["family"]) & (table["score"] == row["score"])]
         by_set = runs.groupby("set")[["ordered", "relative_regret"]].mean()
         assert row["ordered"] == pytest.approx(by_set["ordered"].mean())
         assert row["relative_regret"] == pytest.approx(by_set["relative_regret"].mean())
@@ -93,6 +93,7 @@ def test_what_the_page_says_of_models_that_leak(found):
 def test_what_the_page_says_of_models_that_do_not(found):
     rows = found.sets.query("family == 'neither' and score == 'IPCW'").set_index("set")
     assert (rows["gain"] < 0).sum() > len(rows) / 2
+    assert rows["gain"].idxmin() == "aids2"
     assert rows["relative_regret"].idxmax() == "thoro"
     others = rows.drop(index="thoro")
     assert others["excess"].abs().max() < 0.02

@@ -57,10 +57,8 @@ def notes(*, every_set: bool) -> list[str]:
     without = "models of scikit-survival, and weights by a Cox model, are left out: pip install 'survscore[atlas]'"
     here = datasets.available()
     unavailable = [name for name in datasets.names() if name not in here] if every_set and here else []
-    reason = (
-        f"sets that can't be loaded here are left out: {', '.join(unavailable)}; survscore.datasets.missing() has how"
-    )
-    return [without] * bool(packages) + [reason] * bool(unavailable)
+    not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.missing())"
+    return [without] * bool(packages) + [not_here] * bool(unavailable)
 
 
 def printed(found: Atlas) -> list[Any]:

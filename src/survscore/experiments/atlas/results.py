@@ -192,7 +192,8 @@ class Atlas:
             f"{theirs['median_regret']}).",
             f"Among models that neither drop the censored nor know the date of entry, {strict['ordered']} and "
             f"{strict_theirs['ordered']} of pairs are in order, and the choices {strict['relative_regret']} and "
-            f"{strict_theirs['relative_regret']} worse than the best.",
+            f"{strict_theirs['relative_regret']} worse than the best (medians {strict['median_regret']} and "
+            f"{strict_theirs['median_regret']}).",
         )
 
     @property
