@@ -15,12 +15,13 @@ PACKAGE = Path(survscore.__file__).parent
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 PROJECT = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
 # Where what is imported is called otherwise than what is installed.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "sksurv": "scikit-survival"}
 # Modules with an extra of their own may import it at once; the core must not import them at once.
 AT_ONCE = {
     "models": r"(models|adapters)/.*|survival_model\.py|_tensor_\w+\.py|engine/(tensor\w*|_triton\w*)\.py",
+    "atlas": r"experiments/atlas/.*",
 }
-EXTRAS = ("files", "plots", "report", "models", "data", "dask", "spark")
+EXTRAS = ("files", "plots", "report", "models", "data", "dask", "spark", "datasets", "atlas")
 # Imported only when somebody hands over an object, a loop or an address of that package, and so has it already.
 HANDED_OVER = {
     "fsspec": "scale/filesystems.py",

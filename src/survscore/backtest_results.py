@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, plural
+from survscore.inference import normal_quantile
 from survscore.metrics import Direction
 
 if TYPE_CHECKING:
@@ -295,19 +296,19 @@ class Backtest:
         mine = [found for (_, weighting, _), found in self.judgements.items() if weighting == q]
         by_day = self.regrets()[:, q]
         sure = [(found.sure_ordered * found.n_sure, found.n_sure) for found in mine if found.n_sure]
-        limits = [self._limits(self.draws[:, q, k]) for k in range(2)]
-        excess = self._limits(self.draws[:, q, 1] - self.draws[:, 0, 1])
-        regret = float(by_day.mean())
+        regret, ordered = float(by_day.mean()), float(np.mean([found.ordered for found in mine]))
+        more = regret - float(self.regrets()[:, 0].mean())
+        of_ordered = self._limits(ordered, self.draws[:, q, 0], 0.0, 1.0)
+        of_regret = self._limits(regret, self.draws[:, q, 1], 0.0)
+        of_more = self._limits(more, self.draws[:, q, 1] - self.draws[:, 0, 1])
         return {
             "weighting": self.weightings[q],
-            "ordered": float(np.mean([found.ordered for found in mine])),
-            "ordered_lower": limits[0][0], "ordered_upper": limits[0][1],
+            "ordered": ordered, "ordered_lower": of_ordered[0], "ordered_upper": of_ordered[1],
             "sure_ordered": sum(one for one, _ in sure) / sum(n for _, n in sure) if sure else np.nan,
-            "relative_regret": regret, "regret_lower": limits[1][0], "regret_upper": limits[1][1],
+            "relative_regret": regret, "regret_lower": of_regret[0], "regret_upper": of_regret[1],
             "regret_lowest": float(by_day.min()), "regret_highest": float(by_day.max()),
             "chose_best": sum(found.chosen == (found.best,) for found in mine), "of": len(mine),
-            "excess": regret - float(self.regrets()[:, 0].mean()), "excess_lower": excess[0],
-            "excess_upper": excess[1],
+            "excess": more, "excess_lower": of_more[0], "excess_upper": of_more[1],
         }  # fmt: skip
 
     def regrets(self) -> Values:
@@ -316,13 +317,15 @@ class Backtest:
         found = np.array([one.relative_regret for one in self.judgements.values()]).reshape(shape)
         return np.asarray(found.mean(axis=2))
 
-    def _limits(self, draws: Values) -> tuple[float, float]:
+    def _limits(
+        self, value: float, draws: Values, lowest: float = -np.inf, highest: float = np.inf
+    ) -> tuple[float, float]:
+        """Return an interval about a value: quantiles of draws might leave it out, since near-ties flip in them."""
         draws = draws[~np.isnan(draws)]
-        if draws.size == 0:
+        if draws.size < 2:
             return np.nan, np.nan
-        tail = (1.0 - self.level) / 2.0
-        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
-        return float(lower), float(upper)
+        half = normal_quantile(self.level) * float(draws.std(ddof=1))
+        return max(value - half, lowest), min(value + half, highest)
 
     @property
     def accused(self) -> tuple[str, ...]:

@@ -108,9 +108,9 @@ def backtest(
 
     Notes
     -----
-    Intervals are quantiles of draws, and contain the chance of who was observed, not that of which days were chosen:
-    `Backtest.summary` has the smallest and largest regret of single days. Days overlap in their individuals, and the
-    same draws are used for all.
+    Intervals are as wide as draws vary, about the estimates. They contain the chance of who was observed, not that of
+    which days were chosen: `Backtest.summary` has the smallest and largest regret of single days. Days overlap in
+    their individuals, and the same draws are used for all.
 
     Examples
     --------

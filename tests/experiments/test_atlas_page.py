@@ -35,6 +35,12 @@ def test_sentences_are_those_of_the_files(found):
         assert sentence in page
 
 
+def test_the_readme_quotes_them(found):
+    readme = plain((DOCS.parent / "README.md").read_text())
+    for sentence in found.sentences:
+        assert sentence in readme
+
+
 def test_there_are_no_numbers_but_those_of_the_files_and_settings(found):
     """Percentages in the prose are in sentences that the test above holds against the files, or are rules."""
     page = plain(PAGE)
