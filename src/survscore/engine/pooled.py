@@ -158,13 +158,14 @@ def evaluate_pooled(
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 
     All metrics of a model share one sample, and are evaluated model by model, each on a core of its own; then their
-    moments are, metric by metric.
+    moments are, metric by metric. While cores are free, the next time begins.
     """
     m, n = index.times.size, len(index.outcomes)
     joint = [JointMoments.of(one, n, groups, units, stretches.nuisance) if errors else None for one in requests]
     found = [PooledValues.nothing(one.n_models, m) for one in requests]
     threads = compiles_vector(n)
-    for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
+
+    def at(j: int) -> None:
         column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
         early, late = stretches.columns(column).cells(index.times[column])
         weight = (early + late)[:, 0]
@@ -172,18 +173,22 @@ def evaluate_pooled(
         counted = CountedStatuses.of(label, weight)
         at_time = _AtTime(j, stretches, index.times[column], groups, units, label, weight, counted)
 
-        def of_model(a: int, here: list[int] = here, at_time: _AtTime = at_time) -> dict[int, Found]:
-            sample = at_time.counted.with_predictions(_at(curves[a], at_time.times, n))
+        def of_model(a: int) -> dict[int, Found]:
+            sample = counted.with_predictions(_at(curves[a], at_time.times, n))
             if visit is not None:
                 visit(at_time.look(a, sample))
             return {q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models}
 
         by_model = each(of_model, range(len(curves)), threads=threads)
 
-        def of_metric(q: int, by_model: list[dict[int, Found]] = by_model, at_time: _AtTime = at_time) -> None:
+        def of_metric(q: int) -> None:
             at_time.put(requests[q], [by_model[a].pop(q) for a in range(requests[q].n_models)], found[q], joint[q])
 
         each(of_metric, here, threads=threads)
+
+    times = np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist()
+    # means over time are added up in its order
+    each(at, times, threads=threads and not any(len(one.averages) for one in requests))
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(found, joint, strict=True)
@@ -275,7 +280,7 @@ class JointMoments:
         self.totals = Totals(n_models, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
         # covariances over time need all times at once
         self.influences = np.zeros((n_models, n_units, m)) if any_range else None
-        self.moved = np.zeros((n_models, steps.size, m if any_range else 1))
+        self.moved = np.zeros((n_models, steps.size, m)) if any_range else None
         self.added = np.zeros((len(self.totals.pairs), m))
 
     @classmethod
@@ -306,7 +311,6 @@ class JointMoments:
         `added` what comes on top of squared influences.
         """
         self.added[:, j] = added
-        self.moved[:, :, slice(j, j + 1) if self.any_range else slice(0, 1)] = moved
         self.totals.inflation[:, j] = self.units.inflation[j]
         if not self.by_units:
             self.totals.inflation[:, j] = _inflation(
@@ -316,20 +320,26 @@ class JointMoments:
             codes = self.groups.codes[rows]
             by_group = [np.bincount(codes, one[:, 0], self.groups.n_groups) for one in influence]
             influence, rows = np.array(by_group, dtype=np.float64)[:, :, None], slice(None)
-        if self.influences is not None:
-            self.influences[:, rows, j] = influence[:, :, 0]
+        if self.influences is not None and self.moved is not None:
+            self.influences[:, rows, j], self.moved[:, :, j] = influence[:, :, 0], moved[:, :, 0]
             return
-        self._total(influence, slice(j, j + 1), rows)
+        self._total(influence, moved, slice(j, j + 1), rows)
 
-    def _total(self, influences: NDArray[np.float64], columns: slice, units: NDArray[np.intp] | slice) -> None:
+    def _total(
+        self,
+        influences: NDArray[np.float64],
+        moved: NDArray[np.float64],
+        columns: slice,
+        units: NDArray[np.intp] | slice,
+    ) -> None:
         self.totals.add(influences, columns, units)
         if self.steps.size:
-            self.totals.add_greenwood(self.steps, self.moved, columns)
+            self.totals.add_greenwood(self.steps, moved, columns)
 
     def finish(self) -> Moments:
         """Return the variances."""
-        if self.influences is not None:
-            self._total(self.influences, slice(0, self.influences.shape[2]), slice(None))
+        if self.influences is not None and self.moved is not None:
+            self._total(self.influences, self.moved, slice(0, self.influences.shape[2]), slice(None))
         return self.totals.finish().with_added(self.added)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _sorting
+from survscore._caching import cached_property
 from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _sorting
+from survscore._caching import cached_property
 from survscore._config import config
 from survscore._logistic import LogisticFit, logistic_fit
 from survscore._validation import FloatArray
@@ -127,9 +127,9 @@ class PooledSample:
             return f"{'nobody' if with_event == 0 else 'everybody'} who is counted had the event"
         return ""
 
-    def fit(self, design: Vector, offset: Vector | float = 0.0) -> LogisticFit | None:
-        """Regress the statuses on some columns, (counted, columns)."""
-        return logistic_fit(design, self.event, self.weight, offset)
+    def fit(self, knots: Vector, *, shifted: bool = False) -> LogisticFit | None:
+        """Regress the statuses on a spline of the log odds with these knots, which may be `shifted` only."""
+        return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted)
 
 
 @dataclass(frozen=True, eq=False)
