@@ -68,7 +68,7 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["_kernels", "_triton"],
-    ["_moment_kernels", "_triton_exits", "_triton_moments"],
+    ["_moment_kernels", "_few_times_kernels", "_triton_exits", "_triton_moments"],
     ["_group_kernels"],
     ["blocks", "units", "averaging"],
     ["support", "null"],
