@@ -50,7 +50,7 @@ def _weigh(j, first_stop, last_stop, last_weight, early, late):
     """Fill in whom time j finds in the first stretch, ones, and the weights of those in the second."""
     for i in range(early.size):
         early[i] = 1.0 if j < first_stop[i] else 0.0
-        late[i] = last_weight[i] if first_stop[i] <= j and j < last_stop[i] else 0.0
+        late[i] = last_weight[i] if first_stop[i] <= j < last_stop[i] else 0.0
 
 
 @compiled
