@@ -135,8 +135,8 @@ def read_row(row, direct, geometric, lower, weight, start, stop, out):
         return
     # times ascend: first those before the grid, then those between columns, and at last those after it
     last = row.size - 1
-    inside, beyond = start, stop
-    while inside < stop and lower[inside] < 0:
+    inside, beyond = np.int64(start), np.int64(stop)
+    while inside < beyond and lower[inside] < 0:
         inside += 1
     while beyond > inside and lower[beyond - 1] >= last:
         beyond -= 1

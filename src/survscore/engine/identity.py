@@ -163,6 +163,12 @@ def _products(
                 crossed,
             )  # fmt: skip
             return products, average_products, crossed, crossed_averages
+        if not (pointwise or weights.of_curves[0] or weights.of_population[0]):
+            kernels.add_mean_products(
+                first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, averages,
+                average_products, keep, means, null_means, crossed_averages,
+            )  # fmt: skip
+            return products, average_products, crossed, crossed_averages
         kernels.add_products(
             first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, averages, products,
             average_products, keep, means, null_rows, null_means, crossed, crossed_averages,
