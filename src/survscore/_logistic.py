@@ -21,8 +21,8 @@ NO_DECREMENT = 1e-28  # there is no step to be made
 NEAR = 1e-10
 RANK = 1e-9  # relative size of what a column adds to those before it
 CLEAR_RANK = 1e-4  # so far from it that the sums of products, which square it, tell it as well as the columns do
-MANY_ROWS = 1 << 14  # from here on some of them tell where to start
-START_ROWS = 1 << 12
+MANY_ROWS = 1 << 14  # from here on some of them tell where to start,
+ONE_OF_ROWS = 16  # one in so many
 NEAR_ENOUGH_TO_START = 1e-6  # of the mean log-likelihood
 LOOKS = 16  # at the likelihood, at most, as a rule
 
@@ -54,7 +54,8 @@ class Columns:
 
     @cached_property
     def _kept(self) -> Vector:
-        return combine(self.to_design.T, restricted_cubic_spline(self.x, self.knots).T)
+        columns = restricted_cubic_spline(self.x, self.knots).T
+        return np.array([_added(row[: k + 1], columns) for k, row in enumerate(self.to_design.T)])
 
     def products(self, weight: Vector) -> tuple[Vector, Vector]:
         """Return the weighted sums of their products with each other, and the sums of their squares."""
@@ -75,21 +76,21 @@ class Columns:
         return cross_products(self._kept, values[None])[:, 0]
 
     def combined(self, coefficients: Vector, factor: Vector) -> Vector:
-        """Return combinations of them times a factor for each row: (c, p) and (n,) give (c, n)."""
+        """Return combinations of them times a factor for each row: (p,) or (c, p) with (n,) give (n,) or (c, n)."""
         if self.compiled:
             from survscore import _logistic_kernels
 
-            found = np.empty((len(coefficients), self.x.size))
-            given = np.ascontiguousarray(coefficients)
-            _logistic_kernels.combinations(self.x, self.knots, self.to_design, given, factor, found)
-            return found
+            given = np.ascontiguousarray(np.atleast_2d(coefficients))
+            several = np.empty((len(given), self.x.size))
+            _logistic_kernels.combinations(self.x, self.knots, self.to_design, given, factor, several)
+            return several.reshape(*coefficients.shape[:-1], self.x.size)
         found = combine(coefficients, self._kept)
         found *= factor
         return found
 
     def log_odds(self, position: Vector) -> Vector:
         """Return what they make of log odds."""
-        return combine(position, self._kept)
+        return _added(position, self._kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ class LogisticFit:
     inverse_information : ndarray of shape (coefficients, coefficients)
         That of these combinations q: :math:`(\sum w q q' \mu (1 - \mu))^{-1}`, with mean weights.
     probability, residual : ndarray of shape (rows,)
-        :math:`\mu` and :math:`w (y - \mu)`.
+        :math:`\mu`, to the last bit the same where x is, and :math:`w (y - \mu)`.
     """
 
     coefficients: Vector
@@ -120,12 +121,16 @@ class LogisticFit:
         return self.influence_on(self.columns.to_design)
 
     def influence_on(self, combinations: Vector) -> Vector:
-        """Return the influences on some combinations of the coefficients of `columns`, (combinations, rows)."""
+        """Return the influences on one or several combinations of the coefficients of `columns`, (..., rows)."""
         return self.columns.combined(combinations @ self.inverse_information, self.residual)
 
-    def influence_on_coefficient(self, k: int) -> Vector:
-        """Return the influences on one coefficient of the spline's own columns, (rows,)."""
-        return self.influence_on(self.columns.to_design[k : k + 1])[0]
+
+def _added(coefficients: Vector, columns: Vector) -> Vector:
+    """Return a combination of columns, to the last bit the same where these are: BLAS does not promise that."""
+    total = np.zeros(columns.shape[1])
+    for coefficient, column in zip(coefficients, columns, strict=False):
+        total += coefficient * column
+    return total
 
 
 def expit(eta: Vector) -> Vector:
@@ -250,11 +255,12 @@ class _Likelihood:
 
 
 def _start(likelihood: _Likelihood) -> Vector:
-    """Return where to start: where the likelihood of some of very many rows is largest, or with nothing known."""
+    """Return where to start: where the likelihood of some of many rows is largest, or with nothing known."""
     nothing = np.zeros(len(likelihood.columns.to_design))
     if likelihood.event.size < MANY_ROWS:
         return nothing
-    found = _maximum(likelihood.some(likelihood.event.size // START_ROWS), nothing, NEAR_ENOUGH_TO_START)
+    some = likelihood.some(ONE_OF_ROWS)
+    found = _maximum(some, _start(some), NEAR_ENOUGH_TO_START)
     return nothing if found is None else found.position
 
 

@@ -107,6 +107,23 @@ def distinct_risks(sample: PooledSample) -> tuple[Vector, Vector]:
     return risk[starts], np.add.reduceat(share, starts)
 
 
+def some_risks(sample: PooledSample, n_risks: int) -> tuple[Vector, Vector]:
+    """Return so many risks that stand for all, with their shares: means of those who come next to each other."""
+    totals, sums = np.zeros(n_risks), np.zeros(n_risks)
+    if sample.compiled:
+        from survscore.metrics import _distance_kernels
+
+        n_distinct = _distance_kernels.thin(sample.order, sample.risk, sample.share, totals, sums)
+    if not sample.compiled or n_distinct <= n_risks:
+        risk, mass = distinct_risks(sample)
+        if risk.size <= n_risks:
+            return risk, mass
+        cell = np.minimum((n_risks * (np.cumsum(mass) - mass / 2)).astype(np.intp), n_risks - 1)
+        totals, sums = (np.bincount(cell, part, n_risks).astype(np.float64) for part in (mass, mass * risk))
+    some = totals > 0
+    return sums[some] / totals[some], totals[some]
+
+
 def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) -> list[Vector]:
     """Return, for each share of the individuals, the least distance that it does not exceed."""
     order = np.argsort(distance, axis=-1)

@@ -119,7 +119,7 @@ class CalibrationSlope(PooledMetric):
         fit = sample.once(line_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[1]), fit.influence_on_coefficient(1))
+        return Found(float(fit.coefficients[1]), fit.influence_on(fit.columns.to_design[1]))
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class CalibrationIntercept(PooledMetric):
         fit = sample.once(shift_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[0]), fit.influence_on_coefficient(0))
+        return Found(float(fit.coefficients[0]), fit.influence_on(fit.columns.to_design[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,18 +188,18 @@ class FittedCurve:
         return np.sign(self.difference)
 
     @cached_property
-    def _cells(self) -> tuple[NDArray[np.intp], Vector]:
-        """In which of many cells of equal width each distance lies, and which share lies in the cells up to each."""
+    def _cells(self) -> tuple[NDArray[np.int16], Vector, tuple[int, int]]:
+        """In which of many cells of equal width each distance lies; which share up to each; the first and the last."""
         width = float(self.distance.max()) / CELLS
-        cell = np.zeros(self.distance.size, dtype=np.intp)
+        cell = np.zeros(self.distance.size, dtype=np.int16)
         if width > 0:
-            cell = np.minimum((self.distance / width).astype(np.intp), CELLS - 1)
-        return cell, np.cumsum(np.bincount(cell, self.share, CELLS))
+            cell = np.minimum(self.distance / width, CELLS - 1).astype(np.int16)
+        return cell, np.cumsum(np.bincount(cell, self.share, CELLS)), (int(cell.min()), int(cell.max()))
 
     def quantile(self, share: float) -> float:
         """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
-        cell, up_to = self._cells
-        place = int(np.clip(np.searchsorted(up_to, share * REACHED), cell.min(), cell.max()))  # where somebody is
+        cell, up_to, somebody = self._cells
+        place = int(np.clip(np.searchsorted(up_to, share * REACHED), *somebody))
         inside = np.flatnonzero(cell == place)
         order = inside[np.argsort(self.distance[inside])]
         reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
@@ -208,7 +208,7 @@ class FittedCurve:
     def influence(self, by_curve: Vector) -> Vector:
         """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values."""
         by_coefficient = self.regression.columns.sums(by_curve * self.slope)
-        return self.regression.influence_on(by_coefficient[None])[0]
+        return self.regression.influence_on(by_coefficient)
 
 
 def fitted_curve(sample: PooledSample) -> FittedCurve | str:
@@ -338,9 +338,12 @@ class DistanceQuantile(CurveDistance):
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
         low, value, high = (curve.quantile(part) for part in (first, self.share, last))
         below = (distance <= value).astype(np.float64)
-        own = share * (dot(share, below) - below) * (high - low) / (last - first)
+        own = share * (dot(share, below) - below)
+        own *= (high - low) / (last - first)
         near = np.where((distance >= low) & (distance <= high), share, 0.0)
-        return Found(value, own + curve.influence(near / near.sum() * curve.sign))
+        near *= curve.sign / near.sum()
+        own += curve.influence(near)
+        return Found(value, own)
 
 
 @dataclass(frozen=True)
