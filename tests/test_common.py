@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from registry import ASKED, CASES, LOSSES, METRICS, Case, problems, random_problem
-from survscore._parallel import each
 from survscore.engine import compiled, sums
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
@@ -290,16 +289,6 @@ def test_the_compiled_exponential_is_accurate_to_the_last_digits():
         probability = np.exp(eta) / (1 + np.exp(eta))
         np.testing.assert_allclose(gradient, -probability, rtol=1e-15)
         np.testing.assert_allclose(information[0], probability / (1 + np.exp(eta)), rtol=1e-15)
-
-
-def test_work_within_work_does_not_wait_for_ever(monkeypatch):
-    """Threads that all wait for others of the same pool would."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(2), raising=False)
-
-    def work(depth):
-        return 1 if depth == 0 else sum(each(work, [depth - 1] * 4, threads=True))
-
-    assert each(work, [4] * 4, threads=True) == [256] * 4
 
 
 def test_one_pass_gives_the_same_as_many():
