@@ -15,7 +15,17 @@ import survscore
 PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
-    ["_arrays", "_version", "_starting", "_temporary", "_progress", "_isotonic", "_products", "_caching"],
+    [
+        "_arrays",
+        "_version",
+        "_starting",
+        "_temporary",
+        "_progress",
+        "_isotonic",
+        "_products",
+        "_caching",
+        "_influences",
+    ],
     ["_validation", "_ending"],
     ["_files", "_databases", "_spreadsheets", "_frames", "_units", "student", "multiplicity"],
     ["_smooth_test"],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from survscore._caching import cached_property
 from survscore._config import config
+from survscore._influences import Influences
 from survscore._products import combine, cross_products, weighted_products
 
 #: Less information about a coefficient than this share of one individual: it has run away to infinity.
@@ -76,17 +77,21 @@ class Columns:
         return cross_products(self._kept, values[None])[:, 0]
 
     def combined(self, coefficients: Vector, factor: Vector) -> Vector:
-        """Return combinations of them times a factor for each row: (p,) or (c, p) with (n,) give (n,) or (c, n)."""
+        """Return combinations of them times a factor for each row: (c, p) and (n,) give (c, n)."""
         if self.compiled:
             from survscore import _logistic_kernels
 
-            given = np.ascontiguousarray(np.atleast_2d(coefficients))
-            several = np.empty((len(given), self.x.size))
-            _logistic_kernels.combinations(self.x, self.knots, self.to_design, given, factor, several)
-            return several.reshape(*coefficients.shape[:-1], self.x.size)
+            found = np.empty((len(coefficients), self.x.size))
+            given = np.ascontiguousarray(coefficients)
+            _logistic_kernels.combinations(self.x, self.knots, self.to_design, given, factor, found)
+            return found
         found = combine(coefficients, self._kept)
         found *= factor
         return found
+
+    def of_rows(self, rows: slice) -> Columns:
+        """Take some of the rows."""
+        return replace(self, x=np.ascontiguousarray(self.x[rows]))
 
     def log_odds(self, position: Vector) -> Vector:
         """Return what they make of log odds."""
@@ -116,13 +121,23 @@ class LogisticFit:
     residual: Vector
 
     @property
-    def influence(self) -> Vector:
-        """The influences on the coefficients of the spline's own columns, (coefficients, rows)."""
-        return self.influence_on(self.columns.to_design)
+    def influences(self) -> Influences:
+        """The influences on the coefficients of the spline's own columns."""
+        return self.influences_on(self.columns.to_design)
 
-    def influence_on(self, combinations: Vector) -> Vector:
-        """Return the influences on one or several combinations of the coefficients of `columns`, (..., rows)."""
-        return self.columns.combined(combinations @ self.inverse_information, self.residual)
+    def influences_on(self, combinations: Vector) -> Influences:
+        """Return the influences on several combinations of the coefficients of `columns`."""
+        scores, residual = combinations @ self.inverse_information, self.residual
+        return Influences(
+            len(combinations),
+            residual.size,
+            lambda rows: self.columns.of_rows(rows).combined(scores, residual[rows]),
+        )
+
+    def influence_on(self, combination: Vector) -> Vector:
+        """Return the influences on one combination of the coefficients of `columns`, (rows,)."""
+        found: Vector = self.columns.combined((combination @ self.inverse_information)[None], self.residual)[0]
+        return found
 
 
 def _added(coefficients: Vector, columns: Vector) -> Vector:
@@ -241,8 +256,9 @@ class _Likelihood:
 
     def some(self, step: int) -> _Likelihood:
         """Take every so many rows only."""
-        x, event, share = (np.ascontiguousarray(part[::step]) for part in (self.columns.x, self.event, self.share))
-        return replace(self, columns=replace(self.columns, x=x), event=event, share=share / share.sum())
+        rows = slice(None, None, step)
+        event, share = (np.ascontiguousarray(part[rows]) for part in (self.event, self.share))
+        return replace(self, columns=self.columns.of_rows(rows), event=event, share=share / share.sum())
 
     def _log_odds(self, position: Vector) -> Vector:
         found = self.columns.log_odds(position)

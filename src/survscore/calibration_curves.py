@@ -104,7 +104,7 @@ def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
     if isinstance(fit, str):
         reasons["curve"] = fit
         return None
-    return Spline(fit, sample.covariance(fit.regression.influence))
+    return Spline(fit, sample.covariance(fit.regression.influences))
 
 
 def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:

@@ -504,7 +504,7 @@ class _DistanceLimits:
         fit = look.sample.once(fit_spline) if look.model < self.n_models else ""
         if isinstance(fit, str):
             return
-        spline = Spline(fit, look.covariance(fit.regression.influence))
+        spline = Spline(fit, look.covariance(fit.regression.influences))
         limits = distance_limits(look.sample, spline, look.n_units, self.level)
         if limits is not None:
             self.found[weighting, look.model, look.time] = limits

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._influences import Influences
 from survscore._loops import compiles_vector
 from survscore._parallel import each
 from survscore.curves import SurvivalCurves
@@ -18,6 +19,8 @@ from survscore.metrics import Found, JointMetric, PooledMetric, PooledSample
 from survscore.metrics.sample import CountedStatuses
 from survscore.nuisance import Elsewhere, HereMartingale, Nuisance
 from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
+
+Covariance = Callable[[NDArray[np.float64] | Influences], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,7 @@ class Look:
         How many individuals are counted, or groups of them.
     grouped : bool
     covariance : callable
-        Turns influences of the sample on several numbers, (numbers, counted), into their covariance.
+        Turns influences of the sample on several numbers, a matrix or `Influences`, into their covariance.
     """
 
     model: int
@@ -137,7 +140,7 @@ class Look:
     sample: PooledSample
     n_units: float
     grouped: bool
-    covariance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    covariance: Covariance
 
 
 #: Is shown all models at all times, so that nothing need be fitted again for numbers that are no metrics.
@@ -213,7 +216,7 @@ class _AtTime:
         n_units = float(self.units.counted[self.place])
         return Look(model, self.place, sample, n_units, self.groups is not None, self.covariance)
 
-    def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
+    def covariance(self, influence: NDArray[np.float64] | Influences) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
         column, factor = slice(self.place, self.place + 1), self.units.inflation[self.place]
         counted = self.counted.rows, self.weight.size
@@ -363,12 +366,10 @@ def _inflation(
     return found
 
 
-def squared_errors(
-    found: Sequence[Found], covariance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-) -> SquaredErrors | None:
+def squared_errors(found: Sequence[Found], covariance: Covariance) -> SquaredErrors | None:
     """Return the errors whose squares are part of the values; None where there are none."""
     rows = [one.squared for one in found if one.squared is not None]
-    return SquaredErrors(covariance(np.concatenate(rows)), models_of_squares(found)) if rows else None
+    return SquaredErrors(covariance(Influences.stacked(rows)), models_of_squares(found)) if rows else None
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:

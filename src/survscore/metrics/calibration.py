@@ -280,7 +280,7 @@ class Miscalibration(CurveDistance):
         products, _ = fit.columns.products(curve.share * np.square(curve.slope))
         values, vectors = np.linalg.eigh(products)
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        return Found(value, influence, squared=fit.influence_on(combinations))
+        return Found(value, influence, squared=fit.influences_on(combinations))
 
 
 @dataclass(frozen=True)
