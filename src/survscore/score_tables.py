@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._loops import compiles_vector
+from survscore._loops import side_by_side
 from survscore._parallel import each
 from survscore._units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
@@ -371,7 +371,7 @@ class _Asked:
         if DISTRIBUTION in self.metrics:
             parts += [partial(self._distribution, y, models, name, segment) for name in models]
         found: dict[str, list[TableRow]] = {}
-        for rows in each(lambda part: part(), parts, threads=compiles_vector(len(y))):
+        for rows in each(lambda part: part(), parts, threads=side_by_side(len(y))):
             for row in rows:
                 found.setdefault(row.metric, []).append(row)
         if warn:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._influences import Influences
-from survscore._loops import compiles_vector
+from survscore._loops import compiles_vector, side_by_side
 from survscore._parallel import each
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Totals, influence_with_nuisance, joint_covariance
@@ -190,8 +190,8 @@ def evaluate_pooled(
         each(of_metric, here, threads=threads)
 
     times = np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist()
-    # means over time are added up in its order
-    each(at, times, threads=threads and not any(len(one.averages) for one in requests))
+    in_order = any(len(one.averages) for one in requests)  # means over time are added up as it passes
+    each(at, times, threads=side_by_side(n) and not in_order)
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(found, joint, strict=True)
