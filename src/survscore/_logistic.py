@@ -318,12 +318,13 @@ def restricted_cubic_spline(x: Vector, knots: Vector) -> Vector:
     columns[0], columns[1] = 1.0, x
     if knots.size >= 3:
         first, before_last, last = knots[0], knots[-2], knots[-1]
+        per_square = 1.0 / ((last - first) * (last - first))
         before_end, at_end = (_cube_beyond(x, knot) for knot in (before_last, last))
         for k, knot in enumerate(knots[:-2], start=2):
             columns[k] = _cube_beyond(x, knot)
             columns[k] -= before_end * ((last - knot) / (last - before_last))
             columns[k] += at_end * ((before_last - knot) / (last - before_last))
-            columns[k] /= (last - first) ** 2
+            columns[k] *= per_square
     return columns.T
 
 

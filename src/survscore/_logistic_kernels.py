@@ -19,32 +19,27 @@ def _cube_beyond(x, knot):
 
 
 @inlined
-def _fill(x, knots, to_design, raw, columns):
-    """Fill in the columns of some rows, as they are and orthonormal: (columns, rows)."""
+def _fill(x, knots, to_design, bent, columns):
+    """Fill in the orthonormal columns of some rows; `bent` is room for those of the spline, without 1 and x itself."""
     p, size = to_design.shape[0], x.size
-    one = raw[0]
-    for i in range(size):
-        one[i] = 1.0
-    if p > 1:
-        itself = raw[1]
-        for i in range(size):
-            itself[i] = x[i]
     if p > 2:
         first, before_last, last = knots[0], knots[-2], knots[-1]
-        width = (last - first) ** 2
-        for k in range(2, p):
-            knot, bent = knots[k - 2], raw[k]
+        per_square = 1.0 / ((last - first) * (last - first))
+        before_end, at_end = columns[0], columns[1]  # whose turn comes later
+        for i in range(size):
+            before_end[i], at_end[i] = _cube_beyond(x[i], before_last), _cube_beyond(x[i], last)
+        for k in range(p - 2):
+            knot, out = knots[k], bent[k]
             to_end, beyond_end = (last - knot) / (last - before_last), (before_last - knot) / (last - before_last)
             for i in range(size):
-                value = x[i]
-                bend = _cube_beyond(value, knot) - _cube_beyond(value, before_last) * to_end
-                bent[i] = (bend + _cube_beyond(value, last) * beyond_end) / width
+                bend = _cube_beyond(x[i], knot) - before_end[i] * to_end
+                out[i] = (bend + at_end[i] * beyond_end) * per_square
     for k in range(p):
-        column = columns[k]
+        column, constant, slope = columns[k], to_design[0, k], to_design[1, k] if k > 0 else 0.0
         for i in range(size):
-            column[i] = 0.0
-        for j in range(k + 1):  # a triangle
-            part, coefficient = raw[j], to_design[j, k]
+            column[i] = constant + slope * x[i]
+        for j in range(2, k + 1):  # a triangle
+            part, coefficient = bent[j - 2], to_design[j, k]
             for i in range(size):
                 column[i] += coefficient * part[i]
 
@@ -63,12 +58,12 @@ def look(x, knots, to_design, event, share, shifted, position):
     """Return the gradient of the mean log-likelihood at a position, and the information; `shifted` if x is offset."""
     p = position.size
     gradient, information = np.zeros(p), np.zeros((p, p))
-    raw, columns = np.empty((p, ROWS)), np.empty((p, ROWS))
+    bent, columns = np.empty((p, ROWS)), np.empty((p, ROWS))
     eta, weight, residual, weighted = np.empty(ROWS), np.empty(ROWS), np.empty(ROWS), np.empty(ROWS)
     for start in range(0, x.size, ROWS):
         rows = slice(start, min(start + ROWS, x.size))
         size, here = rows.stop - rows.start, x[rows]
-        _fill(here, knots, to_design, raw, columns)
+        _fill(here, knots, to_design, bent, columns)
         for i in range(size):
             eta[i] = here[i] if shifted else 0.0
         _add_log_odds(columns, position, size, eta)
@@ -93,11 +88,11 @@ def look(x, knots, to_design, event, share, shifted, position):
 def fitted(x, knots, to_design, event, share, shifted, position, probability, residual):
     """Fill in everybody's probability, and their shares times status minus probability."""
     p = position.size
-    raw, columns, eta = np.empty((p, ROWS)), np.empty((p, ROWS)), np.empty(ROWS)
+    bent, columns, eta = np.empty((p, ROWS)), np.empty((p, ROWS)), np.empty(ROWS)
     for start in range(0, x.size, ROWS):
         rows = slice(start, min(start + ROWS, x.size))
         size, here = rows.stop - rows.start, x[rows]
-        _fill(here, knots, to_design, raw, columns)
+        _fill(here, knots, to_design, bent, columns)
         for i in range(size):
             eta[i] = here[i] if shifted else 0.0
         _add_log_odds(columns, position, size, eta)
@@ -113,11 +108,11 @@ def products(x, knots, to_design, weight):
     """Return the weighted sums of the products of columns with each other, and the sums of their squares."""
     p = to_design.shape[0]
     found, squares = np.zeros((p, p)), np.zeros(p)
-    raw, columns, weighted = np.empty((p, ROWS)), np.empty((p, ROWS)), np.empty(ROWS)
+    bent, columns, weighted = np.empty((p, ROWS)), np.empty((p, ROWS)), np.empty(ROWS)
     for start in range(0, x.size, ROWS):
         rows = slice(start, min(start + ROWS, x.size))
         size, here = rows.stop - rows.start, x[rows]
-        _fill(here, knots, to_design, raw, columns)
+        _fill(here, knots, to_design, bent, columns)
         w = weight[rows]
         for j in range(p):
             column = columns[j]
@@ -135,11 +130,11 @@ def sums(x, knots, to_design, values):
     """Return the sums of the products of columns with some values of everybody."""
     p = to_design.shape[0]
     found = np.zeros(p)
-    raw, columns = np.empty((p, ROWS)), np.empty((p, ROWS))
+    bent, columns = np.empty((p, ROWS)), np.empty((p, ROWS))
     for start in range(0, x.size, ROWS):
         rows = slice(start, min(start + ROWS, x.size))
         size, here = rows.stop - rows.start, x[rows]
-        _fill(here, knots, to_design, raw, columns)
+        _fill(here, knots, to_design, bent, columns)
         for k in range(p):
             found[k] += dot(values[rows], columns[k][:size])
     return found
@@ -149,11 +144,11 @@ def sums(x, knots, to_design, values):
 def combinations(x, knots, to_design, coefficients, factor, out):
     """Fill in combinations of the columns, each row of them times a factor: (combinations, rows)."""
     p = to_design.shape[0]
-    raw, columns, total = np.empty((p, ROWS)), np.empty((p, ROWS)), np.empty(ROWS)
+    bent, columns, total = np.empty((p, ROWS)), np.empty((p, ROWS)), np.empty(ROWS)
     for start in range(0, x.size, ROWS):
         rows = slice(start, min(start + ROWS, x.size))
         size, here = rows.stop - rows.start, x[rows]
-        _fill(here, knots, to_design, raw, columns)
+        _fill(here, knots, to_design, bent, columns)
         for c in range(coefficients.shape[0]):
             for i in range(size):
                 total[i] = 0.0
