@@ -15,7 +15,17 @@ import survscore
 PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it. Private helpers serve all of them.
 LAYERS = [
-    ["_arrays", "_version", "_starting", "_temporary", "_progress", "_isotonic", "_products"],
+    [
+        "_arrays",
+        "_version",
+        "_starting",
+        "_temporary",
+        "_progress",
+        "_isotonic",
+        "_products",
+        "_caching",
+        "_influences",
+    ],
     ["_validation", "_ending", "_digest"],
     ["_jobs"],
     ["_files", "_databases", "_spreadsheets", "_frames", "_units", "student", "multiplicity"],
@@ -70,7 +80,7 @@ LAYERS = [
 # Within the engine, too.
 ENGINE = [
     ["_kernels", "_triton"],
-    ["_moment_kernels", "_triton_exits", "_triton_moments"],
+    ["_moment_kernels", "_few_times_kernels", "_triton_exits", "_triton_moments"],
     ["_group_kernels"],
     ["blocks", "units", "averaging"],
     ["support", "null"],

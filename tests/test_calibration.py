@@ -458,17 +458,34 @@ def test_ties_and_few_predictions():
 
 
 def test_regression_without_maximum():
-    x = np.linspace(-1, 1, 20)
-    design = np.column_stack((np.ones(20), x))
-    weight = np.ones(20)
-    assert logistic_fit(design, (x > 0).astype(float), weight) is None
-    assert logistic_fit(np.column_stack((design, 2 * x)), (x > 0).astype(float), weight) is None  # columns that repeat
-    assert logistic_fit(design[:1], weight[:1], weight[:1]) is None
+    x, line, nothing = np.linspace(-1, 1, 20), np.zeros(2), np.zeros(0)
+    weight, event = np.ones(20), (np.random.default_rng(0).random(20) < 0.5).astype(float)
+    assert logistic_fit(x, line, (x > 0).astype(float), weight) is None
+    assert logistic_fit(np.sign(x), np.array([-0.5, 0.0, 0.5]), event, weight) is None  # columns that repeat
+    assert logistic_fit(x[:1], line, weight[:1], weight[:1]) is None
     # log odds far from those of the data are found back from
-    rng = np.random.default_rng(0)
-    event = (rng.random(20) < 0.5).astype(float)
-    far = logistic_fit(design[:, :1], event, weight, np.full(20, -16.0))
+    far = logistic_fit(np.full(20, -16.0), nothing, event, weight, shifted=True)
     assert far.coefficients[0] == pytest.approx(16 + logit(event.mean()), rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [700, 40_000])
+@pytest.mark.parametrize("knots", [(), (0, 0), (-1.0, 0.2, 1.0), (-1.5, -0.6, 0.0, 0.6, 1.5)])
+def test_compiled_regression_agrees(knots, n):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=n).round(2)  # with ties
+    event, weight = (rng.random(n) < expit(x - 0.3 * x**2)).astype(float), rng.gamma(5, size=n)
+    weight /= weight.mean()
+    fits = []
+    for backend in ("numpy", "compiled"):
+        with ss.config.using(backend=backend):
+            fit = logistic_fit(x, np.array(knots), event, weight, shifted=not knots)
+            products, _ = fit.columns.products(weight)
+            fits.append([fit.coefficients, fit.probability, fit.influences.whole(), fit.columns.sums(event), products])
+        assert np.unique(fit.probability).size <= np.unique(x).size  # to the last bit the same where x is
+    for a, b in zip(*fits, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max())
+    gradient = restricted_cubic_spline(x, np.array(knots)).T @ (weight * (event - fit.probability)) / n
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
 
 
 # Isotonic regression

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from registry import ASKED, CASES, LOSSES, METRICS, Case, problems, random_problem
-from survscore._parallel import each
 from survscore.engine import compiled, sums
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
@@ -284,22 +283,12 @@ def test_the_compiled_exponential_is_accurate_to_the_last_digits():
     """Seen through a likelihood of one row: its gradient is minus the probability where there was no event."""
     from survscore._logistic_kernels import look
 
-    one, nothing = np.ones((1, 1)), np.zeros(1)
+    one, zero, nothing = np.ones((1, 1)), np.zeros(1), np.zeros(0)
     for eta in -np.concatenate([np.logspace(-12, 2.8, 4001), [0.0, np.log(2), 690.0]]):
-        gradient, information = look(one, nothing, np.ones(1), nothing, np.array([eta]))
+        gradient, information = look(zero, nothing, one, zero, np.ones(1), False, np.array([eta]))
         probability = np.exp(eta) / (1 + np.exp(eta))
         np.testing.assert_allclose(gradient, -probability, rtol=1e-15)
         np.testing.assert_allclose(information[0], probability / (1 + np.exp(eta)), rtol=1e-15)
-
-
-def test_work_within_work_does_not_wait_for_ever(monkeypatch):
-    """Threads that all wait for others of the same pool would."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(2), raising=False)
-
-    def work(depth):
-        return 1 if depth == 0 else sum(each(work, [depth - 1] * 4, threads=True))
-
-    assert each(work, [4] * 4, threads=True) == [256] * 4
 
 
 def test_one_pass_gives_the_same_as_many():

@@ -6,7 +6,7 @@ import numpy as np
 
 from survscore._kernels import compiled, inlined, summing
 
-TOGETHER = 8  # intervals of one bin, whose sum needs no order
+TABLES = 4  # to which intervals are dealt out
 
 
 @compiled
@@ -35,12 +35,12 @@ def first_rising(probabilities, tolerance):
 
 
 @summing
-def _score_sums(middle, probability, weight, variance, n, scale):
-    """Return sums over intervals of what is expected of each score, and of the variances and covariances of these.
+def _products(middle, probability, variance, n, scale):
+    """Return sums over intervals of the variances and covariances of scores, of degrees 0 to 3.
 
-    Scores are as of `_smooth_test.interval_scores`, of degrees 0 to 3; `middle` is theirs of degree 1.
+    Scores are as of `_smooth_test.interval_scores`; `middle` is theirs of degree 1. The first four of the sums are also
+    what is expected of each score, where variances are what is expected.
     """
-    w0 = w1 = w2 = w3 = 0.0
     v00 = v01 = v02 = v03 = v11 = v12 = v13 = v22 = v23 = v33 = 0.0
     inverse = 1.0 / scale
     for k in range(n):
@@ -50,11 +50,7 @@ def _score_sums(middle, probability, weight, variance, n, scale):
         square = first * first
         second = square + spread
         third = first * (square + 3.0 * spread)
-        w, v = weight[k], variance[k]
-        w0 += w
-        w1 += w * first
-        w2 += w * second
-        w3 += w * third
+        v = variance[k]
         v1, v2, v3 = v * first, v * second, v * third
         v00 += v
         v01 += v1
@@ -66,17 +62,17 @@ def _score_sums(middle, probability, weight, variance, n, scale):
         v22 += v2 * second
         v23 += v2 * third
         v33 += v3 * third
-    return (w0, w1, w2, w3), (v00, v01, v02, v03, v11, v12, v13, v22, v23, v33)
+    return v00, v01, v02, v03, v11, v12, v13, v22, v23, v33
 
 
 @inlined
-def _fill(row, n, half, bins_by_two, last_bin, tolerance, probability, middle, weight, bins):
-    """Fill in the probability of each interval, twice, its score of degree 1 and its bin; return whether it rises."""
+def _fill(row, n, half, bins_by_two, last_bin, tolerance, probability, middle, bins):
+    """Fill in the probability of each interval, its score of degree 1 and its bin; return whether it rises."""
     rises = 0
     if n > 0:
         fall = 1.0 - np.float64(row[0])
         rises |= fall < -tolerance
-        probability[0] = weight[0] = fall if fall > 0.0 else 0.0
+        probability[0] = fall if fall > 0.0 else 0.0
         middle[0] = probability[0] * half - 0.5
         bins[0] = np.int32(min(probability[0] * bins_by_two, last_bin))
     for k in range(np.uint64(1), np.uint64(n)):
@@ -85,29 +81,22 @@ def _fill(row, n, half, bins_by_two, last_bin, tolerance, probability, middle, w
         rises |= fall < -tolerance
         fall = fall if fall > 0.0 else 0.0
         twice = (1.0 - before) + ((1.0 - before) + fall)  # the risk in the middle of the interval
-        probability[k] = weight[k] = fall
+        probability[k] = fall
         middle[k] = twice * half - 0.5
         scaled = twice * bins_by_two
         bins[k] = np.int32(scaled if scaled < last_bin else last_bin)
     return rises
 
 
-@summing
-def _all_equal(bins, start, value):
-    """Whether the next few are all this one."""
-    other = 0
-    for k in range(TOGETHER):
-        other |= bins[start + k] ^ value
-    return other == 0
-
-
-@summing
-def _sum_of_some(values, start):
-    """Return the sum of the next few."""
-    total = 0.0
-    for k in range(TOGETHER):
-        total += values[start + k]
-    return total
+@inlined
+def _add_to_bins(bins, values, n, tables):
+    """Add values to their bins, in turn to one of several tables: the same one would have to wait for the last sum."""
+    whole = n - n % TABLES
+    for k in range(0, whole, TABLES):
+        for t in range(TABLES):
+            tables[t, bins[k + t]] += values[k + t]
+    for k in range(whole, n):
+        tables[0, bins[k]] += values[k]
 
 
 @compiled
@@ -137,17 +126,18 @@ def add_intervals(
     """
     n_bins = observed.size
     m = times.size
-    middle, probability, weight = np.empty(m), np.empty(m), np.empty(m)
-    variance = weight if known else np.empty(m)
+    middle, probability = np.empty(m), np.empty(m)
+    weight, variance = (probability, probability) if known else (np.empty(m), np.empty(m))
     bins, last_bin = np.empty(m, dtype=np.int32), n_bins - 1.0
     of_bin, own = np.zeros(n_bins), np.empty(4)
     upper = np.zeros(10)
     bin_variance = np.zeros(n_bins)
+    tables = np.zeros((TABLES, n_bins))
     half = 0.5 / scale
     n_impossible = 0
     for i in range(n_columns.size):
         row, n = probabilities[i], n_columns[i]
-        rises = _fill(row, n, half, 0.5 * n_bins, last_bin, tolerance, probability, middle, weight, bins)
+        rises = _fill(row, n, half, 0.5 * n_bins, last_bin, tolerance, probability, middle, bins)
         if rises:
             for k in range(n):
                 if (np.float64(row[k - 1]) if k > 0 else 1.0) - np.float64(row[k]) < -tolerance:
@@ -167,30 +157,24 @@ def add_intervals(
                 rest = (1.0 - hazard) / (1.0 - f) if f < 1 else 0.0
                 weight[cell] = f * rest
                 variance[cell] = weight[cell] * (rest - hazard)
-        sums, products = _score_sums(middle, probability, weight, variance, n, scale)
+        products = _products(middle, probability, variance, n, scale)
+        sums = (products if known else _products(middle, probability, weight, n, scale))[:4]
         for j in range(10):
             upper[j] += products[j]
         for j in range(4):
             own[j] = -sums[j]
 
-        # risks rise with time, so that a row's intervals go through the bins in order, many at a time in one
-        lowest = highest = bins[0] if n > 0 else 0
-        k = 0
-        while k < n:
-            b = bins[k]
-            lowest, highest = min(lowest, b), max(highest, b)
-            stop = min(k + TOGETHER, n)
-            same = stop == k + TOGETHER and _all_equal(bins, k, b)
-            if same:
-                of_bin[b] += _sum_of_some(weight, k)
-                if not known:
-                    bin_variance[b] += _sum_of_some(variance, k)
-                k = stop
-                continue
-            of_bin[b] += weight[k]
-            if not known:
-                bin_variance[b] += variance[k]
-            k += 1
+        lowest = highest = bins[0] if n > 0 else np.int32(0)
+        for k in range(n):
+            lowest, highest = min(lowest, bins[k]), max(highest, bins[k])
+        _add_to_bins(bins, weight, n, tables)
+        for b in range(lowest, highest + 1):
+            for t in range(TABLES):
+                of_bin[b] += tables[t, b]
+                tables[t, b] = 0.0
+        if not known:
+            for k in range(n):
+                bin_variance[bins[k]] += variance[k]
         if known:
             for j in range(4):
                 for h in range(j, 4):

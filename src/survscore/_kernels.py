@@ -133,16 +133,27 @@ def read_row(row, direct, geometric, lower, weight, start, stop, out):
         for j in range(np.uint64(start), np.uint64(stop)):
             out[j] = row[offset + j]
         return
+    # times ascend: first those before the grid, then those between columns, and at last those after it
     last = row.size - 1
-    for j in range(np.uint64(start), np.uint64(stop)):
-        right = np.float64(row[min(lower[j] + 1, last)])
-        left = np.float64(row[lower[j]]) if lower[j] >= 0 else 1.0
-        if not geometric:
-            out[j] = (1.0 - weight[j]) * left + weight[j] * right
-        elif weight[j] == 0.0:
-            out[j] = left
-        else:
-            out[j] = left ** (1.0 - weight[j]) * right ** weight[j]
+    inside, beyond = np.int64(start), np.int64(stop)
+    while inside < beyond and lower[inside] < 0:
+        inside += 1
+    while beyond > inside and lower[beyond - 1] >= last:
+        beyond -= 1
+    if geometric:
+        for j in range(np.uint64(start), np.uint64(stop)):
+            left = np.float64(row[lower[j]]) if lower[j] >= 0 else 1.0
+            right = np.float64(row[min(lower[j] + 1, last)])
+            out[j] = left if weight[j] == 0.0 else left ** (1.0 - weight[j]) * right ** weight[j]
+        return
+    for j in range(np.uint64(start), np.uint64(inside)):
+        out[j] = (1.0 - weight[j]) + weight[j] * np.float64(row[0])
+    for j in range(np.uint64(inside), np.uint64(beyond)):
+        column = np.uint64(lower[j])
+        left, right = np.float64(row[column]), np.float64(row[column + np.uint64(1)])
+        out[j] = (1.0 - weight[j]) * left + weight[j] * right
+    for j in range(np.uint64(beyond), np.uint64(stop)):
+        out[j] = row[last]
 
 
 @compiled

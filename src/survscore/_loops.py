@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
 SMALL_VECTOR = 10_000  # below, NumPy is as fast even when they are loaded
+MOST_SIDE_BY_SIDE = 1 << 19  # individuals: of more, one work at a time keeps the cores busy, and takes less memory
 KEYS_PER_BLOCK = 1 << 15  # at least
 VECTOR_BLOCKS = 64  # at most
 SHORT_GRID = 32  # values: so few are compared with every key, without a search
@@ -36,6 +37,11 @@ def compiles_vector(size: int, compiled: bool | None = None) -> bool:
     if config.backend in ("numpy", "compiled"):
         return config.backend == "compiled" and size > 0
     return size >= LARGE_VECTOR or (size >= SMALL_VECTOR and "survscore._kernels" in sys.modules)
+
+
+def side_by_side(size: int) -> bool:
+    """Whether works that each take many vectors of this size, and cores only at times, should share these."""
+    return compiles_vector(size) and size <= MOST_SIDE_BY_SIDE
 
 
 def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:

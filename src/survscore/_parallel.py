@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
-from threading import Lock
-from typing import TYPE_CHECKING, TypeVar, cast
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from survscore._config import config
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
 COMPILED_CELLS_PER_BLOCK = 1 << 20
@@ -40,31 +41,78 @@ def row_blocks(n_rows: int, n_columns: int, *, compiled: bool, at_most: int | No
 
 
 def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> list[Result]:
-    """Return the results of `work` for each part, in order; `work` must release the lock to gain from threads."""
+    """Return the results of `work` for each part, in order; `work` must release the lock to gain from threads.
+
+    It may itself share out work: threads that are free help, and no others are started.
+    """
     n_threads = min(config.n_cores(), len(parts))
     if not threads or n_threads < 2:
         return [work(part) for part in parts]
-    waiting = iter(enumerate(parts))
-    one_at_a_time = Lock()
-    results: dict[int, Result] = {}
-
-    def take_turns() -> None:
-        while True:
-            with one_at_a_time:
-                position, part = next(waiting, (None, None))
-            if position is None:
-                return
-            results[position] = work(cast("Part", part))
-
+    turns = _Turns(parts)
     # This thread works too: one that only waited would leave it to chance whether the others get a core each.
-    others = [_pool(config.n_cores()).submit(take_turns) for _ in range(n_threads - 1)]
+    others = [_pool(config.n_cores() - 1).submit(turns.take, work) for _ in range(n_threads - 1)]
     try:
-        take_turns()
-    finally:
-        for other in others:
-            if not other.cancel():  # one that waits for a thread has nothing left to do, and threads may wait for it
-                other.result()
-    return [results[position] for position in range(len(parts))]
+        turns.take(work)
+        _wait_for(others)
+    except BaseException:  # after an error, or an interrupt, nobody begins with another part
+        turns.end()
+        with suppress(_Ended):
+            _wait_for(others)
+        raise
+    return [turns.results[position] for position in range(len(parts))]
+
+
+def _wait_for(others: Sequence[Future[None]]) -> None:
+    for other in others:
+        if not other.cancel():  # one that waits for a thread has nothing left to do, and threads may wait for it
+            other.result()
+
+
+class _Ended(BaseException):
+    """The work of which this is a part was given up."""
+
+
+class _Turns:
+    """Parts that wait for a thread each, and what came of those before them."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self._waiting = iter(enumerate(parts))
+        self._one_at_a_time = Lock()
+        self._ended = False
+        #: Of which work these are a part, in this thread.
+        self._whole: _Turns | None = getattr(_here, "turns", None)
+        self.results: dict[int, Any] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether nobody waits for what is left."""
+        return self._ended or (self._whole is not None and self._whole.ended)
+
+    def end(self) -> None:
+        """Leave what nobody has begun with."""
+        self._ended = True
+
+    def take(self, work: Callable[[Any], Any]) -> None:
+        """Work on one part after the other, until none is left."""
+        before, _here.turns = getattr(_here, "turns", None), self
+        try:
+            while not self._ended:
+                if self.ended:
+                    raise _Ended
+                with self._one_at_a_time:
+                    position, part = next(self._waiting, (None, None))
+                if position is None:
+                    return
+                self.results[position] = work(part)
+        except BaseException:
+            self.end()
+            raise
+        finally:
+            _here.turns = before
+
+
+#: Whose turns the current thread takes.
+_here = local()
 
 
 @cache

@@ -16,7 +16,7 @@ from survscore._products import combine
 from survscore.calibration_measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.estimate import Estimate
 from survscore.metrics import E50, E90, PooledSample
-from survscore.metrics._spline import REACHED, SplineFit, distance_quantiles, distinct_risks, fit_spline
+from survscore.metrics._spline import REACHED, SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
 from survscore.student import fisher_quantile, student_quantile
 
 CURVE_POINTS = 100
@@ -104,7 +104,7 @@ def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
     if isinstance(fit, str):
         reasons["curve"] = fit
         return None
-    return Spline(fit, sample.covariance(fit.regression.influence))
+    return Spline(fit, sample.covariance(fit.regression.influences))
 
 
 def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
@@ -161,7 +161,7 @@ def distance_limits(
     df = n_units - n_coefficients
     if not (df > 0 and np.isfinite(spline.covariance).all()):
         return None
-    points, mass = _thinned(*distinct_risks(counted))
+    points, mass = some_risks(counted, MEAN_POINTS)
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
     # to first order: log odds far out vary by several units, but shares there hardly can
@@ -178,12 +178,13 @@ def distance_limits(
         nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
     else:  # the diagonal itself, without rounding
         nearest = dict.fromkeys(DISTANCES, np.zeros(()))
-    found = {}
-    for name in DISTANCES:
-        if_right = 0.0 if name == "mean_square" else float(by_chance[name].mean())
-        se, upper = float(around[name].std()), float(np.quantile(around[name], 0.5 + level / 2))
-        found[name] = Distance(math.nan, se, float(nearest[name]), upper, if_right)
-    return found
+    drawn = np.array([around[name] for name in DISTANCES])
+    se, upper = drawn.std(axis=1), np.quantile(drawn, 0.5 + level / 2, axis=1)
+    if_right = {name: 0.0 if name == "mean_square" else float(by_chance[name].mean()) for name in DISTANCES}
+    return {
+        name: Distance(math.nan, float(se[k]), float(nearest[name]), float(upper[k]), if_right[name])
+        for k, name in enumerate(DISTANCES)
+    }
 
 
 def isotonic_curve(
@@ -259,16 +260,6 @@ def _drawing(
         return np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)
 
     return one_by_one
-
-
-def _thinned(risk: Vector, mass: Vector) -> tuple[Vector, Vector]:
-    """Return some risks that stand for many, with their shares."""
-    if risk.size <= MEAN_POINTS:
-        return risk, mass
-    cell = np.minimum((MEAN_POINTS * (np.cumsum(mass) - mass / 2)).astype(np.intp), MEAN_POINTS - 1)
-    totals: Vector = np.bincount(cell, mass, minlength=MEAN_POINTS).astype(np.float64, copy=False)
-    some = totals > 0
-    return np.bincount(cell, mass * risk, minlength=MEAN_POINTS)[some] / totals[some], totals[some]
 
 
 def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:

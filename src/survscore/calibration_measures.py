@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._influences import Influences
 from survscore._logistic import LogisticFit
 from survscore.engine.influence import joint_covariance
 from survscore.engine.units import Groups, Units, small_sample
@@ -79,7 +80,7 @@ class CountedSample:
         return float(weight.sum() ** 2 / np.square(weight).sum())
 
     def covariance(
-        self, influence: NDArray[np.float64], n_units: NDArray[np.float64] | float | None = None
+        self, influence: NDArray[np.float64] | Influences, n_units: NDArray[np.float64] | float | None = None
     ) -> NDArray[np.float64]:
         """Return the covariance of numbers, from the influences of those who are counted, (numbers, rows).
 
@@ -139,7 +140,7 @@ def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) ->
         if isinstance(fit, str):
             reasons.update(dict.fromkeys(names, fit))
             return [Estimate()] * len(names)
-        variances = np.diag(sample.covariance(fit.influence))
+        variances = np.diag(sample.covariance(fit.influences))
         found = [
             interval(float(value), float(variance), sample.degrees, level)
             for value, variance in zip(fit.coefficients, variances, strict=True)

@@ -18,7 +18,7 @@ class Reading:
     """How the columns of a grid give the values at other times, the same way for every row.
 
     The value at time j lies between column ``lower[j]`` and the next one, with `weight` on the latter;
-    ``lower[j] == -1`` stands for S(0) = 1, left of the first column.
+    ``lower[j] == -1`` stands for S(0) = 1, left of the first column. Times ascend, and `lower` with them.
     """
 
     lower: NDArray[np.intp]

@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._loops import side_by_side
+from survscore._parallel import each
 from survscore._units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore.calibration_curves import Distance, Spline, distance_limits
@@ -280,10 +283,10 @@ def score_table(
     asked = _Asked(wanted, times, weightings, reference, null, None if grouping is None else grouping.codes, level)
     segments = None if by is None else Segments.of(by, len(y))
     everybody = () if segments is None else (ALL,) * len(segments.by)
-    found = asked.rows(y, named, everybody, warn=True)
+    found = asked.of_outcomes(y).rows(y, named, everybody, warn=True)
     for key, rows in {} if segments is None else segments.rows.items():
         of_segment = {name: curves[rows] for name, curves in named.items()}
-        found += asked.of_rows(rows).rows(y[rows], of_segment, key, warn=False)
+        found += asked.of_rows(rows).of_outcomes(y[rows]).rows(y[rows], of_segment, key, warn=False)
     settings = {**asked.settings(), **({} if unit is None else {"unit": plural_word(unit)})}
     return ScoreTable(tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, settings)
 
@@ -346,36 +349,56 @@ class _Asked:
             "survscore": __version__,
         }
 
+    def of_outcomes(self, y: Outcomes) -> _Asked:
+        """Return the same with the null model of some outcomes, one for all that is scored."""
+        return replace(self, null=KaplanMeierNull.of(y, scored=True)) if self.null is True else self
+
     def rows(
         self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...], *, warn: bool
     ) -> list[TableRow]:
         """Return the rows of everybody, or of a segment: by metric in the order asked for, then by horizon."""
-        if self.null is True:  # one for all that is scored
-            return replace(self, null=KaplanMeierNull.of(y, scored=True)).rows(y, models, segment, warn=warn)
-        found: dict[str, list[TableRow]] = {}
         as_objects = {one.name: one for one in map(as_metric, self._of_engine())}
         at_times = [one for one in as_objects.values() if not isinstance(one, HistoryMetric)]
         up_to = [one for one in as_objects.values() if isinstance(one, HistoryMetric)]
+        scored: list[Scored] = []
+        parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
-            limits = _DistanceLimits(self.level, len(models))
-            distances = [name for name in DISTANCES if name in as_objects]
-            compared_here = self._compared(y, models, at_times, self.times, limits.visit if distances else None)
-            if warn:
-                warn_about(compared_here.scored, stacklevel=4)
-            for one in compared_here.scored:
-                found.setdefault(one.metric, []).extend(_rows_of(compared_here, one, segment))
-                if one.metric == Brier.name and SKILL in self.metrics:
-                    found.setdefault(SKILL, []).extend(_skill_rows(compared_here, one, segment))
-            for name in distances:
-                found[name] = [limits.put_into(row, compared_here) for row in found[name]]
-        for row in self._up_to(y, models, up_to, segment) if up_to else []:
-            found.setdefault(row.metric, []).append(row)
+            parts.append(lambda: self._at_horizons(y, models, at_times, segment, scored))
+        if up_to:
+            parts.append(lambda: self._up_to(y, models, up_to, segment))
         if INTEGRATED in self.metrics:
-            found[INTEGRATED] = self._integrated(y, models, segment)
+            parts.append(lambda: self._integrated(y, models, segment))
         if DISTRIBUTION in self.metrics:
-            found[DISTRIBUTION] = self._distribution(y, models, segment)
+            parts += [partial(self._distribution, y, models, name, segment) for name in models]
+        found: dict[str, list[TableRow]] = {}
+        for rows in each(lambda part: part(), parts, threads=side_by_side(len(y))):
+            for row in rows:
+                found.setdefault(row.metric, []).append(row)
+        if warn:
+            warn_about(scored, stacklevel=4)
         names = [as_metric(one).name if one not in MADE else one for one in self.metrics]
         return [row for name in names for row in found[str(name)]]
+
+    def _at_horizons(
+        self,
+        y: Outcomes,
+        models: Mapping[str, Predictions],
+        metrics: Sequence[Metric],
+        segment: tuple[str, ...],
+        scored: list[Scored],
+    ) -> list[TableRow]:
+        """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
+        limits = _DistanceLimits(self.level, len(models))
+        with_limits = any(one.name in DISTANCES for one in metrics)
+        at_horizons = self._compared(y, models, metrics, self.times, limits.visit if with_limits else None)
+        scored += at_horizons.scored
+        found: list[TableRow] = []
+        for one in at_horizons.scored:
+            rows = _rows_of(at_horizons, one, segment)
+            found += [limits.put_into(row, at_horizons) for row in rows] if one.metric in DISTANCES else rows
+            if one.metric == Brier.name and SKILL in self.metrics:
+                found += _skill_rows(at_horizons, one, segment)
+        return found
 
     def _up_to(
         self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], segment: tuple[str, ...]
@@ -442,24 +465,23 @@ class _Asked:
                 rows.append(replace(row, metric=INTEGRATED, label=MADE[INTEGRATED], note=told))
         return rows
 
-    def _distribution(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
-        """Return the tests of whole distributions, which need no weights."""
-        reference, rows = self._reference(models), []
+    def _distribution(
+        self, y: Outcomes, models: Mapping[str, Predictions], name: str, segment: tuple[str, ...]
+    ) -> list[TableRow]:
+        """Return the test of whole distributions of one model, which needs no weights."""
+        reference, curves = self._reference(models), models[name]
         shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "")
-        for name, curves in models.items():
-            try:
-                found = distribution_calibration(y, curves, groups=self.groups, level=self.level)  # type: ignore[arg-type]
-            except UnfitError as error:
-                rows.append(TableRow(segment, *shown, name, reference, math.nan, note=str(error)))
-                continue
-            degrees = "degree" if found.df == 1 else "degrees"
-            note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
-            rows.append(TableRow(
-                segment, *shown, name, reference, found.statistic, p_value=found.p_value, reliable=found.reliable,
-                n_counted=float(found.n), n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
-                n_groups=float(found.n_groups or math.nan), note=note,
-            ))  # fmt: skip
-        return rows
+        try:
+            found = distribution_calibration(y, curves, groups=self.groups, level=self.level)  # type: ignore[arg-type]
+        except UnfitError as error:
+            return [TableRow(segment, *shown, name, reference, math.nan, note=str(error))]
+        degrees = "degree" if found.df == 1 else "degrees"
+        note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
+        return [TableRow(
+            segment, *shown, name, reference, found.statistic, p_value=found.p_value, reliable=found.reliable,
+            n_counted=float(found.n), n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
+            n_groups=float(found.n_groups or math.nan), note=note,
+        )]  # fmt: skip
 
 
 class _DistanceLimits:
@@ -482,7 +504,7 @@ class _DistanceLimits:
         fit = look.sample.once(fit_spline) if look.model < self.n_models else ""
         if isinstance(fit, str):
             return
-        spline = Spline(fit, look.covariance(fit.regression.influence))
+        spline = Spline(fit, look.covariance(fit.regression.influences))
         limits = distance_limits(look.sample, spline, look.n_units, self.level)
         if limits is not None:
             self.found[weighting, look.model, look.time] = limits

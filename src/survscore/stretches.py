@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _arrays, _loops, _sorting
+from survscore._caching import cached_property
 from survscore._validation import FloatArray
 from survscore.curves import SurvivalCurves
 from survscore.nuisance import Nuisance

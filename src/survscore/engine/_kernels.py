@@ -98,21 +98,21 @@ def add_with_squares(values, start, stop, total, squares):
 
 
 @inlined
-def add_brier_row(rows, i, offset, event_from, common, first_stop, last_stop, last_weight, shared, rest, late):
-    """Add a row's Brier losses as they are read, without storing them: the commonest case, a third faster."""
+def add_brier_row(row, offset, i, event_from, common, first_stop, last_stop, last_weight, shared, rest, late):
+    """Add row i's Brier losses as they are read, without storing them: the commonest case, a third faster."""
     offset = np.uint64(offset)
     for j in range(np.uint64(common)):
-        shared[j] += (1.0 - np.float64(rows[i, offset + j])) ** 2
+        shared[j] += (1.0 - np.float64(row[offset + j])) ** 2
     for q in range(first_stop.shape[0]):
         w = last_weight[q, i]
         for j in range(np.uint64(common), np.uint64(first_stop[q, i])):
-            rest[q, j] += (1.0 - np.float64(rows[i, offset + j])) ** 2
+            rest[q, j] += (1.0 - np.float64(row[offset + j])) ** 2
         if event_from < last_stop[q, i]:
             for j in range(np.uint64(first_stop[q, i]), np.uint64(last_stop[q, i])):
-                late[q, j] += w * np.float64(rows[i, offset + j]) ** 2
+                late[q, j] += w * np.float64(row[offset + j]) ** 2
         else:  # still event-free
             for j in range(np.uint64(first_stop[q, i]), np.uint64(last_stop[q, i])):
-                late[q, j] += w * (1.0 - np.float64(rows[i, offset + j])) ** 2
+                late[q, j] += w * (1.0 - np.float64(row[offset + j])) ** 2
 
 
 @inlined
@@ -238,11 +238,18 @@ def first_moments(curves, kinds, epsilons, weights):
                 ends[q, first] += 1.0
         common = min(common, stop)
         for k in range(n_losses):
-            if kinds[k] == BRIER and direct and not any_own:
-                add_brier_row(
-                    rows, i, lower[0], event_from, common, first_stop, last_stop, last_weight, shared[k], rest[k],
-                    sums[1, k],
-                )  # fmt: skip
+            if kinds[k] == BRIER and not any_own:
+                if direct:
+                    add_brier_row(
+                        rows[i], lower[0], i, event_from, common, first_stop, last_stop, last_weight, shared[k],
+                        rest[k], sums[1, k],
+                    )  # fmt: skip
+                else:
+                    read_row(rows[i], False, geometric, lower, weight, 0, stop, survival)
+                    add_brier_row(
+                        survival, 0, i, event_from, common, first_stop, last_stop, last_weight, shared[k], rest[k],
+                        sums[1, k],
+                    )  # fmt: skip
                 continue
             curve_losses(
                 kinds[k], epsilons[k], rows, direct, geometric, lower, weight, i, 0, event_from, stop, survival, loss

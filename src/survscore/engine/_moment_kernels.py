@@ -7,8 +7,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from survscore._kernels import compiled, inlined, summing
-from survscore.engine._kernels import BRIER, constant_deviations, curve_deviations, row_weights
+from survscore._kernels import compiled, inlined, read_row, summing
+from survscore.engine._kernels import BRIER, constant_deviations, curve_deviations, row_losses, row_weights
 
 #: How many individuals ahead memory is asked for, where they are not visited in the order of their rows.
 FAR, NEAR = 24, 8
@@ -159,6 +159,95 @@ def add_products(
                         means[i, a * averages.shape[0] + r, 1] = in_second
                     if null_rows.size:
                         crossed_averages[a, r] += whole[a, 0] * null_means[r, i]
+            add_squares(whole, n_curves, has_constant, 1.0, 0, 1, average_products[:, r : r + 1])
+
+
+@summing
+def brier_dot(row, offset, target, factors, start, stop):
+    """Return the sum over a range of Brier losses times factors."""
+    total, offset = 0.0, np.uint64(offset)
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total += factors[j] * (target - np.float64(row[offset + j])) ** 2
+    return total
+
+
+@inlined
+def two_sums(kind, epsilon, row, offset, first, last, event_from, early, late, loss):
+    """Return the sums of a row's losses times factors, over its first stretch and over its second."""
+    if kind == BRIER:
+        in_first = brier_dot(row, offset, 1.0, early, 0, first)
+        return in_first, brier_dot(row, offset, 0.0 if event_from < last else 1.0, late, first, last)
+    row_losses(kind, epsilon, row[offset:], 0, event_from, last, loss)
+    return dot(loss, early, 0, first), dot(loss, late, first, last)
+
+
+@inlined
+def running(values, factors):
+    """Return the sums of products of the first values, of none on."""
+    sums = np.zeros(values.size + 1)
+    for j in range(values.size):
+        # where there is no score nothing is added
+        sums[j + 1] = sums[j] + (values[j] * factors[j] if factors[j] != 0.0 else 0.0)
+    return sums
+
+
+@compiled
+def add_mean_products(
+    first_curves, second_curves, constant, n_curves, has_constant, deviation, weights, averages, average_products, keep,
+    means, null_means, crossed_averages,
+):  # fmt: skip
+    """Add what `add_products` adds for averages alone, of weights that come from no curves.
+
+    Deviations are never made: only losses are summed over time, times factors. What is taken off them, and the constant
+    prediction, are the same for all whose stretches are the same, so that running sums have them.
+    """
+    a_rows, a_direct, a_geometric, a_lower, a_weight = first_curves
+    b_rows, b_direct, b_geometric, b_lower, b_weight = second_curves
+    event_free, event = constant
+    kind, epsilon, centres, scale, common = deviation
+    label, first_stops, last_stops, last_weights, _, _, _, _, _, _ = weights
+    m, n_averages = a_lower.size, averages.shape[0]
+    survival, loss = np.empty(m), np.empty(m)
+    whole, in_second = np.zeros((3, 1)), np.zeros(3)
+    for r in range(n_averages):
+        early, late = common * averages[r], scale * averages[r]
+        of_first, of_last = np.zeros((3, m + 1)), np.zeros((3, m + 1))
+        for a in range(3):
+            of_first[a], of_last[a] = running(centres[a], early), running(centres[a], late)
+        # of the constant prediction, in the first stretch, and in the second while event-free and with event
+        same_first, same_last, same_event = np.zeros(m + 1), np.zeros(m + 1), np.zeros(m + 1)
+        if has_constant:
+            same_first, same_last = running(event_free, early) - of_first[2], running(event_free, late) - of_last[2]
+            same_event = running(event, late) - of_last[2]
+        for i in range(last_stops.shape[1]):
+            first, last, w = first_stops[0, i], last_stops[0, i], last_weights[0, i]
+            event_from = first if label[i] > 0 else m
+            if a_direct:
+                head, tail = two_sums(kind, epsilon, a_rows[i], a_lower[0], first, last, event_from, early, late, loss)
+            else:
+                read_row(a_rows[i], False, a_geometric, a_lower, a_weight, 0, last, survival)
+                head, tail = two_sums(kind, epsilon, survival, 0, first, last, event_from, early, late, loss)
+            in_second[0] = w * (tail - (of_last[0, last] - of_last[0, first]))
+            whole[0, 0] = head - of_first[0, first] + in_second[0]
+            if n_curves == 2:
+                if b_direct:
+                    head, tail = two_sums(
+                        kind, epsilon, b_rows[i], b_lower[0], first, last, event_from, early, late, loss
+                    )
+                else:
+                    read_row(b_rows[i], False, b_geometric, b_lower, b_weight, 0, last, survival)
+                    head, tail = two_sums(kind, epsilon, survival, 0, first, last, event_from, early, late, loss)
+                in_second[1] = w * (tail - (of_last[1, last] - of_last[1, first]))
+                whole[1, 0] = head - of_first[1, first] + in_second[1]
+            if has_constant:
+                of_status = same_event if event_from < last else same_last
+                in_second[2] = w * (of_status[last] - of_status[first])
+                whole[2, 0] = same_first[first] + in_second[2]
+            for a in range(3):
+                if keep:
+                    means[i, a * n_averages + r, 0], means[i, a * n_averages + r, 1] = whole[a, 0], in_second[a]
+                if null_means.size:
+                    crossed_averages[a, r] += whole[a, 0] * null_means[r, i]
             add_squares(whole, n_curves, has_constant, 1.0, 0, 1, average_products[:, r : r + 1])
 
 

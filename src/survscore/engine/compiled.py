@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
-from survscore.engine import _kernels
+from survscore.engine import _few_times_kernels, _kernels
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
 from survscore.metrics import Brier, Log, Loss
@@ -94,10 +94,18 @@ def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Se
             if weights is None:
                 none = predicted._replace(rows=predicted.rows[:0])
                 weights = as_weights([stretches[q] for q in group], index, block.rows, none)
-            found = _kernels.first_moments(predicted, kinds, epsilons, weights)
+            kernel = _few_times_kernels if few_times(weights, predicted) else _kernels
+            found = kernel.first_moments(predicted, kinds, epsilons, weights)
             sums.losses[:, a][:, :, group] = found[0]
             sums.weights[:, group], sums.squares[group], sums.events[group] = found[1:]
     return sums
+
+
+def few_times(weights: _kernels.Weights, *predicted: _kernels.Curves) -> bool:
+    """Whether the kernels for few times are the faster ones; they read curves as they are, and weights of none."""
+    own = weights.of_curves.any() or weights.of_population.any()
+    few = predicted[0].lower.size <= _few_times_kernels.MOST_TIMES
+    return bool(few and not own and all(one.direct for one in predicted))
 
 
 def _by_curves(stretches: Sequence[Stretches]) -> list[list[int]]:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from survscore._config import config
 from survscore._parallel import each, row_blocks
 from survscore.curves import SurvivalCurves
+from survscore.engine import _few_times_kernels as few_times
 from survscore.engine import _moment_kernels as kernels
 from survscore.engine import compiled
 from survscore.engine.blocks import Models
@@ -156,6 +157,18 @@ def _products(
         products, average_products = np.zeros((6, width)), np.zeros((6, len(averages)))
         crossed, crossed_averages = np.zeros((3, width)), np.zeros((3, len(averages)))
         null_rows, null_means = nobody if null is None or not cross else null.rows(rows)
+        if pointwise and not len(averages) and compiled.few_times(weights, first, second):
+            few_times.add_products(
+                first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, products, null_rows,
+                crossed,
+            )  # fmt: skip
+            return products, average_products, crossed, crossed_averages
+        if not (pointwise or weights.of_curves[0] or weights.of_population[0]):
+            kernels.add_mean_products(
+                first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, averages,
+                average_products, keep, means, null_means, crossed_averages,
+            )  # fmt: skip
+            return products, average_products, crossed, crossed_averages
         kernels.add_products(
             first, second, constant, one.n_curves, one.constant >= 0, deviation, weights, averages, products,
             average_products, keep, means, null_rows, null_means, crossed, crossed_averages,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._influences import Influences
 from survscore._products import cross_products, dot
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
@@ -183,7 +184,7 @@ def influence_with_nuisance(
 
 
 def joint_covariance(
-    influence: NDArray[np.float64],
+    influence: NDArray[np.float64] | Influences,
     stretches: Stretches,
     times: NDArray[np.float64],
     column: slice,
@@ -193,22 +194,25 @@ def joint_covariance(
 ) -> NDArray[np.float64]:
     """Return the covariance of several numbers at one time, from the influences on them, (numbers, counted).
 
+    Where individuals are independent and nothing was estimated, they are never all in memory.
+
     Those are the influences while what was estimated inside the weights is held fixed, of those who are `counted`: who
     they are, and of how many. `factor`, for each number or for all, is that of a sample variance.
     """
     nuisance, (rows, n) = stretches.nuisance, counted
-    by_unit, codes = influence, None if groups is None else groups.codes
+    by_unit, codes = Influences.of(influence), None if groups is None else groups.codes
     if nuisance is None:  # nobody else has any influence
         codes = None if codes is None else codes[rows]
     else:
         everybody = np.zeros((len(influence), n, 1))
-        everybody[:, rows, 0] = influence
+        everybody[:, rows, 0] = by_unit.whole()
         everybody, moved = influence_with_nuisance(everybody, stretches, times, column)
-        by_unit = everybody[:, :, 0]
+        by_unit = Influences.of(everybody[:, :, 0])
     if groups is not None and codes is not None:
-        by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
+        by_unit = Influences.of(np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit.whole()]))
     root = np.broadcast_to(np.sqrt(factor), len(influence))
-    found = cross_products(by_unit, by_unit) * np.outer(root, root)
+    found = sum((cross_products(block, block) for block in by_unit.blocks()), np.zeros((len(influence),) * 2))
+    found *= np.outer(root, root)
     if isinstance(nuisance, Elsewhere):
         found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
     return np.asarray(found)

@@ -18,12 +18,12 @@ influences only their deviations (see `moments`) matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _arrays, _loops
+from survscore._caching import cached_property
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss
 from survscore.outcomes import Outcomes

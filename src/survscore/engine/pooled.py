@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._loops import compiles_vector
+from survscore._influences import Influences
+from survscore._loops import compiles_vector, side_by_side
 from survscore._parallel import each
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Totals, influence_with_nuisance, joint_covariance
@@ -18,6 +19,8 @@ from survscore.metrics import Found, JointMetric, PooledMetric, PooledSample
 from survscore.metrics.sample import CountedStatuses
 from survscore.nuisance import Elsewhere, HereMartingale, Nuisance
 from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
+
+Covariance = Callable[[NDArray[np.float64] | Influences], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,7 @@ class Look:
         How many individuals are counted, or groups of them.
     grouped : bool
     covariance : callable
-        Turns influences of the sample on several numbers, (numbers, counted), into their covariance.
+        Turns influences of the sample on several numbers, a matrix or `Influences`, into their covariance.
     """
 
     model: int
@@ -137,7 +140,7 @@ class Look:
     sample: PooledSample
     n_units: float
     grouped: bool
-    covariance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    covariance: Covariance
 
 
 #: Is shown all models at all times, so that nothing need be fitted again for numbers that are no metrics.
@@ -158,13 +161,14 @@ def evaluate_pooled(
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 
     All metrics of a model share one sample, and are evaluated model by model, each on a core of its own; then their
-    moments are, metric by metric.
+    moments are, metric by metric. While cores are free, the next time begins.
     """
     m, n = index.times.size, len(index.outcomes)
     joint = [JointMoments.of(one, n, groups, units, stretches.nuisance) if errors else None for one in requests]
     found = [PooledValues.nothing(one.n_models, m) for one in requests]
     threads = compiles_vector(n)
-    for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
+
+    def at(j: int) -> None:
         column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
         early, late = stretches.columns(column).cells(index.times[column])
         weight = (early + late)[:, 0]
@@ -172,18 +176,22 @@ def evaluate_pooled(
         counted = CountedStatuses.of(label, weight)
         at_time = _AtTime(j, stretches, index.times[column], groups, units, label, weight, counted)
 
-        def of_model(a: int, here: list[int] = here, at_time: _AtTime = at_time) -> dict[int, Found]:
-            sample = at_time.counted.with_predictions(_at(curves[a], at_time.times, n))
+        def of_model(a: int) -> dict[int, Found]:
+            sample = counted.with_predictions(_at(curves[a], at_time.times, n))
             if visit is not None:
                 visit(at_time.look(a, sample))
             return {q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models}
 
         by_model = each(of_model, range(len(curves)), threads=threads)
 
-        def of_metric(q: int, by_model: list[dict[int, Found]] = by_model, at_time: _AtTime = at_time) -> None:
+        def of_metric(q: int) -> None:
             at_time.put(requests[q], [by_model[a].pop(q) for a in range(requests[q].n_models)], found[q], joint[q])
 
         each(of_metric, here, threads=threads)
+
+    times = np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist()
+    in_order = any(len(one.averages) for one in requests)  # means over time are added up as it passes
+    each(at, times, threads=side_by_side(n) and not in_order)
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(found, joint, strict=True)
@@ -208,7 +216,7 @@ class _AtTime:
         n_units = float(self.units.counted[self.place])
         return Look(model, self.place, sample, n_units, self.groups is not None, self.covariance)
 
-    def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
+    def covariance(self, influence: NDArray[np.float64] | Influences) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
         column, factor = slice(self.place, self.place + 1), self.units.inflation[self.place]
         counted = self.counted.rows, self.weight.size
@@ -275,7 +283,7 @@ class JointMoments:
         self.totals = Totals(n_models, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
         # covariances over time need all times at once
         self.influences = np.zeros((n_models, n_units, m)) if any_range else None
-        self.moved = np.zeros((n_models, steps.size, m if any_range else 1))
+        self.moved = np.zeros((n_models, steps.size, m)) if any_range else None
         self.added = np.zeros((len(self.totals.pairs), m))
 
     @classmethod
@@ -306,7 +314,6 @@ class JointMoments:
         `added` what comes on top of squared influences.
         """
         self.added[:, j] = added
-        self.moved[:, :, slice(j, j + 1) if self.any_range else slice(0, 1)] = moved
         self.totals.inflation[:, j] = self.units.inflation[j]
         if not self.by_units:
             self.totals.inflation[:, j] = _inflation(
@@ -316,20 +323,26 @@ class JointMoments:
             codes = self.groups.codes[rows]
             by_group = [np.bincount(codes, one[:, 0], self.groups.n_groups) for one in influence]
             influence, rows = np.array(by_group, dtype=np.float64)[:, :, None], slice(None)
-        if self.influences is not None:
-            self.influences[:, rows, j] = influence[:, :, 0]
+        if self.influences is not None and self.moved is not None:
+            self.influences[:, rows, j], self.moved[:, :, j] = influence[:, :, 0], moved[:, :, 0]
             return
-        self._total(influence, slice(j, j + 1), rows)
+        self._total(influence, moved, slice(j, j + 1), rows)
 
-    def _total(self, influences: NDArray[np.float64], columns: slice, units: NDArray[np.intp] | slice) -> None:
+    def _total(
+        self,
+        influences: NDArray[np.float64],
+        moved: NDArray[np.float64],
+        columns: slice,
+        units: NDArray[np.intp] | slice,
+    ) -> None:
         self.totals.add(influences, columns, units)
         if self.steps.size:
-            self.totals.add_greenwood(self.steps, self.moved, columns)
+            self.totals.add_greenwood(self.steps, moved, columns)
 
     def finish(self) -> Moments:
         """Return the variances."""
-        if self.influences is not None:
-            self._total(self.influences, slice(0, self.influences.shape[2]), slice(None))
+        if self.influences is not None and self.moved is not None:
+            self._total(self.influences, self.moved, slice(0, self.influences.shape[2]), slice(None))
         return self.totals.finish().with_added(self.added)
 
 
@@ -353,12 +366,10 @@ def _inflation(
     return found
 
 
-def squared_errors(
-    found: Sequence[Found], covariance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-) -> SquaredErrors | None:
+def squared_errors(found: Sequence[Found], covariance: Covariance) -> SquaredErrors | None:
     """Return the errors whose squares are part of the values; None where there are none."""
     rows = [one.squared for one in found if one.squared is not None]
-    return SquaredErrors(covariance(np.concatenate(rows)), models_of_squares(found)) if rows else None
+    return SquaredErrors(covariance(Influences.stacked(rows)), models_of_squares(found)) if rows else None
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from survscore import _arrays
+from survscore._influences import Influences
 from survscore.curves import SurvivalCurves
 from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.pooled import (
@@ -183,11 +184,11 @@ class _AtTime:
         everybody[:, self.counted.rows] = influence
         return on(self.weight.device, everybody)
 
-    def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
+    def covariance(self, influence: NDArray[np.float64] | Influences) -> NDArray[np.float64]:
         """Return the covariance of several numbers, from the influences of those who are counted."""
         column = slice(self.j, self.j + 1)
         everybody, exits = influence_with_nuisance(
-            self._of_everybody(influence)[:, :, None], self.stretches, self.times[column], column
+            self._of_everybody(Influences.of(influence).whole())[:, :, None], self.stretches, self.times[column], column
         )
         if self.groups is not None:
             table = everybody.new_zeros((len(everybody), self.groups.n_groups, 1))

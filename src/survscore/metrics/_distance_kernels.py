@@ -72,3 +72,23 @@ def measures(middle, slope, columns, draws, mass, targets, found):
             last = max(last, cell[i])
         for t in range(targets.size):
             found[2 + t, r] = _quantile(distance, mass, targets[t], cell, masses, last, inside)
+
+
+@compiled
+def thin(order, risk, share, masses, sums):
+    """Deal distinct risks, from the lowest on, to cells of equal shares: the share of each, and its risks times these.
+
+    `order` goes from the highest risk to the lowest. Return how many distinct risks there are.
+    """
+    n_cells, n_distinct, reached, place = masses.size, 0, 0.0, order.size
+    while place > 0:
+        value, mass = risk[order[place - 1]], 0.0
+        while place > 0 and risk[order[place - 1]] == value:
+            place -= 1
+            mass += share[order[place]]
+        reached += mass
+        cell = min(int(n_cells * (reached - mass / 2)), n_cells - 1)
+        masses[cell] += mass
+        sums[cell] += mass * value
+        n_distinct += 1
+    return n_distinct

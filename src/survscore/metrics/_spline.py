@@ -30,14 +30,11 @@ class SplineFit:
         Where it bends, and its coefficients.
     regression : LogisticFit
         With everybody's influence on these while weights are held fixed.
-    design : ndarray of shape (counted, coefficients)
-        The spline's columns at everybody's prediction.
     """
 
     knots: Vector
     gamma: Vector
     regression: LogisticFit
-    design: Vector
 
     def columns(self, risk: Vector) -> Vector:
         """Return the spline's columns for some risks."""
@@ -49,15 +46,8 @@ class SplineFit:
 
     def at(self, risk: Vector) -> Vector:
         """Return the curve at some risks; to the last bit the same for those that are the same."""
-        return self._curve(log_odds(risk), self.columns(risk))
-
-    def of_sample(self, sample: PooledSample) -> Vector:
-        """Return the curve at the predictions that it was fitted to."""
-        return self._curve(sample.log_odds, self.design)
-
-    def _curve(self, x: Vector, columns: Vector) -> Vector:
-        eta = x.copy()
-        for coefficient, column in zip(self.gamma, columns.T, strict=True):
+        eta = log_odds(risk)
+        for coefficient, column in zip(self.gamma, self.columns(risk).T, strict=True):
             eta += coefficient * column
         return expit(eta)
 
@@ -69,12 +59,11 @@ def fit_spline(sample: PooledSample) -> SplineFit | str:
         return why
     x = sample.log_odds
     for knots in _possible_knots(_ascending(sample), min(sample.statuses)):
-        design = restricted_cubic_spline(x, knots)
-        fit = sample.fit(design)
+        fit = sample.fit(knots)
         if fit is not None:
             right = np.zeros(fit.coefficients.size)
             right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
-            return SplineFit(knots, fit.coefficients - right, fit, design)
+            return SplineFit(knots, fit.coefficients - right, fit)
     return "the predictions tell those with event from those without, so that the curve has no bound"
 
 
@@ -116,6 +105,23 @@ def distinct_risks(sample: PooledSample) -> tuple[Vector, Vector]:
     risk, share = sample.risk[sample.order[::-1]], sample.share[sample.order[::-1]]
     starts = np.flatnonzero(np.concatenate(([True], risk[1:] != risk[:-1])))
     return risk[starts], np.add.reduceat(share, starts)
+
+
+def some_risks(sample: PooledSample, n_risks: int) -> tuple[Vector, Vector]:
+    """Return so many risks that stand for all, with their shares: means of those who come next to each other."""
+    totals, sums = np.zeros(n_risks), np.zeros(n_risks)
+    if sample.compiled:
+        from survscore.metrics import _distance_kernels
+
+        n_distinct = _distance_kernels.thin(sample.order, sample.risk, sample.share, totals, sums)
+    if not sample.compiled or n_distinct <= n_risks:
+        risk, mass = distinct_risks(sample)
+        if risk.size <= n_risks:
+            return risk, mass
+        cell = np.minimum((n_risks * (np.cumsum(mass) - mass / 2)).astype(np.intp), n_risks - 1)
+        totals, sums = (np.bincount(cell, part, n_risks).astype(np.float64) for part in (mass, mass * risk))
+    some = totals > 0
+    return sums[some] / totals[some], totals[some]
 
 
 def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) -> list[Vector]:

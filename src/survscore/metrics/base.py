@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _sorting
+from survscore._caching import cached_property
+from survscore._influences import Influences
 from survscore._validation import FloatArray, InputError
 from survscore.curves import SurvivalCurves
 from survscore.product_limit import ProductLimit
@@ -94,7 +95,7 @@ class Found:
     moved : ndarray of shape (exits,), optional
         Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
         by the logarithm of the curve's factor at s.
-    squared : ndarray of shape (rows, n), optional
+    squared : ndarray of shape (rows, n), or Influences, optional
         Of a metric that is a sum of squares of estimates, everybody's influence on each of these, so that the square of
         an error is on the scale of the metric: chance adds the sum of their variances to the value, which is taken off,
         and where the squares are small the variance of the value is mostly that of squared errors, which is added.
@@ -104,7 +105,7 @@ class Found:
     influence: NDArray[np.float64]
     reason: str = ""
     moved: NDArray[np.float64] | None = None
-    squared: NDArray[np.float64] | None = None
+    squared: NDArray[np.float64] | Influences | None = None
 
 
 class JointMetric(Metric):

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._caching import cached_property
 from survscore._logistic import LogisticFit
-from survscore._products import cross_products, dot, weighted_products
+from survscore._products import dot
 from survscore.metrics._spline import REACHED, fit_spline
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 from survscore.metrics.sample import PooledSample, Vector
 
 CELLS = 1 << 10  # among which distances are dealt out
+NO_BEND = np.zeros(2)  # two knots, wherever they are, leave a straight line
 
 
 def _without_value(sample: PooledSample, reason: str) -> Found:
@@ -70,7 +71,7 @@ def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     why = sample.why_no_regression()
     if not why and np.ptp(sample.log_odds) == 0:
         why = "all predictions are the same"
-    fit = None if why else sample.fit(np.array([np.ones(len(sample)), sample.log_odds]).T)
+    fit = None if why else sample.fit(NO_BEND)
     if fit is not None:
         return fit
     return why or "the predictions tell those with event from those without, so that the slope has no bound"
@@ -79,7 +80,7 @@ def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
 def shift_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     """Fit the intercept alone, where the slope is held at one; or return why it can't be."""
     why = sample.why_no_regression()
-    fit = None if why else sample.fit(np.ones((len(sample), 1)), sample.log_odds)
+    fit = None if why else sample.fit(np.zeros(0), shifted=True)
     return (why or "the weights leave one status only") if fit is None else fit
 
 
@@ -118,7 +119,7 @@ class CalibrationSlope(PooledMetric):
         fit = sample.once(line_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[1]), fit.influence_on(fit.to_design[1]))
+        return Found(float(fit.coefficients[1]), fit.influence_on(fit.columns.to_design[1]))
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class CalibrationIntercept(PooledMetric):
         fit = sample.once(shift_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[0]), fit.influence_on(fit.to_design[0]))
+        return Found(float(fit.coefficients[0]), fit.influence_on(fit.columns.to_design[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,18 +188,18 @@ class FittedCurve:
         return np.sign(self.difference)
 
     @cached_property
-    def _cells(self) -> tuple[NDArray[np.intp], Vector]:
-        """In which of many cells of equal width each distance lies, and which share lies in the cells up to each."""
+    def _cells(self) -> tuple[NDArray[np.int16], Vector, tuple[int, int]]:
+        """In which of many cells of equal width each distance lies; which share up to each; the first and the last."""
         width = float(self.distance.max()) / CELLS
-        cell = np.zeros(self.distance.size, dtype=np.intp)
+        cell = np.zeros(self.distance.size, dtype=np.int16)
         if width > 0:
-            cell = np.minimum((self.distance / width).astype(np.intp), CELLS - 1)
-        return cell, np.cumsum(np.bincount(cell, self.share, CELLS))
+            cell = np.minimum(self.distance / width, CELLS - 1).astype(np.int16)
+        return cell, np.cumsum(np.bincount(cell, self.share, CELLS)), (int(cell.min()), int(cell.max()))
 
     def quantile(self, share: float) -> float:
         """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
-        cell, up_to = self._cells
-        place = int(np.clip(np.searchsorted(up_to, share * REACHED), cell.min(), cell.max()))  # where somebody is
+        cell, up_to, somebody = self._cells
+        place = int(np.clip(np.searchsorted(up_to, share * REACHED), *somebody))
         inside = np.flatnonzero(cell == place)
         order = inside[np.argsort(self.distance[inside])]
         reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
@@ -206,7 +207,7 @@ class FittedCurve:
 
     def influence(self, by_curve: Vector) -> Vector:
         """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values."""
-        by_coefficient = cross_products(self.regression.basis, (by_curve * self.slope)[None])[:, 0]
+        by_coefficient = self.regression.columns.sums(by_curve * self.slope)
         return self.regression.influence_on(by_coefficient)
 
 
@@ -215,7 +216,7 @@ def fitted_curve(sample: PooledSample) -> FittedCurve | str:
     spline = sample.once(fit_spline)
     if isinstance(spline, str):
         return spline
-    curve = spline.of_sample(sample)
+    curve = spline.regression.probability
     return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
 
 
@@ -276,9 +277,10 @@ class Miscalibration(CurveDistance):
         value = dot(curve.share, squares)
         influence = curve.share * (squares - value) + curve.influence(2 * curve.share * curve.difference)
         # the mean variance of the curve is the sum of the variances of these combinations of coefficients
-        values, vectors = np.linalg.eigh(weighted_products(fit.basis, curve.share * np.square(curve.slope)))
+        products, _ = fit.columns.products(curve.share * np.square(curve.slope))
+        values, vectors = np.linalg.eigh(products)
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        return Found(value, influence, squared=fit.influence_on(combinations))
+        return Found(value, influence, squared=fit.influences_on(combinations))
 
 
 @dataclass(frozen=True)
@@ -336,9 +338,12 @@ class DistanceQuantile(CurveDistance):
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
         low, value, high = (curve.quantile(part) for part in (first, self.share, last))
         below = (distance <= value).astype(np.float64)
-        own = share * (dot(share, below) - below) * (high - low) / (last - first)
+        own = share * (dot(share, below) - below)
+        own *= (high - low) / (last - first)
         near = np.where((distance >= low) & (distance <= high), share, 0.0)
-        return Found(value, own + curve.influence(near / near.sum() * curve.sign))
+        near *= curve.sign / near.sum()
+        own += curve.influence(near)
+        return Found(value, own)
 
 
 @dataclass(frozen=True)

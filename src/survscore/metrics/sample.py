@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore import _sorting
+from survscore._caching import cached_property
 from survscore._config import config
 from survscore._logistic import LogisticFit, logistic_fit
 from survscore._validation import FloatArray
@@ -37,14 +37,10 @@ class PooledSample:
 
     Attributes
     ----------
-    rows : ndarray of int
-        Their positions among all.
+    counted : CountedStatuses
+        Who they are, with which status and weight: what all models have in common.
     survival : ndarray
         The predicted probability of being event-free.
-    label : ndarray of int8
-        The status: 0 for those who are event-free, else the cause.
-    weight : ndarray
-        Larger than zero, and one on average.
 
     Examples
     --------
@@ -57,10 +53,8 @@ class PooledSample:
     0.7
     """
 
-    rows: NDArray[np.intp]
+    counted: CountedStatuses
     survival: FloatArray
-    label: NDArray[Any]
-    weight: Vector
     _made: dict[Callable[[PooledSample], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -71,20 +65,40 @@ class PooledSample:
     def __len__(self) -> int:
         return self.rows.size
 
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Their positions among all."""
+        return self.counted.rows
+
+    @property
+    def label(self) -> NDArray[Any]:
+        """The status: 0 for those who are event-free, else the cause."""
+        return self.counted.label
+
+    @property
+    def weight(self) -> Vector:
+        """Larger than zero, and one on average."""
+        return self.counted.weight
+
+    @property
+    def event(self) -> Vector:
+        """One for those with event, zero for the others."""
+        return self.counted.event
+
+    @property
+    def share(self) -> Vector:
+        """Everybody's share of the weights."""
+        return self.counted.share
+
+    @property
+    def statuses(self) -> tuple[int, int]:
+        """How many have no event, and how many have it."""
+        return self.counted.statuses
+
     @cached_property
     def risk(self) -> Vector:
         """The predicted probability of the event."""
         return 1.0 - self.survival.astype(np.float64)
-
-    @cached_property
-    def event(self) -> Vector:
-        """One for those with event, zero for the others."""
-        return np.asarray(self.label != 0, dtype=np.float64)
-
-    @cached_property
-    def share(self) -> Vector:
-        """Everybody's share of the weights."""
-        return np.asarray(self.weight / self.weight.sum())
 
     @cached_property
     def log_odds(self) -> Vector:
@@ -101,12 +115,6 @@ class PooledSample:
         """Where in that order each distinct prediction starts."""
         ordered = self.survival[self.order]
         return np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
-
-    @cached_property
-    def statuses(self) -> tuple[int, int]:
-        """How many have no event, and how many have it."""
-        events = int(np.count_nonzero(self.label))
-        return self.rows.size - events, events
 
     @property
     def compiled(self) -> bool:
@@ -127,14 +135,24 @@ class PooledSample:
             return f"{'nobody' if with_event == 0 else 'everybody'} who is counted had the event"
         return ""
 
-    def fit(self, design: Vector, offset: Vector | float = 0.0) -> LogisticFit | None:
-        """Regress the statuses on some columns, (counted, columns)."""
-        return logistic_fit(design, self.event, self.weight, offset)
+    def fit(self, knots: Vector, *, shifted: bool = False) -> LogisticFit | None:
+        """Regress the statuses on a spline of the log odds with these knots, which may be `shifted` only."""
+        return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted)
 
 
 @dataclass(frozen=True, eq=False)
 class CountedStatuses:
-    """What all models have in common at one time: who is counted, with which status and weight."""
+    """What all models have in common at one time: who is counted, with which status and weight.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their positions among all.
+    label : ndarray of int8
+        The status: 0 for those who are event-free, else the cause.
+    weight : ndarray
+        Larger than zero, and one on average.
+    """
 
     rows: NDArray[np.intp]
     label: NDArray[Any]
@@ -147,6 +165,22 @@ class CountedStatuses:
         some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
         return cls(rows, label[rows], some / some.mean() if rows.size else some)
 
+    @cached_property
+    def event(self) -> Vector:
+        """One for those with event, zero for the others."""
+        return np.asarray(self.label != 0, dtype=np.float64)
+
+    @cached_property
+    def share(self) -> Vector:
+        """Everybody's share of the weights."""
+        return np.asarray(self.weight / self.weight.sum())
+
+    @cached_property
+    def statuses(self) -> tuple[int, int]:
+        """How many have no event, and how many have it."""
+        events = int(np.count_nonzero(self.label))
+        return self.rows.size - events, events
+
     def with_predictions(self, survival: FloatArray) -> PooledSample:
         """Take what one model predicts for everybody."""
-        return PooledSample(self.rows, survival[self.rows], self.label, self.weight)
+        return PooledSample(self, survival[self.rows])

@@ -1,0 +1,127 @@
+"""Work that is shared out among threads: it does not wait where it need not, and is given up together."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import survscore as ss
+from registry import random_problem
+from survscore._caching import cached_property
+from survscore._parallel import each
+
+pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(2), raising=False)
+
+
+def test_work_within_work_does_not_wait_for_ever():
+    """Threads that all wait for others of the same pool would."""
+
+    def work(depth):
+        return 1 if depth == 0 else sum(each(work, [depth - 1] * 4, threads=True))
+
+    assert each(work, [4] * 4, threads=True) == [256] * 4
+
+
+@pytest.mark.parametrize("of_worker", [True, False])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_after_an_error_nobody_begins_with_another_part(of_worker, error):
+    main, begun, both = threading.get_ident(), [], threading.Barrier(2)
+
+    def work(part):
+        begun.append(part)
+        if part < 2:
+            both.wait(10)
+        if (threading.get_ident() == main) != of_worker:
+            raise error(part)
+        time.sleep(0.1)
+
+    with pytest.raises(error):
+        each(work, range(20), threads=True)
+    assert sorted(begun) == [0, 1]
+
+
+def test_what_a_part_has_shared_out_is_given_up_with_the_whole():
+    """One who interrupts does not wait for everything that another thread had before it."""
+    main, begun, both = threading.get_ident(), [], threading.Barrier(2)
+
+    def little(part):
+        begun.append(part)
+        time.sleep(0.01)
+
+    def work(_):
+        both.wait(10)
+        if threading.get_ident() == main:
+            raise KeyboardInterrupt
+        each(little, range(1000), threads=True)
+
+    with pytest.raises(KeyboardInterrupt):
+        each(work, range(2), threads=True)
+    assert len(begun) < 100
+
+
+def test_what_a_part_has_shared_out_outlives_the_other_parts():
+    def work(part):
+        return sum(each(lambda k: time.sleep(0.001) or k, range(50), threads=True)) if part else 0
+
+    assert each(work, range(2), threads=True) == [0, 1225]
+
+
+def test_cached_properties_of_different_instances_do_not_wait_for_each_other():
+    both = threading.Barrier(2)
+
+    class Slow:
+        @cached_property
+        def value(self):
+            """Made once."""
+            both.wait(10)
+            return object()
+
+    instances = [Slow(), Slow()]
+    first = each(lambda one: one.value, instances, threads=True)
+    assert [one.value for one in instances] == first
+    assert Slow.value.__doc__ == "Made once."
+
+
+@pytest.mark.parametrize("kind", ["plain", "groups", "drop-outs"])
+def test_a_table_does_not_depend_on_the_number_of_cores(kind, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    problem = random_problem(12_000, 40, dtype=np.float32, lost=kind == "drop-outs")
+    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
+    groups = np.arange(12_000) // 3 if kind == "groups" else None
+    frames = []
+    for cores in (1, 2, 5):
+        with ss.config.using(threads=cores, backend="compiled"):
+            found = ss.score_table(
+                problem.y, models, horizons=problem.times[[5, 10, 15]], metrics="all", weighting="administrative",
+                groups=groups,
+            )  # fmt: skip
+        frames.append(found.to_frame())
+    for other in frames[1:]:
+        assert frames[0].equals(other)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("metric", ["brier", "log"])
+def test_few_times_and_means_over_time_have_loops_of_their_own_that_agree(metric, lost):
+    problem = random_problem(2_000, 60, dtype=np.float32, lost=lost)
+    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
+    weightings = ["administrative", ss.IPCW(), ss.IPCW(max_weight=2)]
+    few, between = problem.times[5:25:5], (problem.times[5:25:5] + problem.times[6:26:5]) / 2
+    for times in (few, between, problem.times):
+        for null in (True, False):
+            results = []
+            for backend in ("numpy", "compiled"):
+                with ss.config.using(backend=backend):
+                    results.append(
+                        ss.compare(problem.y, models, metric=metric, weighting=weightings, times=times, null=null)
+                    )
+            for frame in ("scores", "contrasts"):
+                expected, found = (getattr(one, frame).select_dtypes("number") for one in results)
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
