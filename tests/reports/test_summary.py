@@ -420,7 +420,7 @@ def test_the_report_says_for_whom_the_score_speaks():
     counted = end >= 8
     told = [note for note in summary["notes"] if "speaks for" in note]
     assert told == [
-        f"At 8 the administrative score speaks for the {counted.mean():.0%} who could be followed so long: their mean "
+        f"At 8 the administrative score speaks for the {100 * counted.mean():.0f} % who could be followed so long: their mean "
         f"risk of the event by 8 is by net {(1 - np.exp(-8 * risk[counted])).mean():.3f}, that of all "
         f"{(1 - np.exp(-8 * risk)).mean():.3f}."
     ]
