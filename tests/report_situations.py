@@ -35,7 +35,9 @@ def tie():
     """Two models with equal errors."""
     rng, rate, event_time, end = _study(2)
     noise = rng.normal(0, 0.4, (2, N))
-    return _outcomes(event_time, end), {name: _curves(rate * np.exp(one)) for name, one in zip("AB", noise, strict=True)}
+    return _outcomes(event_time, end), {
+        name: _curves(rate * np.exp(one)) for name, one in zip("AB", noise, strict=True)
+    }
 
 
 def contradiction():

@@ -52,9 +52,7 @@ class Answers:
     def __init__(self, findings: Findings, time_range: Range, weighting: str) -> None:
         self.findings, self.weighting = findings, weighting
         compared = findings.comparison
-        self.scored: dict[str, Scored] = {
-            one.metric: one for one in compared.scored if one.weighting == weighting
-        }
+        self.scored: dict[str, Scored] = {one.metric: one for one in compared.scored if one.weighting == weighting}
         if findings.means is not None:
             over = compared.means_over(*time_range, nan="stop")
             self.scored = {metric: mean_of(one, over[metric][0]) for metric, one in self.scored.items()}
@@ -105,7 +103,8 @@ class Answers:
         if len(every) < 2:
             return "There is one model, and nothing to compare it with."
         if not ranked:
-            return f"The {label} is better the {self.scored[metric].direction} it is: a difference says only which is higher."
+            closer = self.scored[metric].direction
+            return f"The {label} is better the {closer} it is: a difference says only which is higher."
         if not real:
             return f"No model has a {label}."
         best, *others = real
@@ -144,13 +143,13 @@ class Answers:
         compared = self.findings.comparison
         some, ranked = self.models(metric), self.ranked(metric)
         real = [name for name in some if name != compared.null]
-        pairs = [(name, compared.reference) for name in real if name != compared.reference and compared.reference in real]
+        reference = compared.reference
+        pairs = [(name, reference) for name in real if name != reference and reference in real]
+        in_order = [name for name in ranked or real if name != compared.null]
         if len(real) <= FEW_MODELS:
-            others = [name for name in ranked or real if name != compared.reference]
-            pairs += list(combinations(others if compared.null is None else [n for n in others if n != compared.null], 2))
+            pairs += list(combinations([name for name in in_order if name != reference], 2))
         if compared.null in some:
-            best = [name for name in ranked or real if name != compared.null]
-            pairs += [(name, str(compared.null)) for name in (best if len(best) < FEW_MODELS else best[:1])]
+            pairs += [(name, str(compared.null)) for name in in_order[: None if len(real) < FEW_MODELS else 1]]
         return [self._card(self.contrast(metric, *pair)) for pair in pairs]
 
     def _card(self, row: Row) -> dict[str, Any]:
@@ -169,7 +168,9 @@ class Answers:
         nothing = not float(size)
         card["amount"] = "no difference" if nothing else f"{size} {side}"
         if not nothing and one.has_ratios and one.direction in ("lower", "higher") and reference > 0:
-            card["percent"] = f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {number(reference)}"
+            card["percent"] = (
+                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {number(reference)}"
+            )
         between = _between(row["lower"], row["upper"], digits, words, side)
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
         if not row.get("reliable", True):

@@ -30,6 +30,7 @@ AT_HORIZONS = ("brier", "auc", "oe")
 def horizons_of(
     y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], asked: ArrayLike | None
 ) -> list[float]:
+    """Return the horizons that were asked for, or three within what predictions and data reach."""
     if asked is not None:
         return [float(t) for t in as_times(asked, "horizons")]
     last = min([float(times[-1]), *(float(curves.times[-1]) for curves in models.values())])

@@ -1,37 +1,25 @@
-"""The tables that a page shows, as texts: as many decimals in all of a column, intervals in one cell, full names."""
+"""The tables that a page shows, of the plain data of a summary."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from survscore.reports.cells import (
+    Column,
+    between,
+    decimals,
+    digits_of,
+    even,
+    fixed,
+    numbers,
+    p_values,
+    relative,
+    with_interval,
+)
 from survscore.reports.comparing import Table, rows_of
 from survscore.reports.verdicts import missing, short
-
-Kind = Literal["text", "number", "model", "weighting", "verdict"]
-MOST_DECIMALS = 8
-SIGNIFICANT = 4
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of texts.
-
-    Attributes
-    ----------
-    heading : str
-        At the top.
-    texts : list of str
-        One for each row.
-    kind : {"text", "number", "model", "weighting", "verdict"}
-        How it is set: numbers stand on the right, so that points are in line.
-    """
-
-    heading: str
-    texts: list[str]
-    kind: Kind = "text"
 
 
 @dataclass(frozen=True)
@@ -68,90 +56,6 @@ class Display:
         return len(self.columns[0].texts)
 
 
-def decimals(values: Iterable[Any]) -> int:
-    """Return with how many decimals to write numbers: four digits of the largest."""
-    sizes = [abs(value) for value in values if not missing(value) and value != 0]
-    if not sizes or all(float(size).is_integer() for size in sizes):
-        return 0
-    return max(0, min(MOST_DECIMALS, SIGNIFICANT - 1 - math.floor(math.log10(max(sizes)))))
-
-
-def even(value: Any, digits: int) -> str:
-    """Return a number with so many decimals; one that would be rounded to zero, with its own digits."""
-    if missing(value):
-        return "–"
-    if value != 0 and abs(value) < 0.5 * 10**-digits:
-        return short(float(f"{value:.2g}"))
-    return fixed(value, digits)
-
-
-def evenly(values: Sequence[Any]) -> list[str]:
-    """Return the numbers of a column, all with as many decimals.
-
-    Examples
-    --------
-    >>> from survscore.reports.displays import evenly
-    >>> evenly([0.1234567, 0.02, None])
-    ['0.1235', '0.0200', '–']
-    """
-    digits = decimals(values)
-    return [even(value, digits) for value in values]
-
-
-def digits_of(lower: Sequence[Any], upper: Sequence[Any], values: Sequence[Any]) -> int:
-    """Return with how many decimals to write estimates: so that half an interval has two digits of its own.
-
-    One narrow interval among wide ones gets no more than one decimal more than they need, and nothing more than six
-    digits of the largest estimate.
-    """
-    halves = [(b - a) / 2 for a, b in zip(lower, upper, strict=True) if not missing(a) and not missing(b) and b > a]
-    if not halves:
-        return min(decimals(values), SIGNIFICANT)
-    needed = [1 - math.floor(math.log10(half)) for half in halves]
-    most = decimals(values) + 2 if any(not missing(value) and value != 0 for value in values) else MOST_DECIMALS
-    return max(0, min(most, MOST_DECIMALS, max(needed), min(needed) + 1))
-
-
-def with_interval(
-    heading: str,
-    values: Sequence[Any],
-    lower: Sequence[Any],
-    upper: Sequence[Any],
-    level: str,
-    most: int = MOST_DECIMALS,
-) -> list[Column]:
-    """Return a column of estimates and one of their intervals, with as many decimals, and no more than `most`."""
-    digits = min(most, digits_of(lower, upper, values))
-    estimates = Column(heading, [fixed(value, digits) for value in values], "number")
-    return [estimates, Column(level, between(lower, upper, digits), "number")]
-
-
-def between(lower: Sequence[Any], upper: Sequence[Any], digits: int) -> list[str]:
-    """Return intervals with so many decimals."""
-    return [
-        "–" if missing(a) or missing(b) else f"{fixed(a, digits)} to {fixed(b, digits)}"
-        for a, b in zip(lower, upper, strict=True)
-    ]
-
-
-def fixed(value: Any, digits: int) -> str:
-    """Return a number rounded to so many decimals, without a sign before zero."""
-    if missing(value):
-        return "–"
-    text = f"{value:,.{digits}f}"
-    return text.replace("-", "−" if float(text.replace(",", "")) else "")
-
-
-def p_values(values: Sequence[Any], heading: str = "p") -> Column:
-    """Return p-values as papers print them."""
-    return Column(heading, ["–" if missing(p) else "<0.001" if p < 0.001 else f"{p:.3f}" for p in values], "number")
-
-
-def numbers(heading: str, values: Sequence[Any]) -> Column:
-    """Return a column of numbers."""
-    return Column(heading, evenly(values), "number")
-
-
 class Displays:
     """All tables that the page of a summary shows, by name."""
 
@@ -160,7 +64,7 @@ class Displays:
         self.level = f"{100 * summary['level']:g} % interval"
         self.in_unit = f" {summary['unit']}" if summary.get("unit") else ""
         self.unit = f" ({summary['unit']})" if summary.get("unit") else ""
-        self.short = dict(zip(summary["weightings"], summary["short_weightings"], strict=True))
+        self.headline = summary["short_weightings"][summary["weightings"].index(summary["headline"])]
 
     def found(self) -> dict[str, list[Display]]:
         """Return the tables by their place; a place may have one for each metric."""
@@ -254,7 +158,9 @@ class Displays:
             if metric in ratios:
                 of = [scores[metric, weighting, self.summary["reference"]] for weighting in table["weighting"]]
                 columns.append(
-                    Column("in percent", [_relative(d, s) for d, s in zip(table["difference"], of, strict=True)], "number")
+                    Column(
+                        "in percent", [relative(d, s) for d, s in zip(table["difference"], of, strict=True)], "number"
+                    )
                 )
             columns += [
                 *self._bounds(table, metric), p_values(table["p_value"]), Column("verdict", table["verdict"], "verdict")
@@ -274,7 +180,7 @@ class Displays:
                 p_values(table["p_value"]),
                 Column("verdict", table["verdict"], "verdict"),
             ]
-            caption = f"Every pair of models by {self._mean(metric)}, the better one first, {self.short[self.summary['headline']]}"
+            caption = f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}"
             yield Display("pairs", caption, columns, table["model"], metric)
 
     def horizons(self) -> Iterable[Display]:
@@ -301,7 +207,7 @@ class Displays:
         ]
         yield Display(
             "horizons",
-            f"Accuracy, discrimination and calibration at single times, {self.short[self.summary['headline']]}",
+            f"Accuracy, discrimination and calibration at single times, {self.headline}",
             [Column("measure", names), Column("model", table["model"], "model"),
              *(Column(one.heading, [row[c] for row in rows], one.kind) for c, one in enumerate(columns))],
             table["model"],
@@ -328,6 +234,7 @@ class Displays:
         table = around["falls"]
         if not table:
             return
+        favour, lower, upper = (table[f"ipcw_minus_administrative{end}"] for end in ("", "_lower", "_upper"))
         columns = [
             Column("model", table["model"], "model"),
             Column("verdict", table["verdict"]),
@@ -335,8 +242,7 @@ class Displays:
               for name, heading in (("fall_after", "right after C*"), ("fall_elsewhere", "elsewhere"))),
             *(Column(heading, [even(one, 2) for one in table[name]], "number") for name, heading in (
                 ("ratio", "times as steep"), ("ratio_lower", "lower limit"), ("ratio_upper", "upper limit"))),
-            *with_interval("IPCW − administrative", *(table[f"ipcw_minus_administrative{end}"]
-                                                      for end in ("", "_lower", "_upper")), self.level),
+            *with_interval("IPCW − administrative", favour, lower, upper, self.level),
         ]  # fmt: skip
         width = f"{short(around['width'])}{self.in_unit}"
         caption = f"Share of the predicted survival lost over {width} right after C*, and elsewhere"
@@ -347,9 +253,14 @@ class Displays:
         table = self.summary["calibration"]["numbers"]
         if not table:
             return
-        columns = [Column("model", table["model"], "model"), numbers("individuals", table["n"]), numbers("events", table["events"])]
+        columns = [
+            Column("model", table["model"], "model"),
+            numbers("individuals", table["n"]),
+            numbers("events", table["events"]),
+        ]
         for name, heading in (("observed_expected", "observed / expected"), ("slope", "slope")):
-            columns += with_interval(heading, *(table[f"{name}{end}"] for end in ("", "_lower", "_upper")), self.level)
+            values, lower, upper = (table[f"{name}{end}"] for end in ("", "_lower", "_upper"))
+            columns += with_interval(heading, values, lower, upper, self.level)
         digits = max(2, min(4, decimals(table["ici"])))
         columns += [
             Column(heading, [even(one, places) for one in table[name]], "number")
@@ -358,7 +269,9 @@ class Displays:
                 ("ici_if_right", "ICI expected if right", digits),
             )
         ]  # fmt: skip
-        caption = "Observed / expected above 1: predicted risks are too low; slope below 1: predictions are too far apart"
+        caption = (
+            "Observed / expected above 1: predicted risks are too low; slope below 1: predictions are too far apart"
+        )
         yield Display("calibration-numbers", caption, columns, table["model"], None, self._at(table["horizon"]))
 
     def parts(self) -> Iterable[Display]:
@@ -366,8 +279,10 @@ class Displays:
         table = self.summary["calibration"]["parts"]
         if not table:
             return
-        names = {"brier": "Brier score", "miscalibration": "= miscalibration", "discrimination": "− discrimination",
-                 "uncertainty": "+ uncertainty", "miscalibration_if_right": "miscalibration expected if right"}  # fmt: skip
+        names = {
+            "brier": "Brier score", "miscalibration": "= miscalibration", "discrimination": "− discrimination",
+            "uncertainty": "+ uncertainty", "miscalibration_if_right": "miscalibration expected if right",
+        }  # fmt: skip
         columns = [Column("model", table["model"], "model")]
         columns += [Column(heading, [even(one, 4) for one in table[name]], "number") for name, heading in names.items()]
         caption = "Parts of the Brier score; by chance alone, right predictions have some miscalibration too"
@@ -408,7 +323,7 @@ class Displays:
             ]
             if "reason" in table:
                 columns.append(Column("why not", [short(one) for one in table["reason"]]))
-            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}, {self.short[self.summary['headline']]}{largest}"
+            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}, {self.headline}{largest}"
             yield Display("segment-differences", caption, columns, table["model"], metric, tall=True)
 
     def segment_counts(self) -> Iterable[Display]:
@@ -444,24 +359,18 @@ class Displays:
             return
         table = found["summary"]
         level = f"{100 * found['level']:g} % interval"
-        percents = {name: [None if one is None else 100 * one for one in table[name]] for name in
-                    ("relative_regret", "regret_lower", "regret_upper", "ordered", "ordered_lower", "ordered_upper")}  # fmt: skip
+        names = ("relative_regret", "regret_lower", "regret_upper", "ordered", "ordered_lower", "ordered_upper")
+        percents = {name: [None if one is None else 100 * one for one in table[name]] for name in names}
+        chosen = [f"{a} of {b}" for a, b in zip(table["chose_best"], table["of"], strict=True)]
         columns = [
             Column("weighting", table["weighting"], "weighting"),
-            Column("chose the best", [f"{a} of {b}" for a, b in zip(table["chose_best"], table["of"], strict=True)], "number"),
+            Column("chose the best", chosen, "number"),
             *with_interval("chosen worse than best by (%)", percents["relative_regret"], percents["regret_lower"],
                            percents["regret_upper"], level),
             *with_interval("pairs in the true order (%)", percents["ordered"], percents["ordered_lower"],
                            percents["ordered_upper"], level),
         ]  # fmt: skip
         yield Display("backtest-summary", f"{found['when']}, judged by what happened since", columns)
-
-
-def _relative(difference: Any, score: Any) -> str:
-    if missing(difference) or missing(score) or score <= 0:
-        return "–"
-    text = f"{100 * difference / score:+,.1f}"
-    return "0.0 %" if not float(text.replace(",", "")) else f"{text} %".replace("-", "−")
 
 
 def _capital(text: str) -> str:

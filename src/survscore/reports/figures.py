@@ -82,7 +82,7 @@ def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], 
 
 def _short(summary: dict[str, Any], weighting: str) -> str:
     """Return the short name of a weighting; of an earlier run it may be one that is not of this page."""
-    names = dict(zip(summary["weightings"], summary["short_weightings"], strict=True))
+    names: dict[str, str] = dict(zip(summary["weightings"], summary["short_weightings"], strict=True))
     return names.get(weighting, weighting)
 
 
@@ -250,7 +250,9 @@ def _calibration(summary: dict[str, Any]) -> list[Panel]:
 
 def _top(curves: Table) -> float:
     """Return the end of both axes of calibration, in tenths: the largest risk that is drawn, and no more than 1."""
-    drawn = [value for name in ("predicted", "observed", "upper") for value in curves.get(name, []) if value is not None]
+    drawn = [
+        value for name in ("predicted", "observed", "upper") for value in curves.get(name, []) if value is not None
+    ]
     return min(1.0, math.ceil(10 * max(drawn, default=1.0)) / 10)
 
 

@@ -67,6 +67,6 @@ def for_whom(
         of_all, of_counted = (verdicts.number(float(risk), 3) for risk in table[column])
         risks.append(f"by {model} {of_counted}, that of all {of_all}")
     return [
-        f"At {verdicts.short(last)} the administrative score speaks for the {100 * share:.0f} % who could be followed so long: "
-        f"their mean risk of the event by {verdicts.short(horizon)} is {'; '.join(risks)}."
+        f"At {verdicts.short(last)} the administrative score speaks for the {100 * share:.0f} % who could be followed "
+        f"so long: their mean risk of the event by {verdicts.short(horizon)} is {'; '.join(risks)}."
     ]

@@ -96,8 +96,8 @@ def _data(summary: dict[str, Any]) -> str:
         told.append("Censoring times were known only of those who were censored.")
     else:
         told.append(
-            "Censoring was administrative: everybody's censoring time C*, from entry to the end of the data, was known, "
-            "also of those who had the event."
+            "Censoring was administrative: everybody's censoring time C*, from entry to the end of the data, was "
+            "known, also of those who had the event."
         )
         lost = data["dropped_out"]
         told.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "Nobody dropped out before it.")
@@ -207,7 +207,7 @@ def _backtest(summary: dict[str, Any]) -> str:
     if found is None:
         return ""
     return (
-        f"In a backtest, scores were computed as of {several(found['days'])}, and judged by the administrative score of "
-        "the same individuals by the later follow-up; its intervals are from resampled individuals "
+        f"In a backtest, scores were computed as of {several(found['days'])}, and judged by the administrative score "
+        "of the same individuals by the later follow-up; its intervals are from resampled individuals "
         f"({plural(found['n_draws'], 'draw')})."
     )

@@ -242,12 +242,14 @@ def _hash(text: str) -> str:
 
 
 def _coded(tables: dict[str, Table]) -> dict[str, Any]:
-    """Return the tables with columns of repeated texts as codes, since a name in every row takes most of the space."""
+    """Return the tables with columns of repeated values as codes, since a name in every row takes most of the space."""
     return {name: {key: _codes(column) for key, column in table.items()} for name, table in tables.items()}
 
 
 def _codes(column: list[Any]) -> Any:
-    values = list(dict.fromkeys(column)) if all(isinstance(one, str) for one in column) else column
+    """Return a column as it is, or as codes where values of one kind come again and again."""
+    kinds = {type(one) for one in column if one is not None}
+    values = list(dict.fromkeys(column)) if len(kinds) == 1 else column
     if 2 * len(values) > len(column):
         return column
     position = {value: code for code, value in enumerate(values)}

@@ -186,7 +186,8 @@ def summarise(
             for name, direction in findings.directions.items()
         },
         "ratios": [
-            name for name in comparison.metrics
+            name
+            for name in comparison.metrics
             if answers.scored[name].has_ratios and findings.directions[name] in ("lower", "higher")
         ],
         "null_model": comparison.null,

@@ -5,7 +5,7 @@
   const root = document.documentElement;
   const SVG = "http://www.w3.org/2000/svg";
 
-  // Columns of repeated texts come as codes.
+  // Columns of repeated values come as codes.
   for (const table of Object.values(data.tables)) {
     for (const [name, column] of Object.entries(table)) {
       if (!Array.isArray(column)) table[name] = column.codes.map((code) => column.values[code]);
@@ -73,11 +73,13 @@
     return [low, high];
   };
   // How wide a text is in a chart, and what of it fits.
-  const pen = document.createElement("canvas").getContext("2d");
-  const widthOf = (text, bold) => {
-    pen.font = `${bold ? 600 : 400} 12px ${getComputedStyle(document.body).fontFamily}`;
-    return pen.measureText(text).width;
-  };
+  const family = getComputedStyle(document.body).fontFamily;
+  const pens = [400, 600].map((weight) => {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `${weight} 12px ${family}`;
+    return pen;
+  });
+  const widthOf = (text, bold) => pens[bold ? 1 : 0].measureText(text).width;
   const cut = (text, room, bold) => {
     if (widthOf(text, bold) <= room) return text;
     const letters = [...text];
@@ -208,8 +210,7 @@
 
   // A panel: a figure whose plot is read by pointer, finger or arrow keys, as a slider over its points.
   const named = (panel, width) => panel.main && width >= 560 && panel.series.length <= 12;
-  const drawPanel = (name, panel, now, domain, figure, tall) => {
-    if (figure.firstChild?.nextSibling?.className !== "plot") figure.replaceChildren(make("figcaption"), makePlot());
+  const drawPanel = (name, panel, now, domain, figure, { room, tall }) => {
     const [title, plot] = figure.children;
     caption(title, panel);
     const lines = visible(panel, now).map((series) => ({
@@ -219,7 +220,7 @@
       lower: column(name, series, panel.lower),
       upper: column(name, series, panel.upper),
     }));
-    const width = Math.max(240, plot.clientWidth || 360);
+    const width = Math.max(240, room);
     const height = panel.diagonal ? Math.min(width, 380) : panel.main || tall ? 340 : 200;
     const yticks = labelled(nice(...domain.y, height < 240 ? 4 : 5));
     const left = 8 + Math.max(...yticks.map(([, text]) => widthOf(text)));
@@ -320,19 +321,18 @@
 
   // Rows: in each some estimates with their intervals, names on the left, numbers on the right, zero and both sides named.
   // Estimates beyond the scale are arrows at its end; their numbers stand beside them.
-  const drawRows = (figure, panel, { rows, domain, heads = [], sides, xlabel, label, more }) => {
-    if (figure.firstChild?.nextSibling?.className !== "rows") figure.replaceChildren(make("figcaption"), make("div", { class: "rows", role: "img" }));
+  const drawRows = (figure, room, panel, { rows, domain, heads = [], sides, xlabel, label, more }) => {
     const [title, plot] = figure.children;
     caption(title, panel, more);
     plot.setAttribute("aria-label", label);
-    const width = Math.max(280, plot.clientWidth || 360);
+    const width = Math.max(280, room);
     const cells = heads.map((head, c) => 12 + Math.max(widthOf(head), ...rows.map((row) => widthOf(row.cells?.[c] ?? ""))));
     const right = width - cells.reduce((sum, cell) => sum + cell, 0);
     const left = Math.min(0.42 * right, 12 + Math.max(0, ...rows.map((row) => (row.indent || 0) + widthOf(row.label, row.class?.includes("strong")))));
     const top = sides || heads.length ? 24 : 6, bottom = top + rows.reduce((sum, row) => sum + row.height, 0) + 4, height = bottom + 40;
     // a side on which nothing lies is still seen
-    const span = domain[1] - domain[0] || 1, room = sides ? 0.14 * span : 0.04 * span;
-    const least = Math.min(domain[0] - 0.04 * span, sides ? -room : Infinity), most = Math.max(domain[1] + 0.04 * span, sides ? room : -Infinity);
+    const span = domain[1] - domain[0] || 1;
+    const least = Math.min(domain[0] - 0.04 * span, sides ? -0.14 * span : Infinity), most = Math.max(domain[1] + 0.04 * span, sides ? 0.14 * span : -Infinity);
     const scaled = (value) => left + ((value - least) / (most - least)) * (right - left);
     const px = (value) => Math.max(left, Math.min(right, scaled(value)));
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", focusable: "false" });
@@ -389,7 +389,7 @@
   // The scale is that of the first, so that intervals can be seen; what lies far beyond is an arrow.
   // Many rows become one for each model, with the other weightings as rings below.
   const FAR = 2.5, MANY = 12;
-  const drawAnswer = (name, panel, now, _, figure) => {
+  const drawAnswer = (name, panel, now, _, figure, { room }) => {
     const table = data.tables.verdicts, groups = panel.groups.filter((group) => now.models.has(group.model));
     const value = (key, row) => (key === "difference" || now.bands ? table[key][row.at] : null);
     const all = groups.flatMap((group) => group.rows), dense = all.length > MANY;
@@ -398,7 +398,8 @@
     const ends = (some) => some.flatMap((row) => ["difference", "lower", "upper"].map((key) => value(key, row)));
     const near = spreadOf(ends(basis)), reach = FAR * Math.max(-near[0], near[1]);
     const domain = spreadOf(ends(all).filter((one) => one !== null && Math.abs(one) <= reach), near);
-    const digits = Math.min(6, Math.max(4, decimals(basis.map((row) => table.difference[row.at]))));
+    const halves = basis.map((row) => (table.upper[row.at] - table.lower[row.at]) / 2).filter((half) => half > 0);
+    const digits = Math.min(6, Math.max(4, ...halves.map((half) => 1 - Math.floor(Math.log10(half))))); // as the cards have
     const markOf = (group, row, offset) => ({ x: value("difference", row), low: value("lower", row), up: value("upper", row), style: colourOf(group), shape: row.main ? "dot" : "hollow", offset });
     const cells = (row) => [signed(table.difference[row.at], digits)];
     const rows = groups.flatMap((group) => {
@@ -410,15 +411,16 @@
       ];
     });
     const told = groups.flatMap((group) => group.rows.map((row) => `${group.label}, ${row.title}: ${show(table.difference[row.at])} (${show(table.lower[row.at])} to ${show(table.upper[row.at])}), ${table.verdict[row.at]}`));
+    const beyond = all.some((row) => ["difference", "lower", "upper"].some((key) => { const one = value(key, row); return one !== null && (one < domain[0] || one > domain[1]); }));
     const [first, ...rest] = dense ? groups[0].rows.map((row) => row.title) : [];
-    drawRows(figure, panel, {
-      rows, domain, heads: ["difference"], sides: panel.sides, xlabel: panel.xlabel, label: `${panel.title}. ${told.join("; ")}.`,
+    drawRows(figure, room, panel, {
+      rows, domain, heads: ["difference"], sides: panel.sides, xlabel: panel.xlabel + (beyond ? "; arrows: beyond the scale" : ""), label: `${panel.title}. ${told.join("; ")}.`,
       more: dense ? `. Filled: ${first}${rest.length ? `; below it ${rest.join(", ")}` : ""}` : "",
     });
   };
 
   // A backtest: for each weighting the mean regret with its interval, and a ring for each day.
-  const drawBacktest = (name, panel, now, _, figure) => {
+  const drawBacktest = (name, panel, now, _, figure, { room }) => {
     const table = data.tables["backtest-summary"], days = data.tables["backtest-regrets"].relative_regret;
     const percent = (value) => (value === null ? null : 100 * value);
     const rows = panel.rows.map((row, k) => ({
@@ -427,17 +429,17 @@
     }));
     const domain = spreadOf(rows.flatMap((row) => [row.marks[0].x, row.marks[0].low, row.marks[0].up, ...row.marks[0].rings]));
     const told = rows.map((row) => `${row.label} ${row.cells[0]}`);
-    drawRows(figure, panel, { rows, domain, heads: ["mean"], xlabel: panel.xlabel, label: `${panel.title}: ${told.join("; ")}. The table below has all numbers.` });
+    drawRows(figure, room, panel, { rows, domain, heads: ["mean"], xlabel: panel.xlabel, label: `${panel.title}: ${told.join("; ")}. The table below has all numbers.` });
   };
 
   // A forest: a row for each segment, in it every model's difference with its interval; below, everybody's as diamonds.
   const MOST_ROWS = 40;
-  const drawForest = (name, panel, now, _, figure) => {
-    const lines = visible(panel, now).map((series) => {
+  const drawForest = (name, panel, now, _, figure, { room }) => {
+    const linesOf = (one) => visible(one, now).map((series) => {
       const get = (key) => column(name, series, key);
-      return { series, labels: panel.by.map(get), y: get("difference"), lower: get("lower"), upper: get("upper"), n: get("n"), events: get("n_events") };
+      return { series, labels: one.by.map(get), y: get("difference"), lower: get("lower"), upper: get("upper"), n: get("n"), events: get("n_events") };
     });
-    const known = (line, k) => line.lower[k] !== null && line.upper[k] !== null;
+    const lines = linesOf(panel), known = (line, k) => line.lower[k] !== null && line.upper[k] !== null;
     let kept = lines.length ? lines[0].y.map((_, k) => k).slice(1) : [];
     const all = kept.length, size = (k) => Math.max(...lines.map((line) => (known(line, k) ? Math.abs(line.y[k]) : -1)));
     if (all > MOST_ROWS) kept = kept.sort((a, b) => size(b) - size(a)).slice(0, MOST_ROWS).sort((a, b) => a - b);
@@ -451,30 +453,40 @@
         style: colourOf(line.series), shape: k === 0 ? "diamond" : known(line, k) ? "dot" : "hollow",
       })),
     }));
-    const domain = spreadOf(lines.flatMap((line) => [0, ...kept].flatMap((k) => (now.bands && known(line, k) ? [line.lower[k], line.y[k], line.upper[k]] : [line.y[k]]))));
-    drawRows(figure, panel, {
+    // one scale for all weightings; of many segments that of those that are shown
+    const drawn = all > MOST_ROWS ? lines : shownPanels(name, now).flatMap(linesOf);
+    const domain = spreadOf(drawn.flatMap((line) => (all > MOST_ROWS ? [0, ...kept] : [...line.y.keys()]).flatMap((k) => (now.bands && known(line, k) ? [line.lower[k], line.y[k], line.upper[k]] : [line.y[k]]))));
+    drawRows(figure, room, panel, {
       rows, domain, heads: ["n", "events"], sides: panel.sides, xlabel: panel.xlabel, more: all > kept.length ? ` (the ${kept.length} of ${all} segments with the largest differences)` : "",
       label: `${panel.title}: ${panel.xlabel}, by segment, with intervals. The table below has all numbers.`,
     });
   };
 
   const KINDS = { answer: drawAnswer, backtest: drawBacktest, forest: drawForest };
-  const drawChart = (chart, now) => {
-    const name = chart.dataset.chart, panels = shownPanels(name, now);
-    const scales = new Map([...new Set(panels.map((panel) => panel.ylabel))].map((ylabel) => [ylabel, domains(name, now, ylabel)]));
-    const holder = chart.querySelector(".panels");
+  // Charts are drawn in three steps, each for all of them, so that the browser lays the page out once: what there is to
+  // draw gets its place, then widths are read, then lines are drawn.
+  const placed = (chart, now) => {
+    const name = chart.dataset.chart, panels = shownPanels(name, now), holder = chart.querySelector(".panels");
     while (holder.children.length > panels.length) holder.lastChild.remove();
     while (holder.children.length < panels.length) holder.append(make("figure", { class: "panel" }));
     // one is large, the others small beside it; a single other one is as high
     const mixed = panels.some((panel) => panel.main && !panel.kind) && panels.length > 1;
     holder.classList.toggle("mixed", mixed);
-    panels.forEach((panel, k) => holder.children[k].classList.toggle("main", Boolean(panel.main || panel.groups || panel.rows)));
-    const tall = mixed && panels.length === 2 && holder.clientWidth >= 900;
     holder.classList.toggle("beside", mixed && panels.length <= 3);
-    panels.forEach((panel, k) => (KINDS[panel.kind] || drawPanel)(name, panel, now, scales.get(panel.ylabel), holder.children[k], tall));
-    const direct = panels.some((panel, k) => panel.groups || panel.rows || (!panel.kind && named(panel, holder.children[k].clientWidth)));
+    panels.forEach((panel, k) => {
+      const figure = holder.children[k], wanted = panel.kind ? "rows" : "plot";
+      figure.classList.toggle("main", Boolean((panel.main && panel.kind !== "forest") || panel.groups || panel.rows || panels.length === 1));
+      if (figure.lastChild?.className !== wanted) figure.replaceChildren(make("figcaption"), panel.kind ? make("div", { class: "rows", role: "img" }) : makePlot());
+    });
+    return { chart, name, panels, holder, mixed };
+  };
+  const measured = (one) => ({ ...one, wide: one.holder.clientWidth, rooms: [...one.holder.children].map((figure) => figure.lastChild.clientWidth || 360) });
+  const drawChart = ({ chart, name, panels, holder, mixed, wide, rooms }, now) => {
+    const scales = new Map([...new Set(panels.map((panel) => panel.ylabel))].map((ylabel) => [ylabel, domains(name, now, ylabel)]));
+    const tall = mixed && panels.length === 2 && wide >= 900;
+    panels.forEach((panel, k) => (KINDS[panel.kind] || drawPanel)(name, panel, now, scales.get(panel.ylabel), holder.children[k], { room: rooms[k], tall }));
     const legend = chart.querySelector(".legend");
-    legend.classList.toggle("spared", direct);
+    legend.classList.toggle("spared", panels.some((panel, k) => panel.groups || panel.rows || (!panel.kind && named(panel, rooms[k]))));
     drawLegend(legend, panelsOf(name, now), now);
   };
 
@@ -496,15 +508,19 @@
     if (held >= 0) legend.children[held]?.firstChild?.focus?.();
   };
 
-  const draw = () => {
-    const now = state();
+  const choose = (now) => {
     document.querySelectorAll("[data-metric]").forEach((part) => { part.hidden = part.dataset.metric !== now.metric; });
     document.querySelectorAll("tr[data-model-row]").forEach((row) => {
       const model = Number(row.dataset.modelRow);
       row.hidden = model >= 0 && !now.models.has(model);
     });
-    document.querySelectorAll(".chart").forEach((chart) => drawChart(chart, now));
   };
+  const draw = () => {
+    const now = state();
+    choose(now);
+    drawCharts([...document.querySelectorAll(".chart")], now);
+  };
+  const drawCharts = (charts, now) => charts.map((chart) => placed(chart, now)).map(measured).forEach((one) => drawChart(one, now));
 
   // Pictures: a chart as one SVG with its looks written into it, or as PNG of twice the size.
   const LOOKS = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity", "font-size", "font-weight", "font-family", "paint-order"];
@@ -656,5 +672,11 @@
   bar.observe(form);
   tellTheme();
   addEventListener("pageshow", (event) => { if (event.persisted) draw(); });
-  draw();
+  // The first screen is drawn at once, the rest when it has been seen.
+  choose(state());
+  drawCharts([...document.querySelectorAll("#answer .chart")], state());
+  requestAnimationFrame(() => setTimeout(() => {
+    draw();
+    root.dataset.drawn = "";
+  }));
 })();
