@@ -77,9 +77,6 @@ class Displays:
         }  # fmt: skip
         return {name: [one for one in make() if one.columns and one.size] for name, make in places.items()}
 
-    def _weightings(self, table: Table) -> Column:
-        return Column("weighting", table["weighting"], "weighting")
-
     def _mean(self, metric: str) -> str:
         told = self.summary["metrics"][metric]
         if not self.summary["means"]:
@@ -134,7 +131,6 @@ class Displays:
         for metric, table in self._by_metric(self.summary["means"]):
             told = self.summary["metrics"][metric]
             columns = [
-                self._weightings(table),
                 Column("model", table["model"], "model"),
                 *with_interval("mean score", table["score"], table["lower"], table["upper"], self.level),
                 *self._bounds(table, metric),
@@ -142,7 +138,7 @@ class Displays:
             if told["direction"] == "lower" and self.summary["null_model"]:
                 columns.append(Column("skill", [even(one, 4) for one in table["skill"]], "number"))
             caption = f"{_capital(self._mean(metric))}, {told['direction']} is better"
-            yield Display("means", caption, columns, table["model"], metric)
+            yield Display("means", caption, columns, table["model"], metric, table["weighting"])
 
     def verdicts(self) -> Iterable[Display]:
         """Yield differences to the reference, by metric."""
@@ -151,7 +147,6 @@ class Displays:
         ratios = self.summary["ratios"]
         for metric, table in self._by_metric(self.summary["verdicts"]):
             columns = [
-                self._weightings(table),
                 Column("model", table["model"], "model"),
                 *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
             ]
@@ -166,7 +161,7 @@ class Displays:
                 *self._bounds(table, metric), p_values(table["p_value"]), Column("verdict", table["verdict"], "verdict")
             ]  # fmt: skip
             caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}"
-            yield Display("verdicts", caption, columns, table["model"], metric)
+            yield Display("verdicts", caption, columns, table["model"], metric, table["weighting"])
 
     def pairs(self) -> Iterable[Display]:
         """Yield all pairs of models under the weighting of the answer, where that is more than the cards say."""
@@ -343,14 +338,13 @@ class Displays:
             table = {name: [column[k] for k in kept] for name, column in history["means"].items()}
             columns = [
                 *(Column(name, [short(one) for one in table[name]]) for name in ("run", "id", "date")),
-                self._weightings(table),
                 Column("model", table["model"], "model"),
                 *(numbers(name, table[name]) for name in ("from", "to")),
                 *with_interval("mean score", table["score"], table["lower"], table["upper"], self.level),
             ]
             caption = f"Mean {told['label']} by run, {told['direction']} is better"
             switched = metric if metric in self.summary["metrics"] else None
-            yield Display("history", caption, columns, table["model"], switched, tall=True)
+            yield Display("history", caption, columns, table["model"], switched, table["weighting"], tall=True)
 
     def backtest(self) -> Iterable[Display]:
         """Yield how each weighting would have chosen on earlier days."""

@@ -87,7 +87,7 @@
     return `${letters.join("")}…`;
   };
   const write = (svg, x, y, text, attributes = {}, room = Infinity) => {
-    const shown = cut(text, room, attributes.class?.includes("strong"));
+    const shown = cut(text, room, /strong|name|side/.test(attributes.class));
     const element = make("text", { x, y, ...attributes }, shown);
     const full = attributes["data-name"] ?? text;
     if (shown !== full) element.append(make("title", {}, full));
@@ -153,7 +153,8 @@
       svg.append(make("line", { class: "axis", x1: x, x2: x, y1: inner.bottom, y2: inner.bottom + 4 }));
       write(svg, Math.max(half, Math.min(width - half, x)), inner.bottom + 17, label, { "text-anchor": "middle" });
     }
-    write(svg, (inner.left + inner.right) / 2, height - 6, panel.xlabel, { "text-anchor": "middle" }, width);
+    const wide = Math.min(width, widthOf(panel.xlabel)) / 2;
+    write(svg, Math.min(width - wide, Math.max((inner.left + inner.right) / 2, wide)), height - 6, panel.xlabel, { "text-anchor": "middle" }, width);
     write(svg, 0, 11, panel.ylabel, {}, width); // lies above its axis, where it can be read
     if (panel.diagonal) svg.append(make("line", { class: "zero", x1: px(domain.x[0]), y1: py(domain.y[0]), x2: px(domain.x[1]), y2: py(domain.y[1]) }));
     else if (domain.y[0] < 0) svg.append(make("line", { class: "zero", x1: inner.left, x2: inner.right, y1: py(0), y2: py(0) }));
@@ -340,9 +341,8 @@
       for (const [side, from, to] of [[sides[0], left, px(0)], [sides[1], px(0), right]]) {
         svg.append(make("rect", { class: `tint ${side}`, x: from, y: top - 2, width: Math.max(0, to - from), height: bottom - top + 4 }));
       }
-      const half = (right - left) / 2;
-      write(svg, left, 13, `← ${sides[0]}`, { class: `side ${sides[0]}` }, half);
-      write(svg, right, 13, `${sides[1]} →`, { class: `side ${sides[1]}`, "text-anchor": "end" }, half);
+      write(svg, left, 13, `← ${sides[0]}`, { class: `side ${sides[0]}` }, (right - left) / 2);
+      write(svg, right, 13, `${sides[1]} →`, { class: `side ${sides[1]}`, "text-anchor": "end" }, (right - left) / 2);
     }
     let last = -Infinity;
     for (const [tick, text] of labelled(nice(least, most, Math.max(2, Math.min(7, Math.round((right - left) / 75)))))) {
@@ -352,7 +352,8 @@
       last = x + half;
       write(svg, x, bottom + 17, text, { "text-anchor": "middle", class: tick === 0 ? "strong" : "" });
     }
-    write(svg, Math.min(width - widthOf(xlabel) / 2, Math.max((left + right) / 2, widthOf(xlabel) / 2)), height - 6, xlabel, { "text-anchor": "middle" }, width);
+    const half = Math.min(width, widthOf(xlabel)) / 2;
+    write(svg, Math.min(width - half, Math.max((left + right) / 2, half)), height - 6, xlabel, { "text-anchor": "middle" }, width - 2);
     const columnEnd = (c) => right + cells.slice(0, c + 1).reduce((sum, cell) => sum + cell, 0);
     heads.forEach((head, c) => write(svg, columnEnd(c), 13, head, { "text-anchor": "end" }));
     let y = top;
