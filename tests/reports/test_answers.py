@@ -74,7 +74,7 @@ def test_sentences_of_the_answer(case):
     assert same["cards"][0]["amount"] in ("no difference", None)
     some = of_models(y, {"a": models["truth"], "b": models["truth"], "c": models[HOSTILE]}, metric="brier")
     assert some["answer"]["brier"]["sentence"].startswith(
-        "No single winner: a and b can't be told apart; a is surely better than c."
+        "No single winner: a can't be told from b; it is surely better than c."
     )
 
 

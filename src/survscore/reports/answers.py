@@ -111,16 +111,14 @@ class Answers:
         against = {name: self.contrast(metric, best, name)["verdict"] for name in every if name != best}
         worse, same = ([name for name in others if against[name] == verdict] for verdict in ("better", "undecided"))
         told = ""
-        if not others:
-            pass
-        elif not same and len(worse) == len(others):
+        if len(others) == 1 and same:
+            told = f"No winner: {best} and {same[0]} can't be told apart."
+        elif same:  # what holds of the best and each of these need not hold of two of these
+            told = f"No single winner: {best} can't be told from {several(same)}"
+            told += f"; it is surely better than {several(worse)}." if worse else "."
+        elif others and len(worse) == len(others):
             told = f"{best} is best: it is surely better than {several(worse)}."
-        elif not worse and len(same) == len(others):
-            told = f"No winner: {several([best, *same])} can't be told apart."
-        elif same:
-            told = f"No single winner: {several([best, *same])} can't be told apart"
-            told += f"; {best} is surely better than {several(worse)}." if worse else "."
-        else:
+        elif others:
             told = f"{best} has the best {label}, but its differences to others have no interval."
         winner = not same and len(worse) == len(others)
         about_null = self._against_null(best, against, alone=not others, winner=winner)

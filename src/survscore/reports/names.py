@@ -22,7 +22,7 @@ def short_names(weightings: Sequence[str]) -> list[str]:
     >>> short_names(["administrative (drop-out by Kaplan-Meier)", "ipcw (Kaplan-Meier of the scored outcomes)"])
     ['administrative', 'IPCW']
     >>> short_names(["ipcw (Kaplan-Meier of the scored outcomes)", "ipcw (individual curves)"])
-    ['IPCW (Kaplan-Meier of the score…)', 'IPCW (individual curves)']
+    ['IPCW (Kaplan-Meier of the scor…)', 'IPCW (individual curves)']
     """
     parsed = [_parsed(label) for label in weightings]
     names = []

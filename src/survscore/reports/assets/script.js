@@ -206,7 +206,7 @@
   // A caption, with the full name of what has a short one.
   const caption = (element, panel, more = "") => {
     const title = panel.full ? make("span", { class: "brief", tabindex: "0", "data-full": panel.full }, panel.title, make("span", { class: "sr" }, `, in full ${panel.full}`)) : document.createTextNode(panel.title);
-    element.replaceChildren(title, ...(more ? [more] : []));
+    element.replaceChildren(title, ...(more ? [make("span", { class: "more" }, ` ${more}`)] : []));
   };
 
   // A panel: a figure whose plot is read by pointer, finger or arrow keys, as a slider over its points.
@@ -400,7 +400,8 @@
     const near = spreadOf(ends(basis)), reach = FAR * Math.max(-near[0], near[1]);
     const domain = spreadOf(ends(all).filter((one) => one !== null && Math.abs(one) <= reach), near);
     const halves = basis.map((row) => (table.upper[row.at] - table.lower[row.at]) / 2).filter((half) => half > 0);
-    const digits = Math.min(6, Math.max(4, ...halves.map((half) => 1 - Math.floor(Math.log10(half))))); // as the cards have
+    const [fewest, most] = extent(halves.map((half) => 1 - Math.floor(Math.log10(half))));
+    const digits = Math.max(4, Math.min(6, most, fewest + 1)); // one narrow interval does not rule all
     const markOf = (group, row, offset) => ({ x: value("difference", row), low: value("lower", row), up: value("upper", row), style: colourOf(group), shape: row.main ? "dot" : "hollow", offset });
     const cells = (row) => [signed(table.difference[row.at], digits)];
     const rows = groups.flatMap((group) => {
@@ -416,7 +417,7 @@
     const [first, ...rest] = dense ? groups[0].rows.map((row) => row.title) : [];
     drawRows(figure, room, panel, {
       rows, domain, heads: ["difference"], sides: panel.sides, xlabel: panel.xlabel + (beyond ? "; arrows: beyond the scale" : ""), label: `${panel.title}. ${told.join("; ")}.`,
-      more: dense ? `. Filled: ${first}${rest.length ? `; below it ${rest.join(", ")}` : ""}` : "",
+      more: dense ? `Filled: ${first}${rest.length ? `; below it ${rest.join(", ")}` : ""}` : "",
     });
   };
 
@@ -458,7 +459,7 @@
     const drawn = all > MOST_ROWS ? lines : shownPanels(name, now).flatMap(linesOf);
     const domain = spreadOf(drawn.flatMap((line) => (all > MOST_ROWS ? [0, ...kept] : [...line.y.keys()]).flatMap((k) => (now.bands && known(line, k) ? [line.lower[k], line.y[k], line.upper[k]] : [line.y[k]]))));
     drawRows(figure, room, panel, {
-      rows, domain, heads: ["n", "events"], sides: panel.sides, xlabel: panel.xlabel, more: all > kept.length ? ` (the ${kept.length} of ${all} segments with the largest differences)` : "",
+      rows, domain, heads: ["n", "events"], sides: panel.sides, xlabel: panel.xlabel, more: all > kept.length ? `(the ${kept.length} of ${all} segments with the largest differences)` : "",
       label: `${panel.title}: ${panel.xlabel}, by segment, with intervals. The table below has all numbers.`,
     });
   };
