@@ -38,10 +38,10 @@ by_serial_number = ss.SurvivalCurves(np.exp(-0.95 * load[:, None] * times / 900)
 # The report
 # ----------
 #
-# In a notebook the last line of a cell shows it, as here. The box at the top says what
+# In a notebook the last line of a cell shows it, as here. The first screen says what
 # matters: by the administrative score the two hardly differ where machines were watched,
-# while IPCW prefers the one that is wrong after the end of the data. *Where weightings
-# disagree* has the cliff at C*, *Single curves* the same for six machines.
+# while IPCW prefers the one that is wrong after the end of the data. *Diagnosis* has the
+# cliff at C*, *Single curves* the same for six machines.
 
 report = ss.report(
     y,

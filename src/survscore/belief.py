@@ -18,10 +18,13 @@ class Belief:
         Its place among those that were asked for; of the first, if the one to believe is not among them.
     sentence : str
         Which, and why.
+    certain : bool
+        Whether these data allow what it needs, as far as can be known.
     """
 
     position: int
     sentence: str
+    certain: bool = True
 
 
 def which_to_believe(weightings: Sequence[Weighting], *, n: int, n_dropped_out: int | None) -> Belief:
@@ -46,7 +49,7 @@ def which_to_believe(weightings: Sequence[Weighting], *, n: int, n_dropped_out: 
     >>> from survscore.belief import which_to_believe
     >>> which_to_believe([ss.IPCW(), ss.Administrative()], n=500, n_dropped_out=0)
     Belief(position=1, sentence="Believe administrative: everybody's C* is known, and it counts those whose data reach a
-    time, while IPCW scores reward predictions that know C*.")
+    time, while IPCW scores reward predictions that know C*.", certain=True)
     """
     known = n_dropped_out is not None
     labels = [one.named(somebody_left=bool(n_dropped_out) or not known) for one in weightings]
@@ -57,14 +60,16 @@ def which_to_believe(weightings: Sequence[Weighting], *, n: int, n_dropped_out: 
         if isinstance(one, Administrative):
             return Belief(position, f"Believe {labels[position]}: {_why(n, n_dropped_out or 0)}.")
     if not any(isinstance(one, IPCW) for one in weightings):
-        return Belief(0, f"Believe {labels[0]} as far as it fits these data.")
+        return Belief(0, f"Believe {labels[0]} as far as it fits these data.", certain=False)
     if known:
-        return Belief(0, f"Believe none of these, but the administrative score: {_why(n, n_dropped_out or 0)}.")
+        none = f"Believe none of these, but the administrative score: {_why(n, n_dropped_out or 0)}."
+        return Belief(0, none, certain=False)
     position = next(k for k, one in enumerate(weightings) if isinstance(one, IPCW))
     return Belief(
         position,
         f"Believe {labels[position]} only if predictions can't tell C*, which is unknown here; if the data end on a "
         "known date, everybody's C* makes an administrative score possible, which is not fooled.",
+        certain=False,
     )
 
 

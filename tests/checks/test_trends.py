@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -70,39 +69,33 @@ def test_the_command_shows_it(command, study, history, tmp_path):
     assert "there is no such history" in err
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
-def test_a_browser_draws_the_runs_and_a_model_s_panel_goes_with_it(history, tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+def test_a_browser_draws_the_runs_and_a_model_s_panel_goes_with_it(browser, history, tmp_path):
     y, models = make()
     path = ss.report(y, models, history=history, **OPTIONS).save(tmp_path / "report.html")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        said = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-        page.goto(path.as_uri())
-        chart = page.locator('[data-chart="history"]')
-        titles = chart.locator("figcaption")
-        assert titles.count() == 6  # three of the Brier score, and three of AUC, which the page does not switch to
-        assert titles.nth(1).inner_text() == f"{HOSTILE}, administrative"
-        assert chart.locator("svg path.line").count() == 6
-        assert chart.locator("svg path.band").count() == 6
-        assert "2025-01-02" in chart.locator("figure").first.inner_text()
-        plot = chart.locator(".plot").first
-        plot.focus()
-        page.keyboard.press("End")
-        assert plot.get_attribute("aria-valuetext").startswith("run 4, 2025-01-04: truth 0.")
-        button = chart.locator(".legend button").first
-        button.click()
-        assert titles.count() == 4
-        button.click()
-        assert titles.count() == 6
-        page.locator("input[name=metric][value=log]").check()
-        assert titles.count() == 3
-        assert said == []
-        browser.close()
+    page = browser.new_page()
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    chart = page.locator('[data-chart="history"]')
+    titles = chart.locator("figcaption")
+    assert titles.count() == 6  # three of the Brier score, and three of AUC, which the page does not switch to
+    assert titles.nth(1).inner_text() == f"{HOSTILE}, administrative"
+    assert chart.locator("svg path.line").count() == 6
+    assert chart.locator("svg path.band").count() == 6
+    assert "2025-01-02" in chart.locator("figure").first.inner_text()
+    plot = chart.locator(".plot").first
+    plot.focus()
+    page.keyboard.press("End")
+    assert plot.get_attribute("aria-valuetext").startswith("run 4, 2025-01-04: truth 0.")
+    button = chart.locator(".legend button").first
+    button.click()
+    assert titles.count() == 4
+    button.click()
+    assert titles.count() == 6
+    page.locator("input[name=metric][value=log]").check()
+    assert titles.count() == 3
+    assert said == []
+    page.close()

@@ -22,20 +22,17 @@ USUAL = ("administrative", "ipcw")
 @options.files
 @study_files.study
 @options.weightings
-@options.option("--as-of", metavar="DATE", multiple=True, required=True,
-                help="An earlier day on which to pretend that the data end. Repeat it for several.")  # fmt: skip
+@options.as_of(required=True)
 @options.times_option(
     "-t", "--horizons", required=True, help="Times since start at which predictions are judged: 90,365."
 )
 @click.option("-m", "--metric", type=options.MetricName(), default="brier", show_default=True,
               help="What models are chosen by: brier, log, auc, crps and others.")  # fmt: skip
-@options.option("--predicted-on", metavar="DATE",
-                help="When the predictions were made: those made after an earlier day know what happened.")  # fmt: skip
+@options.predicted_on
 @options.option("--groups", metavar="COLUMN", help="Labels of those that depend on each other: drawn together.")
-@click.option("--draws", type=click.IntRange(min=0), default=200, show_default=True,
-              help="How often individuals are resampled for the intervals.")  # fmt: skip
+@options.draws
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
+@options.seed
 @options.option("--state", metavar="FOLDER", help="Keep finished days there: an interrupted run goes on from them.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
               help="How many processes make draws. It changes no number.")  # fmt: skip

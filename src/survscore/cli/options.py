@@ -328,6 +328,29 @@ scoring = several(
 correction: Callable[[Command], Command] = choice("--correction", of=CORRECTIONS, usual=CORRECTIONS[0],
                     help="With --by, how p-values allow for the number of segments.")  # fmt: skip
 
+
+def as_of(*, required: bool = False) -> Callable[[Command], Command]:
+    """Return the option that names earlier days for a backtest."""
+    what = "An earlier day on which to pretend that the data end" + ("" if required else ", to add a backtest")
+    decorate: Callable[[Command], Command] = option(
+        "--as-of", metavar="DATE", multiple=True, required=required, help=f"{what}. Repeat it for several."
+    )
+    return decorate
+
+
+predicted_on: Callable[[Command], Command] = option(
+    "--predicted-on", metavar="DATE",
+    help="When the predictions were made: those made after an earlier day know what happened.",
+)  # fmt: skip
+draws: Callable[[Command], Command] = option(
+    "--draws", type=click.IntRange(min=0), default=200, show_default=True,
+    help="How often individuals are resampled for the intervals of a backtest.",
+)  # fmt: skip
+seed: Callable[[Command], Command] = option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of these draws."
+)
+backtest = several(as_of(), predicted_on, draws, seed)
+
 results = several(
     option("--json", "json_path", type=FILE, metavar="FILE", help="Write all results as JSON; - is standard output."),
     option("--csv", "csv_path", type=FILE, metavar="FILE", help="Write the table by time as CSV, or - as well."),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from survscore._progress import Progress
 from survscore._validation import InputError
@@ -171,10 +172,11 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @options.null
 @options.correction
-@options.times_option("--horizons", help="At which times to show calibration: 90,365.")
+@options.times_option("--horizons", help="At which times to show calibration: 90,365; and to judge a backtest.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
 @click.option("--history", type=FILE, metavar="FILE", help='Show the runs that "survscore check --history" has stored.')
+@options.backtest
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
 def report(
     out: Path,
@@ -184,6 +186,10 @@ def report(
     individuals: int,
     history: Path | None,
     title: str,
+    as_of: tuple[str, ...],
+    predicted_on: str | None,
+    draws: int,
+    seed: int,
     **arguments: Any,
 ) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
@@ -191,27 +197,46 @@ def report(
     Files are as for "survscore score". Without --weighting, the report shows those that the data allow. It goes by
     the administrative one if that is among them, also if some dropped out; if not, it says what to beware of.
 
+    With outcomes as dates (--cutoff), --as-of adds a backtest as by "survscore backtest": what each score would have
+    chosen, had the data ended earlier, by the first metric at --horizons.
+
     \b
     Examples:
       survscore report play/outcomes.csv play/truth.csv play/leaking.csv -o report.html
       survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 --horizons 90,365 --title "Churn, March"
+      survscore report y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --horizons 365
     """  # noqa: D301
+    from survscore.backtesting import backtest
     from survscore.reports import report as make_report
     from survscore.reports.verdicts import share
 
     check_target(out, (".html", ".htm"), inputs(arguments))
     if history is not None and not history.exists():
         raise InputError(f"{history}: there is no such history")
+    if as_of and arguments["cutoff"] is None:
+        raise InputError("--as-of needs outcomes as dates: --cutoff says when the data end")
+    if as_of and horizons is None:
+        raise InputError("--as-of needs --horizons, the times at which predictions are judged")
+    for name in () if as_of else ("predicted_on", "draws", "seed"):
+        if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise InputError(f"--{name.replace('_', '-')} is for --as-of, a day on which to pretend that the data end")
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show, default_that_fits=True)
+        tested = None
+        if as_of:
+            tested = backtest(
+                study.outcomes, study.models, as_of=list(as_of), horizons=horizons, weighting=weightings,
+                metric=arguments["metrics"][0], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
+                level=arguments["level"], seed=seed, progress=show,
+            )  # fmt: skip
         made = make_report(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
             time_range=arguments["time_range"], reference=reference, null=null, horizons=horizons,
             groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": _asked(arguments)}, history=history, unit=study.unit,
-            progress=show,
+            settings={"files": study.files, "options": _asked({**arguments, "as_of": as_of})}, history=history,
+            backtest=tested, unit=study.unit, progress=show,
         )  # fmt: skip
         made.save(out)
     summary = made.summary
@@ -225,6 +250,8 @@ def report(
             say(sentence)
     if summary["around_censoring"]["ipcw"] in ("can't be trusted", "suspect"):
         say(one_line(summary["around_censoring"]["sentences"][0]))
+    if tested is not None:
+        say(one_line(tested.sentence))
     say(f"Written: {out}")
 
 

@@ -184,3 +184,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    """Return the rows of a table of plain data."""
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]

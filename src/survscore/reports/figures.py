@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,13 +15,15 @@ Panel = dict[str, Any]
 
 def tables(summary: dict[str, Any]) -> dict[str, Table]:
     """Return every table of the page by the name of its file."""
-    segments = summary.get("segments") or {}
+    segments, backtest = summary.get("segments") or {}, summary.get("backtest") or {}
     by_name = {
         "follow-up": summary["data"]["quantiles"],
         "remaining": summary["data"]["remaining"],
         "means": summary["means"],
         "scores": summary["scores"],
         "verdicts": summary["verdicts"],
+        "pairs": summary["pairs"],
+        "horizons": summary["horizons"],
         "differences": summary["contrasts"],
         "disagreements": summary["disagreements"]["table"],
         "segments": segments.get("table", {}),
@@ -37,6 +40,10 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "individuals": summary["curves"]["people"],
         "curves": summary["curves"]["curves"],
         "history": summary["history"]["means"],
+        "backtest-summary": backtest.get("summary", {}),
+        "backtest-regrets": backtest.get("regrets", {}),
+        "backtest-days": backtest.get("table", {}),
+        "backtest-scores": backtest.get("scores", {}),
     }
     return {name: table for name, table in by_name.items() if any(table.values())}
 
@@ -44,6 +51,7 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
 def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
     """Return the panels of every chart, by the table whose rows they draw."""
     return {
+        "answer": _answer(summary),
         "remaining": _remaining(summary),
         "scores": _by_metric_and_weighting(summary, "scores", "score", "{label} ({direction} is better)"),
         "differences": _by_metric_and_weighting(summary, "contrasts", "difference", "difference in {label}"),
@@ -52,6 +60,7 @@ def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
         "calibration": _calibration(summary),
         "curves": _single_curves(summary),
         "history": _history(summary),
+        "backtest": _backtest(summary),
     }
 
 
@@ -71,6 +80,51 @@ def _runs(table: Table, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], 
             start = stop
 
 
+def _short(summary: dict[str, Any], weighting: str) -> str:
+    """Return the short name of a weighting; of an earlier run it may be one that is not of this page."""
+    names: dict[str, str] = dict(zip(summary["weightings"], summary["short_weightings"], strict=True))
+    return names.get(weighting, weighting)
+
+
+def _of_weighting(summary: dict[str, Any], weighting: str) -> Panel:
+    """Return what a panel of a weighting is called, and whether it is the one that the answer goes by."""
+    name = _short(summary, weighting)
+    main = {"main": True} if weighting == summary["headline"] else {}
+    return {"title": name, **({"full": weighting} if name != weighting else {}), **main}
+
+
+def _answer(summary: dict[str, Any]) -> list[Panel]:
+    """Return the differences to the reference, by metric: models in groups, in each the weightings, the main one first.
+
+    Rows say where in the table of verdicts they stand; what has no difference is left out.
+    """
+    table, panels = summary["verdicts"], []
+    for metric, told in summary["metrics"].items():
+        rows: dict[str, list[Panel]] = {}
+        for k, model in enumerate(table.get("model", [])):
+            if table["metric"][k] == metric and table["difference"][k] is not None:
+                row = {"at": k, **_of_weighting(summary, table["weighting"][k])}
+                rows.setdefault(model, []).append(row)
+        order = sorted(rows, key=lambda model: model == summary["null_model"])
+        groups = [
+            {**_series(summary, model, 0, 0), "rows": sorted(rows[model], key=lambda row: "main" not in row)}
+            for model in order
+        ]
+        if groups:
+            over = "mean " if summary["means"] else ""
+            panels.append(
+                {
+                    "kind": "answer",
+                    "metric": metric,
+                    "title": f"Difference in {over}{told['label']} to {summary['reference']}",
+                    "xlabel": f"difference in {over}{told['label']}",
+                    "sides": [*sides(told["direction"])],
+                    "groups": groups,
+                }
+            )
+    return panels
+
+
 def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[str, Any]:
     series = {"model": summary["models"].index(model), "label": model, "start": start, "stop": stop}
     return {**series, "null": True} if model == summary["null_model"] else series
@@ -88,12 +142,13 @@ def _remaining(summary: dict[str, Any]) -> list[Panel]:
     return [
         {
             "title": "Individuals by time",
+            "main": True,
             "x": "time",
             "xlabel": _time(summary),
             "ylabel": "individuals",
             "zero": True,
             "series": [
-                {"model": None, "style": k, "label": labels[name], "y": name, "start": 0, "stop": stop}
+                {"model": None, "neutral": k, "label": labels[name], "y": name, "start": 0, "stop": stop}
                 for k, name in enumerate(shown)
             ],
         }
@@ -103,11 +158,13 @@ def _remaining(summary: dict[str, Any]) -> list[Panel]:
 def _by_metric_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: str) -> list[Panel]:
     panels: dict[tuple[str, str], Panel] = {}
     for (metric, weighting, model), start, stop in _runs(summary[key], ("metric", "weighting", "model")):
+        named = {"sides": [*sides(summary["metrics"][metric]["direction"])]} if y == "difference" else {}
         panel = panels.setdefault(
             (metric, weighting),
             {
                 "metric": metric,
-                "title": weighting,
+                **_of_weighting(summary, weighting),
+                **named,
                 "x": "time",
                 "y": y,
                 "lower": "lower",
@@ -119,7 +176,7 @@ def _by_metric_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: 
             },
         )
         panel["series"].append(_series(summary, model, start, stop))
-    return list(panels.values())
+    return sorted(panels.values(), key=lambda panel: "main" not in panel)
 
 
 def _forests(summary: dict[str, Any]) -> list[Panel]:
@@ -131,9 +188,9 @@ def _forests(summary: dict[str, Any]) -> list[Panel]:
         panel = panels.setdefault(
             (metric, weighting),
             {
-                "forest": True,
+                "kind": "forest",
                 "metric": metric,
-                "title": weighting,
+                **_of_weighting(summary, weighting),
                 "xlabel": f"difference in {'mean ' if summary['means'] else ''}{label} to {summary['reference']}",
                 "by": summary["segments"]["by"],
                 "sides": [*sides(summary["metrics"][metric]["direction"])],
@@ -141,7 +198,7 @@ def _forests(summary: dict[str, Any]) -> list[Panel]:
             },
         )
         panel["series"].append(_series(summary, model, start, stop))
-    return list(panels.values())
+    return sorted(panels.values(), key=lambda panel: "main" not in panel)
 
 
 def _around(summary: dict[str, Any]) -> list[Panel]:
@@ -152,6 +209,7 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
     return [
         {
             "title": "Mean predicted survival around everybody's own C*",
+            "main": True,
             "x": "offset",
             "y": "survival",
             "xlabel": _time(summary, "time since C*"),
@@ -167,6 +225,7 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
 
 def _calibration(summary: dict[str, Any]) -> list[Panel]:
     panels: dict[float, Panel] = {}
+    top = _top(summary["calibration"]["curves"])
     for (horizon, model), start, stop in _runs(summary["calibration"]["curves"], ("horizon", "model")):
         panel = panels.setdefault(
             horizon,
@@ -180,14 +239,21 @@ def _calibration(summary: dict[str, Any]) -> list[Panel]:
                 "upper": "upper",
                 "xlabel": "predicted risk",
                 "ylabel": "share with event",
-                "xdomain": [0, 1],
-                "ydomain": [0, 1],
+                "domain": [0, top],
                 "diagonal": True,
                 "series": [],
             },
         )
         panel["series"].append(_series(summary, model, start, stop))
     return list(panels.values())
+
+
+def _top(curves: Table) -> float:
+    """Return the end of both axes of calibration, in tenths: the largest risk that is drawn, and no more than 1."""
+    drawn = [
+        value for name in ("predicted", "observed", "upper") for value in curves.get(name, []) if value is not None
+    ]
+    return min(1.0, math.ceil(10 * max(drawn, default=1.0)) / 10)
 
 
 def _single_curves(summary: dict[str, Any]) -> list[Panel]:
@@ -230,7 +296,7 @@ def _history(summary: dict[str, Any]) -> list[Panel]:
             {
                 **switched,
                 **({"of": summary["models"].index(model)} if here else {}),
-                "title": f"{model}, {weighting}",
+                "title": f"{model}, {_short(summary, weighting)}",
                 "x": "run",
                 "y": "score",
                 "lower": "lower",
@@ -242,3 +308,22 @@ def _history(summary: dict[str, Any]) -> list[Panel]:
             }
         )
     return panels
+
+
+def _backtest(summary: dict[str, Any]) -> list[Panel]:
+    """Return how much worse than the best the chosen models were, by weighting, with each day's as a dot."""
+    found = summary.get("backtest")
+    if not found:
+        return []
+    rows = {weighting: (start, stop) for (weighting,), start, stop in _runs(found["regrets"], ("weighting",))}
+    return [
+        {
+            "kind": "backtest",
+            "title": "By how much the model that was chosen turned out worse than the best",
+            "xlabel": f"worse than the best, % of its {found['label']}",
+            "rows": [
+                {"at": k, "title": name, "full": label, "start": rows[label][0], "stop": rows[label][1]}
+                for k, (label, name) in enumerate(zip(found["weightings"], found["short"], strict=True))
+            ],
+        }
+    ]

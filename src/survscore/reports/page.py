@@ -19,6 +19,7 @@ from survscore._files import written_whole
 from survscore._progress import Progress, silent
 from survscore._units import Unit
 from survscore._validation import InputError
+from survscore.backtest_results import Backtest
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null
@@ -27,6 +28,7 @@ from survscore.multiplicity import Correction
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts
 from survscore.reports.comparing import WHOLE, Table
+from survscore.reports.displays import Displays
 from survscore.reports.summary import TITLE, summarise
 from survscore.weighting import Weighting
 
@@ -100,6 +102,7 @@ def report(
     title: str = TITLE,
     settings: Mapping[str, Any] | None = None,
     history: Path | str | None = None,
+    backtest: Backtest | None = None,
     unit: Unit | str | None = None,
     progress: Progress = silent,
 ) -> Report:
@@ -132,6 +135,8 @@ def report(
         More to say about how this was made.
     history : path, optional
         Earlier runs that ``survscore check --history`` has stored, to show their mean scores over time.
+    backtest : Backtest, optional
+        Made by `backtest`: adds a section that says which score would have chosen right on earlier days.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for the labels of axes and tables.
     progress : callable
@@ -161,7 +166,8 @@ def report(
         summarise(
             y, curves, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
             null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
-            n_curves=n_curves, title=title, settings=settings, history=history, unit=unit, progress=progress,
+            n_curves=n_curves, title=title, settings=settings, history=history, backtest=backtest, unit=unit,
+            progress=progress,
         )
     )  # fmt: skip
 
@@ -206,8 +212,11 @@ def render(summary: dict[str, Any]) -> str:
     return environment.get_template("page.html").render(
         summary=summary,
         segments=summary.get("segments"),
+        backtest=summary.get("backtest"),
         tables=tables,
         panels=panels,
+        displays=Displays(summary).found(),
+        short=dict(zip(summary["weightings"], summary["short_weightings"], strict=True)),
         null_model=summary["null_model"],
         in_unit=f" {summary['unit']}" if summary.get("unit") else "",
         time_unit=f" ({summary['unit']})" if summary.get("unit") else "",
@@ -233,12 +242,14 @@ def _hash(text: str) -> str:
 
 
 def _coded(tables: dict[str, Table]) -> dict[str, Any]:
-    """Return the tables with columns of repeated texts as codes, since a name in every row takes most of the space."""
+    """Return the tables with columns of repeated values as codes, since a name in every row takes most of the space."""
     return {name: {key: _codes(column) for key, column in table.items()} for name, table in tables.items()}
 
 
 def _codes(column: list[Any]) -> Any:
-    values = list(dict.fromkeys(column)) if all(isinstance(one, str) for one in column) else column
+    """Return a column as it is, or as codes where values of one kind come again and again."""
+    kinds = {type(one) for one in column if one is not None}
+    values = list(dict.fromkeys(column)) if len(kinds) == 1 else column
     if 2 * len(values) > len(column):
         return column
     position = {value: code for code, value in enumerate(values)}

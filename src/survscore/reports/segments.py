@@ -175,6 +175,7 @@ class SegmentFindings:
         listed = table[table["weighting"] == headline].merge(first, on=self.by)
         return {
             "by": self.by,
+            "correction": self.segmented.correction,
             "n": len(self.segmented.parts),
             "n_listed": min(MOST_LISTED, len(self.segmented.parts)),
             "table": as_table(table),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from survscore.metrics import metric_label
@@ -77,6 +77,31 @@ def verdict_sentence(row: Row, level: float) -> str:
     return f"{sentence} That rests on too few individuals with, or without, event, or on too few groups, to be sure."
 
 
+def several(names: Sequence[str]) -> str:
+    """Return names in one phrase."""
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+
+
+def leak_sentence(row: Row) -> str:
+    """Return how far a model falls right after C*, and what that says, of a row of `Diagnosis.models`."""
+    name, verdict = row["model"], row["verdict"]
+    if verdict == "too few" or missing(row["fall_after"]) or missing(row["fall_elsewhere"]):
+        return f"Whether {name} knows when the data end can't be told: there is too little to go by."
+    after, elsewhere = (_percent(row[key]) for key in ("fall_after", "fall_elsewhere"))
+    falls = f"{name} falls by {after} right after C*"
+    match verdict:
+        case "knows C*":
+            return f"{falls}, against {elsewhere} elsewhere: it knows when the data end."
+        case "unclear":
+            return f"{falls}, against {elsewhere} elsewhere: whether it knows when the data end can't be told."
+        case _:
+            return f"{falls}, against {elsewhere} elsewhere: no sign that it knows when the data end."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
 def has_bounds(row: Row) -> bool:
     """Whether bounds are known that assume nothing about those who dropped out."""
     return not (missing(row.get("bound_lower")) or missing(row.get("bound_upper")))
@@ -119,8 +144,7 @@ def unsure(model: str, reference: str, by_weighting: Mapping[str, str]) -> str |
 
 
 def _under(by_weighting: Mapping[str, str], verdict: str) -> str:
-    weightings = [weighting for weighting, theirs in by_weighting.items() if theirs == verdict]
-    return ", ".join(weightings[:-1]) + " and " + weightings[-1] if len(weightings) > 1 else "".join(weightings)
+    return several([weighting for weighting, theirs in by_weighting.items() if theirs == verdict])
 
 
 def _relation(model: str, verdict: str, reference: str) -> str:

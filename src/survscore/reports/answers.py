@@ -1,0 +1,246 @@
+"""The first screen of a report: which model, by how much, how sure, and whether to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from survscore.comparison import bound_columns, contrast_columns, mean_of
+from survscore.engine.evaluation import Range, Scored
+from survscore.metrics import metric_label, sides
+from survscore.reports.comparing import Findings, plain
+from survscore.reports.verdicts import (
+    Row,
+    digits_for,
+    has_bounds,
+    holds_within_bounds,
+    missing,
+    number,
+    p_value,
+    several,
+    share,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Trust = Literal["yes", "with care", "no"]
+FEW_MODELS = 3  # up to so many, every pair has a card
+#: What a verdict says of a model and what it is compared with.
+RELATIONS = {
+    "better": "is better than", "worse": "is worse than", "lower": "has a lower value than",
+    "higher": "has a higher value than", "undecided": "can't be told from", "unknown": "can't be compared with",
+}  # fmt: skip
+
+
+class Answers:
+    """What can be said about all pairs of models under one weighting, by metric.
+
+    Parameters
+    ----------
+    findings : Findings
+        The comparison and its means.
+    time_range : tuple of float
+        Over which the means are.
+    weighting : str
+        The one that the answer goes by.
+    """
+
+    def __init__(self, findings: Findings, time_range: Range, weighting: str) -> None:
+        self.findings, self.weighting = findings, weighting
+        compared = findings.comparison
+        self.scored: dict[str, Scored] = {one.metric: one for one in compared.scored if one.weighting == weighting}
+        if findings.means is not None:
+            over = compared.means_over(*time_range, nan="stop")
+            self.scored = {metric: mean_of(one, over[metric][0]) for metric, one in self.scored.items()}
+
+    def score(self, metric: str, model: str) -> float:
+        """Return the mean score of a model, or that at the one time."""
+        return float(self.scored[metric].scores[self.findings.comparison.models.index(model), 0])
+
+    def contrast(self, metric: str, model: str, reference: str) -> dict[str, Any]:
+        """Return the difference of two models, with interval, p-value, verdict, and bounds where some dropped out."""
+        compared, one = self.findings.comparison, self.scored[metric]
+        a, b = compared.models.index(model), compared.models.index(reference)
+        columns = {**contrast_columns(one, a, b, compared.level), **bound_columns(one, a, b)}
+        values = {name: plain(np.asarray(column).reshape(-1)[0]) for name, column in columns.items()}
+        return {"metric": metric, "model": model, "reference": reference, **values}
+
+    def models(self, metric: str) -> list[str]:
+        """Return the models that have a score by a metric, the null model last."""
+        compared = self.findings.comparison
+        some = [name for name in compared.models if not np.isnan(self.score(metric, name))]
+        if not self.scored[metric].has_null and compared.null in some:
+            some.remove(str(compared.null))
+        return sorted(some, key=lambda name: name == compared.null)
+
+    def ranked(self, metric: str) -> list[str]:
+        """Return the models that have a score, the best first; nothing where no value is better than another."""
+        direction = self.scored[metric].direction
+        if direction not in ("lower", "higher"):
+            return []
+        sign = 1 if direction == "lower" else -1
+        return sorted(self.models(metric), key=lambda name: sign * self.score(metric, name))
+
+    def pairs(self) -> pd.DataFrame:
+        """Return the contrasts of all pairs, of each the better one first; of most metrics and models, a long table."""
+        import pandas as pd
+
+        rows = []
+        for metric in self.scored:
+            ranked = self.ranked(metric) or self.models(metric)
+            rows += [self.contrast(metric, a, b) for a, b in combinations(ranked, 2)]
+        return pd.DataFrame(rows)
+
+    def sentence(self, metric: str) -> str:
+        """Say in a sentence or two which model is best, and from which it can't be told."""
+        compared, label = self.findings.comparison, metric_label(metric)
+        every, ranked = self.models(metric), self.ranked(metric)
+        real = [name for name in ranked if name != compared.null]
+        if len(every) < 2:
+            return "There is one model, and nothing to compare it with."
+        if not ranked:
+            closer = self.scored[metric].direction
+            return f"The {label} is better the {closer} it is: a difference says only which is higher."
+        if not real:
+            return f"No model has a {label}."
+        best, *others = real
+        against = {name: self.contrast(metric, best, name)["verdict"] for name in every if name != best}
+        worse, same = ([name for name in others if against[name] == verdict] for verdict in ("better", "undecided"))
+        told = ""
+        if len(others) == 1 and same:
+            told = f"No winner: {best} and {same[0]} can't be told apart."
+        elif same:  # what holds of the best and each of these need not hold of two of these
+            told = f"No single winner: {best} can't be told from {several(same)}"
+            told += f"; it is surely better than {several(worse)}." if worse else "."
+        elif others and len(worse) == len(others):
+            told = f"{best} is best: it is surely better than {several(worse)}."
+        elif others:
+            told = f"{best} has the best {label}, but its differences to others have no interval."
+        winner = not same and len(worse) == len(others)
+        about_null = self._against_null(best, against, alone=not others, winner=winner)
+        return " ".join(part for part in (told, about_null) if part)
+
+    def _against_null(self, best: str, against: dict[str, str], *, alone: bool, winner: bool) -> str:
+        null = self.findings.comparison.null
+        if null is None or null not in against or (against[null] == "better" and not alone):
+            return ""
+        if against[null] not in ("better", "worse", "undecided"):
+            return ""
+        who = best if alone else "But it" if winner else f"{best}, the best of them,"
+        return f"{who} {RELATIONS[against[null]]} {null}, the same curve for everybody."
+
+    def cards(self, metric: str) -> list[dict[str, Any]]:
+        """Return what to say about pairs of models: of few models all, of many each against the reference.
+
+        A null model is what others are compared with; of many models, only the best is.
+        """
+        compared = self.findings.comparison
+        some, ranked = self.models(metric), self.ranked(metric)
+        real = [name for name in some if name != compared.null]
+        reference = compared.reference
+        pairs = [(name, reference) for name in real if name != reference and reference in real]
+        in_order = [name for name in ranked or real if name != compared.null]
+        if len(real) <= FEW_MODELS:
+            pairs += list(combinations([name for name in in_order if name != reference], 2))
+        if compared.null in some:
+            pairs += [(name, str(compared.null)) for name in in_order[: None if len(real) < FEW_MODELS else 1]]
+        return [self._card(self.contrast(metric, *pair)) for pair in pairs]
+
+    def _card(self, row: Row) -> dict[str, Any]:
+        compared, one = self.findings.comparison, self.scored[row["metric"]]
+        words = sides(one.direction)
+        card: dict[str, Any] = {
+            "model": row["model"], "reference": row["reference"], "verdict": row["verdict"],
+            "relation": RELATIONS[row["verdict"]], "amount": None, "percent": None, "interval": None, "p": None,
+            "notes": [],
+        }  # fmt: skip
+        if missing(row["lower"]) or missing(row["upper"]):
+            return card | {"notes": ["Their difference has no interval."]}
+        digits = digits_for(row["lower"], row["upper"])
+        reference = self.score(row["metric"], row["reference"])
+        size, side = _sided(row["difference"], digits, words)
+        nothing = not float(size)
+        card["amount"] = "no difference" if nothing else f"{size} {side}"
+        if not nothing and one.has_ratios and one.direction in ("lower", "higher") and reference > 0:
+            card["percent"] = (
+                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {number(reference)}"
+            )
+        between = _between(row["lower"], row["upper"], digits, words, side)
+        card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
+        if not row.get("reliable", True):
+            card["notes"].append("Rough: too few individuals with, or without, event, or too few groups.")
+        if has_bounds(row):
+            digits = max(digits, digits_for(row["bound_lower"], row["bound_upper"]))
+            within = _between(row["bound_lower"], row["bound_upper"], digits, words, side)
+            who = f"whatever happened to the {share(compared.n_dropped_out or 0, compared.n)} who dropped out"
+            holds = f"Holds {who}" if holds_within_bounds(row) else who[0].upper() + who[1:]
+            card["notes"].append(f"{holds}: {within} in these data.")
+        return card
+
+
+def _sided(value: float, digits: int, words: tuple[str, str]) -> tuple[str, str]:
+    """Return the size of a difference, and on which side of zero it lies."""
+    return number(abs(value), digits), words[0] if value < 0 else words[1]
+
+
+def _between(lower: float, upper: float, digits: int, words: tuple[str, str], first: str) -> str:
+    """Return between which differences, in words; the end on the side of the estimate first."""
+    ends = [_sided(value, digits, words) for value in (lower, upper)]
+    if ends[0][1] == ends[1][1]:
+        nearer, farther = sorted((size for size, _ in ends), key=float)
+        return f"{nearer} to {farther} {ends[0][1]}"
+    ends.sort(key=lambda end: end[1] != first)
+    return f"from {' '.join(ends[0])} to {' '.join(ends[1])}"
+
+
+def percent(part: float) -> str:
+    """Return a share in percent, with two digits of its own where it is small."""
+    return f"{100 * part:.1f} %" if part >= 0.01 else f"{100 * part:.2g} %"
+
+
+def belief(
+    sentence: str,
+    caution: str | None,
+    contradictions: Sequence[str],
+    unsure: Sequence[str],
+    *,
+    certain: bool,
+    leaking: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return whether to believe the answer, and why.
+
+    Parameters
+    ----------
+    sentence : str
+        Which weighting to believe (`which_to_believe`).
+    caution : str or None
+        What to beware of where the only weighting is one that is known to mislead.
+    contradictions, unsure : sequence of str
+        What weightings contradict each other about, and what only some are sure of.
+    certain : bool
+        Whether the weighting to believe is known to fit these data.
+    leaking : sequence of str
+        Models that know C*, which some of the weightings are known to prefer.
+
+    Returns
+    -------
+    dict
+        ``trust``, ``heading`` and ``sentences``.
+    """
+    if caution is not None:
+        return _told("no", "No: the only weighting here is known to mislead", [caution, *contradictions])
+    if contradictions:
+        return _told("with care", "Yes, but weightings contradict each other", [*contradictions, sentence])
+    if not certain:
+        return _told("with care", "With care", [sentence, *unsure])
+    if leaking:
+        return _told("with care", f"Yes, but not what IPCW says of {several(leaking)}", [sentence, *unsure])
+    return _told("yes", "Yes", [sentence, *unsure])
+
+
+def _told(trust: Trust, heading: str, sentences: list[str]) -> dict[str, Any]:
+    return {"trust": trust, "heading": heading, "sentences": sentences}

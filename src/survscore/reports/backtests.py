@@ -1,0 +1,70 @@
+"""A backtest in a report: which score would have chosen right on earlier days."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from survscore._units import plural_word
+from survscore._validation import InputError
+from survscore.backtest_results import Backtest
+from survscore.reports.comparing import as_table, records
+from survscore.reports.names import short_names
+from survscore.reports.verdicts import several, short
+
+
+def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | None:
+    """Return what a backtest found as plain data; None where there is none.
+
+    Parameters
+    ----------
+    backtest : Backtest, optional
+        Made by `backtest`.
+    unit : str, optional
+        What times are counted in, for sentences.
+    """
+    if backtest is None:
+        return None
+    if not isinstance(backtest, Backtest):
+        raise InputError(f"backtest must be a Backtest, as ss.backtest makes it, not {type(backtest).__name__}")
+    names = short_names(backtest.weightings)
+    days = [str(day.date.astype("datetime64[D]")) for day in backtest.days]
+    summary = backtest.summary
+    regrets = backtest.regrets()
+    return {
+        "sentence": backtest.sentence,
+        "chosen": _chosen(summary, names),
+        "models": list(backtest.models),
+        "weightings": list(backtest.weightings),
+        "short": names,
+        "metric": backtest.metric,
+        "label": backtest.label,
+        "direction": backtest.direction,
+        "level": float(backtest.level),
+        "days": days,
+        "horizons": [float(horizon) for horizon in backtest.horizons],
+        "when": _when(backtest, days, plural_word(unit)),
+        "n_draws": int(backtest.draws.shape[0]),
+        "summary": as_table(summary),
+        "regrets": {
+            "weighting": [name for name in backtest.weightings for _ in days],
+            "cutoff": days * len(backtest.weightings),
+            "relative_regret": [float(value) for q in range(len(backtest.weightings)) for value in regrets[:, q]],
+        },
+        "table": as_table(_dated(backtest.table)),
+        "scores": as_table(_dated(backtest.scores)),
+    }
+
+
+def _dated(frame: Any) -> Any:
+    return frame.assign(cutoff=frame["cutoff"].astype(str))
+
+
+def _chosen(summary: Any, names: list[str]) -> str:
+    """Say how often each score would have chosen the model that turned out best."""
+    told = [f"{name} in {row['chose_best']} of {row['of']}" for name, row in zip(names, records(summary), strict=True)]
+    return f"The model that turned out best would have been chosen by {several(told)} cases."
+
+
+def _when(backtest: Backtest, days: list[str], unit: str | None) -> str:
+    horizons = several([short(float(horizon)) for horizon in backtest.horizons])
+    return f"{backtest.label} by {horizons}{f' {unit}' if unit else ''}, as of {several(days)}"

@@ -1,0 +1,72 @@
+"""The data of a report: follow-up, who is lost, and who is counted when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.populations import counted_population
+from survscore.reports import verdicts
+from survscore.reports.comparing import Table, plain
+from survscore.weighting import Administrative, Weighting
+
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> dict[str, Any]:
+    """Describe follow-up: whom there is, how long, and how many are left at each time."""
+    end = y.censoring_time
+    columns = {"time": y.time, **({} if end is None else {"censoring_time": end})}
+    quantiles: Table = {"quantile": list(QUANTILES)}
+    for name, values in columns.items():
+        quantiles[name] = [plain(value) for value in np.quantile(values, QUANTILES, method="inverted_cdf")]
+    remaining: Table = {
+        "time": times.tolist(),
+        "under_observation": _at_least(y.time, times),
+        "events": (np.count_nonzero(y.event) - np.array(_at_least(y.time[y.event], times, strictly=True))).tolist(),
+    }
+    if end is not None:
+        remaining["censoring_time_as_late"] = _at_least(end, times)
+    return {
+        "n": len(y),
+        "events": int(y.event.sum()),
+        "censoring_times_known": end is not None,
+        "dropped_out": y.n_dropped_out,
+        "groups": None if groups is None else len(set(np.asarray(groups).tolist())),
+        "quantiles": quantiles,
+        "remaining": remaining,
+    }
+
+
+def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strictly: bool = False) -> list[int]:
+    """Return how many values are at least, or more than, each of the times."""
+    ordered = np.sort(values)
+    counts: list[int] = (values.size - np.searchsorted(ordered, times, side="right" if strictly else "left")).tolist()
+    return counts
+
+
+def for_whom(
+    y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], weighting: Weighting
+) -> list[str]:
+    """Say for whom the headline speaks at the last time, and how they differ from all who started."""
+    if not isinstance(weighting, Administrative) or weighting.population is not None:
+        return []
+    last = float(times[-1])
+    horizon = min(last, *(float(curves.times[-1]) for curves in models.values()))
+    table = counted_population(y, models, times=[0.0, last], horizon=horizon)
+    share = float(table["share"].iloc[-1])
+    if not 0 < share < 1:
+        return []
+    risks = []
+    for model, column in zip(models, table.columns[3:], strict=True):
+        of_all, of_counted = (verdicts.number(float(risk), 3) for risk in table[column])
+        risks.append(f"by {model} {of_counted}, that of all {of_all}")
+    return [
+        f"At {verdicts.short(last)} the administrative score speaks for the {100 * share:.0f} % who could be followed "
+        f"so long: their mean risk of the event by {verdicts.short(horizon)} is {'; '.join(risks)}."
+    ]

@@ -1,0 +1,213 @@
+"""What was done, in the words of a paper's methods section, with references: made from what was really done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from survscore._validation import plural
+from survscore.engine.inputs import Null
+from survscore.outcomes import Outcomes
+from survscore.reports.verdicts import several, share, short
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+
+REFERENCES = {
+    "administrative": "Kvamme H, Borgan Ø (2023). The Brier Score under Administrative Censoring: Problems and a "
+    "Solution. Journal of Machine Learning Research 24(2), 1-26.",
+    "ipcw": "Graf E, Schmoor C, Sauerbrei W, Schumacher M (1999). Assessment and comparison of prognostic "
+    "classification schemes for survival data. Statistics in Medicine 18(17-18), 2529-2545.",
+    "auc": "Blanche P, Dartigues J-F, Jacqmin-Gadda H (2013). Estimating and comparing time-dependent areas under "
+    "receiver operating characteristic curves for censored event times with competing risks. Statistics in Medicine "
+    "32(30), 5381-5397.",
+    "kaplan-meier": "Kaplan EL, Meier P (1958). Nonparametric estimation from incomplete observations. Journal of the "
+    "American Statistical Association 53(282), 457-481.",
+    "ici": "Austin PC, Harrell FE, van Klaveren D (2020). Graphical calibration curves and the integrated calibration "
+    "index (ICI) for survival models. Statistics in Medicine 39(21), 2714-2742.",
+    "holm": "Holm S (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of "
+    "Statistics 6(2), 65-70.",
+    "benjamini-hochberg": "Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate: a practical and "
+    "powerful approach to multiple testing. Journal of the Royal Statistical Society B 57(1), 289-300.",
+}
+
+
+class _Cited:
+    """References in the order in which they are cited."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def __call__(self, *keys: str) -> str:
+        for key in keys:
+            if key not in self.keys:
+                self.keys.append(key)
+        return f" [{', '.join(str(self.keys.index(key) + 1) for key in keys)}]"
+
+
+def methods(
+    summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int
+) -> dict[str, list[str]]:
+    """Return a methods section and its references.
+
+    Parameters
+    ----------
+    summary : dict
+        Of the report, so far.
+    weightings : sequence of Weighting
+        In the order of the report.
+    headline : int
+        Which of them the answer goes by.
+    null : bool, "counted" or Outcomes
+        What the null model is, if there is one.
+    n_times : int
+        At how many times was scored.
+
+    Returns
+    -------
+    dict
+        ``paragraphs`` and ``references``.
+    """
+    cite = _Cited()
+    paragraphs = [
+        _data(summary),
+        _scores(summary, weightings, headline, null, n_times, cite),
+        _errors(summary, weightings, cite),
+        " ".join(part for part in (_calibration(summary, cite), _diagnosis(summary), _backtest(summary)) if part),
+        f"All was computed with survscore {summary['survscore']}.",
+    ]
+    return {
+        "paragraphs": [paragraph for paragraph in paragraphs if paragraph],
+        "references": [REFERENCES[key] for key in cite.keys],
+    }
+
+
+def _in_unit(summary: dict[str, Any]) -> str:
+    return f" {summary['unit']}" if summary["unit"] else ""
+
+
+def _data(summary: dict[str, Any]) -> str:
+    data, models = summary["data"], [name for name in summary["models"] if name != summary["null_model"]]
+    told = [
+        f"Predictions of {plural(len(models), 'model')} ({several(models)}) were evaluated on {data['n']:,} "
+        f"individuals, of whom {data['events']:,} ({100 * data['events'] / data['n']:.1f} %) had the event."
+    ]
+    if data["events"] == data["n"]:
+        told.append("Nobody was censored.")
+    elif not data["censoring_times_known"]:
+        told.append("Censoring times were known only of those who were censored.")
+    else:
+        told.append(
+            "Censoring was administrative: everybody's censoring time C*, from entry to the end of the data, was "
+            "known, also of those who had the event."
+        )
+        lost = data["dropped_out"]
+        told.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "Nobody dropped out before it.")
+    return " ".join(told)
+
+
+def _scores(
+    summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int, cite: _Cited
+) -> str:
+    metrics = several([f"{one['label']} ({one['direction']} is better)" for one in summary["metrics"].values()])
+    auc = cite("auc") if "auc" in summary["metrics"] else ""
+    told = [f"The measures were {metrics}{auc}, computed at {plural(n_times, 'time')}."]
+    ranges = {tuple(ends) for ends in summary["time_ranges"].values()}
+    if len(ranges) == 1:
+        (low, high) = ranges.pop()
+        told.append(
+            f"Means over time are from {short(low)} to {short(high)}{_in_unit(summary)}, by the trapezoidal rule."
+        )
+    told.append(f"Conclusions go by {_weighting(weightings[headline], summary, cite)}.")
+    others = [one for place, one in enumerate(weightings) if place != headline]
+    if others:
+        told.append(f"For comparison there is {'; and '.join(_weighting(one, summary, cite) for one in others)}.")
+    if summary["null_model"]:
+        source = {True: "of the same outcomes", "counted": "of those counted"}.get(
+            null if not isinstance(null, Outcomes) else "", "of other outcomes"
+        )
+        what = "share of event-free" if null == "counted" else "Kaplan-Meier estimate"
+        cited = "" if null == "counted" else cite("kaplan-meier")
+        told.append(
+            f"As null model, the {what} {source}{cited} predicts the same for everybody; skill is 1 - score / score of "
+            "the null model."
+        )
+    told.append(f"Differences are to {summary['reference']}." if len(summary["models"]) > 1 else "")
+    return " ".join(part for part in told if part)
+
+
+def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> str:
+    """Return what a score under a weighting is, and what the weighting is called."""
+    name = f'(weighting "{weighting.named(somebody_left=bool(summary["data"]["dropped_out"]))}")'
+    match weighting:
+        case Uncensored():
+            return f"the score of everybody, whose status was known at all these times {name}"
+        case Administrative():
+            told = (
+                f"the administrative score{cite('administrative')} {name}, which at time t counts those with C* of at "
+                "least t, whose status is then known"
+            )
+            if summary["data"]["dropped_out"]:
+                cited = cite("kaplan-meier") if weighting.estimated else ""
+                told += f", and weights by the inverse of the probability of not having dropped out{cited}"
+            return told
+        case IPCW():
+            cited = cite("ipcw", "kaplan-meier") if weighting.estimated else cite("ipcw")
+            return f"the score with inverse probability of censoring weights{cited} {name}"
+        case _:
+            return f"a score {name}"
+
+
+def _errors(summary: dict[str, Any], weightings: Sequence[Weighting], cite: _Cited) -> str:
+    estimated = any(getattr(one, "estimated", False) for one in weightings)
+    told = [
+        f"Intervals are {100 * summary['level']:g} % confidence intervals from everybody's influence on the score"
+        + (", which includes that weights were estimated" if estimated else "")
+        + "; differences are paired, on the same individuals."
+    ]
+    if summary["data"]["groups"]:
+        told.append(f"They allow for dependence within {summary['data']['groups']:,} groups.")
+    told.append("P-values are two-sided and not adjusted for the number of comparisons.")
+    if summary["segments"] is not None:
+        by, correction = several(summary["segments"]["by"]), summary["segments"]["correction"]
+        adjusted = {"holm": "adjusted by Holm's method", "benjamini-hochberg": "adjusted by Benjamini and Hochberg's "
+                    "method", "none": "not adjusted"}[correction]  # fmt: skip
+        cited = cite(correction) if correction in REFERENCES else ""
+        told.append(f"Segments by {by} were scored each by itself, with p-values {adjusted} for their number{cited}.")
+    if any(one["bounded"] for one in summary["metrics"].values()):
+        told.append(
+            "Bounds say between which values a score or difference of these data lies, whatever happened to those who "
+            "dropped out."
+        )
+    return " ".join(told)
+
+
+def _calibration(summary: dict[str, Any], cite: _Cited) -> str:
+    horizons = list(dict.fromkeys(summary["calibration"]["numbers"].get("horizon", [])))
+    if not horizons:
+        return ""
+    return (
+        f"At {several([short(one) for one in horizons])}{_in_unit(summary)}, calibration was judged under the same "
+        "weighting by the ratio of observed to expected events, the calibration slope, smooth curves with their "
+        f"integrated calibration index{cite('ici')}, and the miscalibration of the Brier score less what chance adds."
+    )
+
+
+def _diagnosis(summary: dict[str, Any]) -> str:
+    around = summary["around_censoring"]
+    if around["missing"]:
+        return ""
+    return (
+        "Whether predictions know C* was examined by how much of the predicted survival is lost over "
+        f"{short(around['width'])}{_in_unit(summary)} right after everybody's own C*, against other individuals of the "
+        "same age and against earlier dates, and by how IPCW rates them against the administrative score."
+    )
+
+
+def _backtest(summary: dict[str, Any]) -> str:
+    found = summary["backtest"]
+    if found is None:
+        return ""
+    return (
+        f"In a backtest, scores were computed as of {several(found['days'])}, and judged by the administrative score "
+        "of the same individuals by the later follow-up; its intervals are from resampled individuals "
+        f"({plural(found['n_draws'], 'draw')})."
+    )

@@ -1,0 +1,331 @@
+"""The words and tables of a report: the answer, its cards, methods, short names, even decimals, a backtest."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import survscore as ss
+from report_case import HOSTILE, TIMES
+from report_situations import GRID, SITUATIONS, report_of
+from survscore.reports import figures, render, summarise
+from survscore.reports.answers import belief
+from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
+from survscore.reports.displays import Displays
+from survscore.reports.names import short_names, with_short_names
+from survscore.reports.verdicts import leak_sentence
+
+
+def of_models(y, models, **options):
+    return summarise(y, models, times=TIMES, n_curves=0, **options)
+
+
+# The answer
+
+
+def test_cards_are_the_library_s_contrasts(case, report):
+    y, models = case
+    whole = ss.compare(y, models, weighting="administrative", times=TIMES).integrated(5, 90)
+    contrasts = whole.contrasts.set_index("model")
+    cards = report.summary["answer"]["brier"]["cards"]
+    # of three models every pair, and the best against the null model
+    pairs = [(card["model"], card["reference"]) for card in cards]
+    assert pairs == [("leaking", "truth"), (HOSTILE, "truth"), ("leaking", HOSTILE), ("truth", "Kaplan-Meier")]
+    row = contrasts.loc["leaking"]
+    assert cards[0]["amount"] == f"{row.difference:.4f} worse"
+    assert cards[0]["interval"] == f"95 % interval {row.lower:.4f} to {row.upper:.4f} worse"
+    assert cards[0]["p"] == f"p = {row.p_value:.3f}"
+    reference = whole.scores.set_index("model").score["truth"]
+    assert cards[0]["percent"] == f"{100 * row.difference / reference:.2g} % of truth's {reference:.4f}"
+    pairs = pd.DataFrame(report.summary["pairs"]).query("metric == 'brier'").set_index(["model", "reference"])
+    other = ss.compare(y, models, weighting="administrative", times=TIMES, reference=HOSTILE).integrated(5, 90)
+    wanted = other.contrasts.set_index("model").loc["leaking"]
+    for name in ("difference", "lower", "upper", "p_value"):
+        assert pairs[name]["leaking", HOSTILE] == pytest.approx(wanted[name], rel=1e-9)
+
+
+def test_many_models_have_a_card_against_the_reference_and_the_best_one_against_the_null(case):
+    y, models = case
+    factors = {f"m{k}": ss.SurvivalCurves(models["truth"].probabilities ** (1 + k / 4), GRID_100) for k in range(5)}
+    found = of_models(y, factors, metric="brier", reference="m2")["answer"]["brier"]
+    pairs = [(card["model"], card["reference"]) for card in found["cards"]]
+    assert pairs == [("m0", "m2"), ("m1", "m2"), ("m3", "m2"), ("m4", "m2"), ("m0", "Kaplan-Meier")]
+    assert found["sentence"].startswith("m0 is best: it is surely better than m1, m2, m3 and m4. But it can't be told")
+
+
+GRID_100 = np.arange(1.0, 101.0)
+
+
+def test_sentences_of_the_answer(case):
+    y, models = case
+    alone = of_models(y, {"net": models[HOSTILE]}, metric="brier")["answer"]["brier"]
+    assert alone["sentence"] == "net is worse than Kaplan-Meier, the same curve for everybody."
+    assert [(card["model"], card["reference"]) for card in alone["cards"]] == [("net", "Kaplan-Meier")]
+    nothing = of_models(y, {"net": models["truth"]}, metric="brier", null=False)["answer"]["brier"]
+    assert nothing["sentence"] == "There is one model, and nothing to compare it with."
+    assert nothing["cards"] == []
+    same = of_models(y, {"a": models["truth"], "b": models["truth"]}, metric="brier")["answer"]["brier"]
+    assert same["sentence"] == (
+        "No winner: a and b can't be told apart. a, the best of them, can't be told from Kaplan-Meier, the same curve "
+        "for everybody."
+    )
+    assert same["cards"][0]["amount"] in ("no difference", None)
+    some = of_models(y, {"a": models["truth"], "b": models["truth"], "c": models[HOSTILE]}, metric="brier")
+    assert some["answer"]["brier"]["sentence"].startswith(
+        "No single winner: a can't be told from b; it is surely better than c."
+    )
+
+
+def test_metrics_without_a_better_side_or_ratio_say_only_what_they_can(case):
+    y, models = case
+    two = {"truth": models["truth"], "gloomy": models[HOSTILE]}
+    found = of_models(y, two, metric=["auc", "oe"], null=False)["answer"]
+    assert found["oe"]["sentence"] == (
+        "The observed/expected is better the closer to 1 it is: a difference says only which is higher."
+    )
+    (card,) = found["oe"]["cards"]
+    assert card["relation"] == "has a lower value than"
+    assert card["amount"].endswith(" lower")
+    assert card["percent"] is None
+    assert all(card["percent"] is None for card in found["auc"]["cards"])  # a half is what tells nobody apart
+    page = render(of_models(y, two, metric=["oe"], null=False))
+    assert "has a lower value than" in page
+
+
+def test_whom_to_believe():
+    asked = {"sentence": "Believe x: why.", "caution": None, "contradictions": [], "unsure": ["u"], "certain": True}
+    assert belief(**asked) == {"trust": "yes", "heading": "Yes", "sentences": ["Believe x: why.", "u"]}
+    assert belief(**asked, leaking=["m"])["heading"] == "Yes, but not what IPCW says of m"
+    assert belief(**{**asked, "certain": False})["trust"] == "with care"
+    contradicted = belief(**{**asked, "contradictions": ["c"]})
+    assert (contradicted["trust"], contradicted["sentences"]) == ("with care", ["c", "Believe x: why."])
+    stop = belief(**{**asked, "caution": "beware", "contradictions": ["c"]})
+    assert (stop["trust"], stop["sentences"]) == ("no", ["beware", "c"])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "end"),
+    [
+        ("knows C*", "falls by 97 % right after C*, against 8.7 % elsewhere: it knows when the data end."),
+        ("no sign", "against 8.7 % elsewhere: no sign that it knows when the data end."),
+        ("unclear", "against 8.7 % elsewhere: whether it knows when the data end can't be told."),
+        ("too few", "Whether m knows when the data end can't be told: there is too little to go by."),
+    ],
+)
+def test_leaks_in_words(verdict, end):
+    row = {"model": "m", "verdict": verdict, "fall_after": 0.97, "fall_elsewhere": 0.087}
+    assert leak_sentence(row).endswith(end)
+
+
+# Names and numbers
+
+
+def test_short_names_tell_weightings_apart():
+    ipcw = "ipcw (Kaplan-Meier of the scored outcomes)"
+    capped = "ipcw (Kaplan-Meier of the scored outcomes, max_weight=3)"
+    assert short_names(["administrative", ipcw]) == ["administrative", "IPCW"]
+    assert short_names([ipcw, capped]) == ["IPCW", "IPCW (max_weight=3)"]
+    both = ["administrative", "administrative (fixed population)"]
+    assert short_names(both) == both
+    # what would be cut to the same is left as it is
+    long_ones = [f"ipcw (curves of a model with a very long name number {k})" for k in range(2)]
+    assert short_names(long_ones) == long_ones
+    assert short_names(["a weighting of (my own"]) == ["a weighting of (my own"]
+    assert with_short_names([f"better under {capped} and {ipcw}"], [ipcw, capped]) == [
+        "better under IPCW (max_weight=3) and IPCW"
+    ]
+
+
+def test_columns_have_even_decimals():
+    assert evenly([0.1234567, 0.02, None, -3e-9]) == ["0.1235", "0.0200", "–", "−3e−9"]
+    assert evenly([1500, 20, 0]) == ["1,500", "20", "0"]
+    assert evenly([123.456, 7.0]) == ["123.5", "7.0"]
+    assert evenly([None]) == ["–"]
+    assert even(-0.00001, 4) == "−1e−5"
+    assert (fixed(-0.00001, 4), fixed(1234.5, 1), fixed(float("nan"), 2)) == ("0.0000", "1,234.5", "–")
+    # half an interval has two digits of its own, and one narrow interval does not rule all
+    assert digits_of([0.1, 0.2], [0.12, 0.22], [0.11, 0.21]) == 3
+    assert digits_of([0.1, 0.2], [0.3, 0.2000002], [0.2, 0.2000001]) == 3
+    estimates, intervals = with_interval("score", [0.2, None], [0.19, None], [0.21, None], "95 % interval")
+    assert (estimates.texts, intervals.texts) == (["0.200", "–"], ["0.190 to 0.210", "–"])
+    assert p_values([1e-9, 0.0456, None]).texts == ["<0.001", "0.046", "–"]
+    assert (relative(-0.01, 0.2), relative(1e-9, 0.2), relative(1, 0)) == ("−5.0 %", "0.0 %", "–")
+
+
+def test_tables_that_are_shown_have_whole_columns(report, lost_report):
+    for one in (report, lost_report):
+        for displays in Displays(one.summary).found().values():
+            for display in displays:
+                assert {len(column.texts) for column in display.columns} == {display.size}
+                assert len(display.models or [0] * display.size) == display.size
+                assert len(display.groups or [0] * display.size) == display.size
+                assert display.name in figures.tables(one.summary)  # all digits can be had
+                for column in display.columns:
+                    if column.kind == "number":  # in line on the point
+                        written = [text for text in column.texts if re.fullmatch(r"−?[\d,]+\.\d+", text)]
+                        points = {len(text.split(".")[-1]) for text in written}
+                        assert len(points) <= 1 or display.name == "horizons"
+
+
+def test_the_horizon_table_is_the_library_s(case, report):
+    y, models = case
+    wanted = ss.score_table(y, models, horizons=[30, 60], metrics=["brier", "auc", "oe"], weighting="administrative")
+    wanted = wanted.to_frame().set_index(["metric", "time", "model"])
+    found = pd.DataFrame(report.summary["horizons"]).set_index(["metric", "horizon", "model"])
+    assert set(found.index) == set(wanted.index)
+    for name in ("estimate", "lower", "upper", "difference", "difference_lower", "p_value"):
+        pair = np.column_stack([found[name].astype(float), wanted.loc[found.index, name]])
+        assert np.allclose(pair[:, 0], pair[:, 1], rtol=1e-12, atol=0, equal_nan=True)
+    page = report.html.split('id="horizons"')[1].split("</section>")[0]
+    assert "AUC (higher is better)" in page
+    assert "observed/expected (closer to 1 is better)" in page
+
+
+# Methods
+
+
+def test_methods_tell_what_was_done(report, lost_report):
+    text = " ".join(report.summary["methods"]["paragraphs"])
+    references = report.summary["methods"]["references"]
+    assert "1,500 individuals, of whom 1,033 (68.9 %) had the event" in text
+    assert "Nobody dropped out before it." in text
+    assert "computed at 18 times" in text
+    assert "from 5 to 90, by the trapezoidal rule" in text
+    assert f"survscore {ss.__version__}" in text
+    assert "At 30 and 60, calibration" in text
+    assert "Segments" not in text
+    assert "backtest" not in text
+    assert references[0].startswith("Kvamme H, Borgan Ø (2023)")
+    cited = {int(number) for group in re.findall(r"\[([\d, ]+)\]", text) for number in group.split(", ")}
+    assert cited == set(range(1, len(references) + 1))  # every reference is cited, and every citation is there
+    lost = " ".join(lost_report.summary["methods"]["paragraphs"])
+    assert "9 of 1,500 dropped out" in lost
+    assert "the inverse of the probability of not having dropped out" in lost
+    assert "AUC (higher is better)" in lost
+    assert any("Blanche" in reference for reference in lost_report.summary["methods"]["references"])
+
+
+def test_methods_of_groups_segments_and_other_weightings(case):
+    y, models = case
+    by = {"half": np.where(np.arange(len(y)) % 2, "a", "b")}
+    asked = {"groups": np.arange(len(y)) // 3, "by": by, "metric": "brier", "horizons": [30], "unit": "D"}
+    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")["methods"]
+    text = " ".join(found["paragraphs"])
+    assert "They allow for dependence within 500 groups." in text
+    assert "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's" in text
+    assert "share of event-free of those counted" in text
+    assert "5 to 90 days" in text
+    assert any(one.startswith("Benjamini") for one in found["references"])
+    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")["methods"]
+    text = " ".join(unknown["paragraphs"])
+    assert "known only of those who were censored" in text
+    assert "administrative score" not in text
+    assert not any("Kvamme" in one for one in unknown["references"])
+    everybody = ss.Outcomes(y.time, np.ones(len(y)))
+    text = " ".join(of_models(everybody, models, metric="brier")["methods"]["paragraphs"])
+    assert "Nobody was censored." in text
+    assert "whose status was known at all these times" in text
+
+
+# A backtest
+
+
+@pytest.fixture(scope="module")
+def dated():
+    rng = np.random.default_rng(1)
+    n = 1200
+    day, risk = rng.integers(0, 1500, n), rng.normal(size=n)
+    event = day + rng.exponential(900 * np.exp(-risk))
+    start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
+    y = ss.Outcomes.from_dates(start, date, "2019-12-31")
+    times = np.arange(100.0, 1001.0, 100.0)
+    honest = np.exp(-np.exp(risk)[:, None] * times / 900)
+    seen = (np.datetime64("2014-06-30") - start).astype(float)[:, None] > times
+    models = {
+        "honest": ss.SurvivalCurves(honest, times),
+        "leaking": ss.SurvivalCurves(honest**1.3 * seen, times, "step"),
+    }
+    return y, models, start, date, times
+
+
+def test_a_backtest_has_a_section(dated):
+    y, models, *_ = dated
+    tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600, 900], n_draws=20)
+    found = ss.report(y, models, backtest=tested, unit="D", n_curves=0, metric="brier")
+    told = found.summary["backtest"]
+    assert told["sentence"] == tested.sentence
+    assert told["days"] == ["2013-06-30", "2014-06-30"]
+    table = tested.summary
+    assert told["summary"]["relative_regret"] == table["relative_regret"].tolist()
+    assert told["regrets"]["relative_regret"] == tested.regrets().T.ravel().tolist()
+    right = [f"{name} in {k} of 4" for name, k in zip(["administrative", "IPCW"], table["chose_best"], strict=True)]
+    assert told["chosen"] == f"The model that turned out best would have been chosen by {' and '.join(right)} cases."
+    section = found.html.split('id="backtest"')[1].split("</section>")[0]
+    assert told["chosen"] in section
+    assert "chosen worse than best by (%)" in section
+    assert "In a backtest, scores were computed as of 2013-06-30 and 2014-06-30" in found.html
+    (panel,) = figures.panels(found.summary)["backtest"]
+    assert [row["title"] for row in panel["rows"]] == ["administrative", "IPCW"]
+    assert json.loads(json.dumps(found.summary, allow_nan=False)) == found.summary
+    assert 'id="backtest"' not in report_of("tie", n_curves=0).html
+    with pytest.raises(ss.InputError, match=r"backtest must be a Backtest, .* not DataFrame"):
+        ss.report(y, models, backtest=table)
+
+
+def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
+    y, models, *_ = dated
+    tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=20)
+    made = ss.report(y, models, backtest=tested, n_curves=0, metric="brier")
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(made.save(tmp_path / "report.html").as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    rows = page.locator('[data-chart="backtest"] .rows')
+    assert rows.locator("circle.ring").count() == 4  # two weightings on two days
+    assert rows.locator("circle.dot").count() == 2
+    assert "administrative 0.00 %" in rows.get_attribute("aria-label")
+    assert page.locator("#backtest table[data-name=backtest-summary] tbody tr").count() == 2
+    page.close()
+
+
+def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
+    from survscore.cli import main
+
+    y, models, start, date, times = dated
+    ids = np.arange(len(y))
+    ended = np.where(date <= np.datetime64("2019-12-31"), date.astype(str), "")
+    pd.DataFrame({"id": ids, "start": start.astype(str), "event_date": ended}).to_csv(tmp_path / "y.csv", index=False)
+    for name, curves in models.items():
+        frame = pd.DataFrame(curves.probabilities, columns=[f"{time:g}" for time in times])
+        frame.insert(0, "id", ids)
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["report", "y.csv", "honest.csv", "leaking.csv", "-m", "brier", "-o", "page.html", "--individuals", "0"]
+    dates = ["--cutoff", "2019-12-31", "--as-of", "2013-06-30", "--horizons", "600", "--draws", "5"]
+    main([*asked, *dates])
+    said = capsys.readouterr()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Over 1 earlier day and 1 horizon, the model chosen was in truth worse" in said.out + said.err
+    assert "would have been chosen by administrative in 1 of 1" in page
+    assert "by 600 days, as of 2013-06-30, judged by what happened since" in page
+    for wrong, told in (
+        (["--as-of", "2013-06-30", "--horizons", "600"], "--as-of needs outcomes as dates: --cutoff says"),
+        (["--cutoff", "2019-12-31", "--as-of", "2013-06-30"], "--as-of needs --horizons"),
+        (["--cutoff", "2019-12-31", "--draws", "5"], "--draws is for --as-of"),
+        (["--cutoff", "2019-12-31", "--predicted-on", "2010-01-01"], "--predicted-on is for --as-of"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(["report", "y.csv", "honest.csv", "-o", "other.html", *wrong])
+        error = capsys.readouterr().err
+        assert stopped.value.code == 2
+        assert told in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "other.html").exists()
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_situation_is_plain_data(situation):
+    summary = report_of(situation, n_curves=0, metric="brier").summary
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert GRID[-1] == 30

@@ -1,0 +1,214 @@
+"""How a report looks to a demanding reader, a screen reader and a slow machine: nothing overlaps or is cut.
+
+`SURVSCORE_WRITE_REFERENCES=1 pytest tests/reports/test_looks.py` writes the reference pictures anew: look at them.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import survscore as ss
+from report_case import HOSTILE, OPTIONS
+from report_situations import make_large, report_of
+
+REFERENCES = Path(__file__).parent / "references"
+PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
+ASSETS = Path(ss.__file__).parent / "reports" / "assets"
+# Colours are averaged over blocks, so many across and down: letters of other fonts are blurred, what is missing is not.
+# On a phone other fonts move all that follows up or down, so that only columns are compared.
+BLOCKS = {"phone": (16, 1)}
+MOST_DIFFERENT = 2.0  # of 255, in the mean over blocks
+VIEWS = {
+    "desktop": {"viewport": {"width": 1280, "height": 800}},
+    "phone": {"viewport": {"width": 390, "height": 1200}},
+    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    "print": {"viewport": {"width": 690, "height": 980}},
+}
+
+
+@pytest.fixture(scope="module")
+def contradiction(tmp_path_factory):
+    return report_of("contradiction", n_curves=3).save(tmp_path_factory.mktemp("page") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def crowded(case, tmp_path_factory):
+    """Return a page with everything: segments, long and hostile names, four weightings, and a backtest."""
+    y, models = case
+    rng = np.random.default_rng(1)
+    by = {"country": rng.choice(["Germany", "France", "Österreich"], len(y)), "plan": rng.choice(["a", "plus"], len(y))}
+    long_names = {"a model whose name is far longer than a name should be": models["leaking"], **models}
+    weightings = ["administrative", ss.IPCW(), ss.IPCW(max_weight=3), ss.Administrative(population="fixed")]
+    made = ss.report(
+        y, long_names, **OPTIONS, by=by, weighting=weightings, n_curves=3, unit="month", backtest=backtest()
+    )
+    return made.save(tmp_path_factory.mktemp("page") / "report.html")
+
+
+def backtest():
+    rng = np.random.default_rng(1)
+    day, risk = rng.integers(0, 1500, 600), rng.normal(size=600)
+    event = day + rng.exponential(900 * np.exp(-risk))
+    start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
+    y = ss.Outcomes.from_dates(start, date, "2019-12-31")
+    honest = np.exp(-np.exp(risk)[:, None] * [1 / 3, 2 / 3, 1])
+    models = {
+        "honest": ss.SurvivalCurves(honest, [300, 600, 900]),
+        "coarse": ss.SurvivalCurves(np.full((600, 3), honest.mean(axis=0)), [300, 600, 900]),
+    }
+    return ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=5)
+
+
+def opened(browser, path, view="desktop"):
+    page = browser.new_page(**VIEWS[view])
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    if view == "print":
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    return page
+
+
+def measure(page, what):
+    return page.evaluate(f"({PROBES}).{what}()")
+
+
+def distance(a, b, view):
+    """Return how far two pictures are apart, in the mean colours of their blocks."""
+    means = [one.convert("RGB").resize(BLOCKS.get(view, (32, 32)), Image.Resampling.BOX) for one in (a, b)]
+    return float(np.abs(np.asarray(means[0], dtype=float) - np.asarray(means[1], dtype=float)).mean())
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_page_looks_as_it_did(browser, contradiction, view, tmp_path):
+    page = opened(browser, contradiction, view)
+    path = REFERENCES / f"{view}.png"
+    page.screenshot(path=tmp_path / "seen.png")
+    with Image.open(tmp_path / "seen.png") as picture:
+        seen = picture.convert("RGB")
+    if os.environ.get("SURVSCORE_WRITE_REFERENCES"):
+        small = seen.resize((seen.width * 2 // 5, seen.height * 2 // 5), Image.Resampling.LANCZOS)
+        small.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    with Image.open(path) as kept:
+        reference = kept.convert("RGB")
+    assert abs(reference.width / reference.height - seen.width / seen.height) < 0.01
+    assert distance(seen, reference, view) < MOST_DIFFERENT
+    # the tolerance is not so wide that missing parts, or colours of the night, would pass
+    page.evaluate(
+        "document.querySelectorAll('.card, [data-chart=answer] svg').forEach((e) => { e.style.opacity = 0; })"
+    )
+    page.screenshot(path=tmp_path / "without.png")
+    with Image.open(tmp_path / "without.png") as without:
+        assert distance(without, reference, view) > MOST_DIFFERENT
+    with Image.open(REFERENCES / ("desktop.png" if view == "dark" else "dark.png")) as other:
+        assert distance(other, reference, view) > 10 * MOST_DIFFERENT
+    page.close()
+
+
+@pytest.mark.parametrize("view", ["desktop", "phone"])
+@pytest.mark.parametrize("which", ["contradiction", "crowded"])
+def test_no_text_overlaps_or_is_cut(browser, request, which, view):
+    page = opened(browser, request.getfixturevalue(which), view)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.wait_for_timeout(100)  # long tables are made when they are opened
+    assert measure(page, "overlaps") == []
+    assert measure(page, "tooWide") == []
+    assert measure(page, "touchingCells") == []
+    if view == "phone":
+        assert page.evaluate("[...document.querySelectorAll('.scroll')].some((e) => e.scrollWidth > e.clientWidth)")
+    # the measure itself sees what is wrong
+    page.evaluate("""() => {
+      const svg = document.querySelector(".chart svg:not(.swatch)"), text = svg.querySelector("text");
+      svg.append(text.cloneNode(true));
+      document.querySelector("td").style.cssText = "max-width: 5px; overflow: hidden; display: block";
+      document.querySelector(".card").style.width = "3000px";
+    }""")
+    assert measure(page, "overlaps")
+    assert measure(page, "tooWide")
+    page.close()
+
+
+@pytest.mark.parametrize("view", ["desktop", "phone", "dark"])
+def test_axe_finds_nothing(browser, crowded, view):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    page = opened(browser, crowded, view)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.wait_for_timeout(100)
+    found = axe.run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"]) for one in found] == []
+    page.close()
+
+
+def test_every_control_is_reached_and_works_by_keyboard(browser, contradiction):
+    page = opened(browser, contradiction)
+    page.evaluate("window.scrollTo(0, 0)")
+    wanted = page.evaluate(
+        """[...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")]
+        .filter((e) => e.checkVisibility() && !e.disabled).map((e, k) => { e.dataset.stop = k; return k; })"""
+    )
+    reached = set()
+    for _ in range(len(wanted) + 10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("Number(document.activeElement.dataset.stop ?? -1)"))
+    # of radio buttons only the checked one is a stop; arrows reach the others
+    others = page.locator("input[type=radio]:not(:checked)")
+    radios = others.evaluate_all("(all) => all.map((one) => Number(one.dataset.stop))")
+    assert set(wanted) - reached == set(radios)
+    page.locator("input[value=brier]").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("input[value=log]").is_checked()
+    page.locator("input[name=bands]").focus()
+    page.keyboard.press("Space")
+    assert page.locator(".plot path.band").count() == 0
+    page.locator("#theme").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    summary = page.locator("#scores summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    page.locator("#scores [data-fill] table").wait_for()
+    with page.expect_download() as waited:
+        page.locator("#scores [data-picture=svg]").focus()
+        page.keyboard.press("Enter")
+    assert waited.value.suggested_filename == "scores.svg"
+    page.close()
+
+
+def test_a_large_report_is_painted_at_once(browser, tmp_path):
+    made = make_large()
+    assert [len(made.summary[key]) for key in ("models", "weightings")] == [6, 4]
+    path = made.save(tmp_path / "report.html")
+    page_size, data = len(made.html), len(made.html.split('id="data-json">')[1].split("</script>")[0])
+    assert page_size - data < 150_000
+    paints = []
+    for _ in range(6):
+        page = opened(browser, path)
+        paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 1e9"))
+        page.close()
+    assert min(paints) < 200, paints  # others may be using the machine
+
+
+def test_the_script_is_plain_and_makes_no_markup():
+    script = (ASSETS / "script.js").read_text(encoding="utf-8")
+    assert script.startswith('"use strict";')
+    for unsafe in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("):
+        assert unsafe not in script
+    assert len(script) < 60_000
+    assert all(len(line) < 260 for line in script.splitlines())
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node is installed to check the script")
+    checked = subprocess.run([node, "--check", ASSETS / "script.js"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_names_never_become_markup(browser, crowded):
+    page = opened(browser, crowded)
+    assert page.locator("script").count() == 2
+    assert HOSTILE in page.locator("#answer").inner_text()
+    page.close()
