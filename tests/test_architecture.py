@@ -17,7 +17,7 @@ PACKAGE = Path(survscore.__file__).parent
 LAYERS = [
     ["_arrays", "_version", "_starting", "_temporary", "_progress", "_isotonic", "_products"],
     ["_validation", "_ending"],
-    ["_files", "_databases", "_spreadsheets", "_frames", "_units", "student", "multiplicity"],
+    ["_files", "_databases", "_spreadsheets", "_frames", "_short_names", "_units", "student", "multiplicity"],
     ["_smooth_test"],
     ["_config"],
     ["_parallel"],

@@ -282,7 +282,7 @@ def test_it_is_drawn():
     pytest.importorskip("matplotlib")
     found = run(*study(2, leak=True), n_draws=20)
     display = found.plot()
-    assert [label.get_text().split("\n")[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
+    assert [label.get_text().split()[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
     assert "worse than the best" in display.ax_.get_xlabel()
 
 

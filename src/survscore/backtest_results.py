@@ -274,21 +274,24 @@ class Backtest:
         days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
         return f"Over {days}, the model chosen was in truth worse than the best by {' and '.join(told)}: {verdict}."
 
-    def plot(self, ax: Any = None) -> BacktestDisplay:
+    def plot(self, ax: Any = None, *, width: float | None = None) -> BacktestDisplay:
         """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         BacktestDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import BacktestDisplay
 
-        return BacktestDisplay(self).plot(ax)
+        return BacktestDisplay(self).plot(ax, width=width)
 
     def __repr__(self) -> str:
         return (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit
 from survscore._validation import InputError, as_times, check_whole
 from survscore.calibration_curves import (
     Distance,
@@ -170,11 +171,42 @@ class Calibration:
         columns = {name: getattr(self.groups, name) for name in names}
         return pd.DataFrame(columns | {"count": self.groups.counts, "events": self.groups.events})
 
-    def plot(self, ax: Any = None, **line: Any) -> CalibrationDisplay:
-        """Draw the smooth curve with its band, the groups, and a histogram of the predictions."""
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        curve: Literal["smooth", "isotonic"] = "smooth",
+        unit: Unit | str | None = None,
+        width: float | None = None,
+        **line: Any,
+    ) -> CalibrationDisplay:
+        """Draw the share with event along the predicted risk, the groups, and a histogram of the predictions.
+
+        The diagonal is where right predictions lie. Below stand the numbers that say the most.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        curve : {"smooth", "isotonic"}, default "smooth"
+            The smooth curve with its confidence band, or the isotonic one with the band in which it would lie if the
+            predictions were right. Either ends where hardly anybody (ten, or one in a hundred) has predictions further
+            out: there it shows chance.
+        unit : str, optional
+            What times are counted in, for the title: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        **line
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
+
+        Returns
+        -------
+        CalibrationDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
         from survscore.plots import CalibrationDisplay
 
-        return CalibrationDisplay(self).plot(ax=ax, **line)
+        return CalibrationDisplay(self).plot(ax=ax, curve=curve, unit=unit, width=width, **line)
 
     def __repr__(self) -> str:
         parts = [

@@ -27,7 +27,7 @@ from survscore.inference import (
     verdicts,
     with_degrees,
 )
-from survscore.metrics import Metric
+from survscore.metrics import Direction, Metric
 from survscore.outcomes import Outcomes
 from survscore.scores import warn_about
 from survscore.student import student_quantile
@@ -36,7 +36,7 @@ from survscore.weighting import Weighting
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.plots import DifferenceDisplay
+    from survscore.plots import DifferenceDisplay, ScoresDisplay
     from survscore.segments import SegmentedComparison
 
 Columns = dict[str, Any]
@@ -419,7 +419,14 @@ class Comparison:
         return pd.DataFrame(rows, columns=["metric", "model", "reference", "time", *self.weightings])
 
     def plot(
-        self, ax: Any = None, *, metric: str | None = None, band: bool = True, unit: Unit | str | None = None
+        self,
+        ax: Any = None,
+        *,
+        metric: str | None = None,
+        band: bool = True,
+        counts: bool | None = None,
+        unit: Unit | str | None = None,
+        width: float | None = None,
     ) -> DifferenceDisplay:
         """Draw the differences to the reference over time with their pointwise intervals, or without.
 
@@ -431,22 +438,59 @@ class Comparison:
             Which metric's; by default the first.
         band : bool, default True
             Whether to shade the confidence intervals.
+        counts : bool, optional
+            Whether to write below the axis how many are counted; by default in a new figure.
         unit : str, optional
             What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         DifferenceDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DifferenceDisplay
 
+        metric, direction = self._metric_of_plot(metric)
+        scores, contrasts = (table[table["metric"] == metric] for table in (self.scores, self.contrasts))
+        display = DifferenceDisplay(contrasts, metric, self.reference, direction, self.models, self.null, scores)
+        return display.plot(ax=ax, band=band, counts=counts, unit=unit, width=width)
+
+    def plot_scores(
+        self,
+        *,
+        metric: str | None = None,
+        band: bool = True,
+        unit: Unit | str | None = None,
+        width: float | None = None,
+    ) -> ScoresDisplay:
+        """Draw the scores of all models over time, one panel per weighting, all on one scale.
+
+        Whether bands of two models overlap does not tell whether they differ: both are judged on the same individuals.
+        That is what `plot` shows.
+
+        Parameters
+        ----------
+        metric, band, unit, width
+            As for `plot`.
+
+        Returns
+        -------
+        ScoresDisplay
+            With all axes in ``axes_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
+        from survscore.plots import ScoresDisplay
+
+        metric, direction = self._metric_of_plot(metric)
+        scores = self.scores
+        display = ScoresDisplay(scores[scores["metric"] == metric], metric, direction, self.models, self.null)
+        return display.plot(band=band, unit=unit, width=width)
+
+    def _metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
         metric = self.metrics[0] if metric is None else metric
         check_choice("metric", metric, tuple(self.metrics))
-        direction = next(one.direction for one in self.scored if one.metric == metric)
-        table = self.contrasts
-        return DifferenceDisplay(table[table["metric"] == metric], metric, self.reference, direction).plot(
-            ax=ax, band=band, unit=unit
-        )
+        return metric, next(one.direction for one in self.scored if one.metric == metric)
 
     def null_index(self) -> int:
         """Return the place of the null model among the models; raise where there is none."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._units import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation
@@ -154,7 +155,9 @@ class DecisionCurve:
             "band_reliable": np.full(reliable.size, self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size),
         }
 
-    def plot(self, ax: Any = None, *, band: bool = True) -> DecisionCurveDisplay:
+    def plot(
+        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
+    ) -> DecisionCurveDisplay:
         """Draw the net benefit of every strategy over thresholds with matplotlib, with or without simultaneous bands.
 
         Parameters
@@ -163,15 +166,19 @@ class DecisionCurve:
             Where to draw; by default a new figure.
         band : bool, default True
             Whether to shade the bands of the models.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         DecisionCurveDisplay
-            With the axes in ``ax_`` and the figure in ``figure_``.
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DecisionCurveDisplay
 
-        return DecisionCurveDisplay(self).plot(ax=ax, band=band)
+        return DecisionCurveDisplay(self).plot(ax=ax, band=band, unit=unit, width=width)
 
     def __repr__(self) -> str:
         ends = f"from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"

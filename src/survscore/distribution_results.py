@@ -144,24 +144,26 @@ class DistributionCalibration:
             [{"component": c.name, "z": c.z, "p_value": c.p_value, "words": c.words} for c in self.components]
         )
 
-    def plot(self, ax: Any = None, **line: Any) -> DistributionCalibrationDisplay:
+    def plot(self, ax: Any = None, *, width: float | None = None, **line: Any) -> DistributionCalibrationDisplay:
         """Draw observed by expected events along the predicted risk, with intervals.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; by default a new figure.
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
         **line
             Passed on to `matplotlib.axes.Axes.plot`, for example ``color="C1"``.
 
         Returns
         -------
         DistributionCalibrationDisplay
-            With the axes in ``ax_`` and the figure in ``figure_``.
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DistributionCalibrationDisplay
 
-        return DistributionCalibrationDisplay(self).plot(ax=ax, **line)
+        return DistributionCalibrationDisplay(self).plot(ax=ax, width=width, **line)
 
     def __repr__(self) -> str:
         parts = [

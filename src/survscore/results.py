@@ -262,7 +262,14 @@ class ScoreCurve:
         )  # fmt: skip
 
     def plot(
-        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, **line: Any
+        self,
+        ax: Any = None,
+        *,
+        band: bool = True,
+        counts: bool | None = None,
+        unit: Unit | str | None = None,
+        width: float | None = None,
+        **line: Any,
     ) -> ScoreCurveDisplay:
         """Draw the curve with matplotlib (extra ``report``).
 
@@ -272,19 +279,25 @@ class ScoreCurve:
             Where to draw; by default a new figure.
         band : bool, default True
             Whether to shade the confidence intervals.
+        counts : bool, optional
+            Whether to write below the axis how many are counted, and how many of them have the event; by default in a
+            new figure.
         unit : str, optional
             What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
         **line
-            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``, which stands at the end of the
+            line.
 
         Returns
         -------
         ScoreCurveDisplay
-            With the axes in ``ax_`` and the figure in ``figure_``.
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import ScoreCurveDisplay
 
-        return ScoreCurveDisplay(self).plot(ax=ax, band=band, unit=unit, **line)
+        return ScoreCurveDisplay(self).plot(ax=ax, band=band, counts=counts, unit=unit, width=width, **line)
 
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)

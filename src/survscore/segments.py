@@ -236,6 +236,7 @@ class SegmentedComparison:
         model: str | None = None,
         time: float | None = None,
         most: int = 50,
+        width: float | None = None,
     ) -> SegmentsDisplay:
         """Draw a forest plot: every segment's difference to the reference with its interval, and that of the total.
 
@@ -249,22 +250,26 @@ class SegmentedComparison:
             At which of the times; by default the mean over all times, up to the first without score.
         most : int
             How many segments to draw; of more, those with the largest differences, and a note says so.
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         SegmentsDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import SegmentsDisplay
 
         if time is None and self.total.times.size > 1:
-            return self.integrated(nan="stop").plot(ax, metric=metric, weighting=weighting, model=model, most=most)
+            means = self.integrated(nan="stop")
+            return means.plot(ax, metric=metric, weighting=weighting, model=model, most=most, width=width)
         wanted = float(self.total.times[0] if time is None else time)
         if wanted not in self.total.times:
             raise InputError(f"time must be one of the times scored, from {self.total.times[0]:g} to "
                              f"{self.total.times[-1]:g}, not {wanted:g}")  # fmt: skip
         table = self.contrasts
         drawn = _drawn(self, table[table["time"] == wanted], metric, weighting, model)
-        return SegmentsDisplay(**drawn, over=f"at time {wanted:g}").plot(ax=ax, most=most)
+        return SegmentsDisplay(**drawn, over=f"at time {wanted:g}").plot(ax=ax, most=most, width=width)
 
     def _tables(self, *, independent: bool = False) -> SegmentTables:
         if independent:
@@ -350,13 +355,14 @@ class IntegratedSegments:
         weighting: str | None = None,
         model: str | None = None,
         most: int = 50,
+        width: float | None = None,
     ) -> SegmentsDisplay:
         """Draw a forest plot; see `SegmentedComparison.plot`."""
         from survscore.plots import SegmentsDisplay
 
         drawn = _drawn(self.segmented, self.contrasts, metric, weighting, model)
         first, last = self.over[drawn["metric"]][1]
-        return SegmentsDisplay(**drawn, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most)
+        return SegmentsDisplay(**drawn, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most, width=width)
 
     def _tables(self, *, independent: bool = False) -> SegmentTables:
         return replace(self.segmented._tables(independent=independent), look=Means(self.over))
@@ -422,4 +428,6 @@ def _drawn(
         "reference": total.reference,
         "direction": next(one.direction for one in total.scored if one.metric == metric),
         "level": total.level,
+        "models": total.models,
+        "null": total.null,
     }
