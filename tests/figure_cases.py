@@ -7,6 +7,7 @@ import pandas as pd
 
 import survscore as ss
 from survscore.experiments import studies
+from survscore.experiments.figures import FIGURES
 from survscore.plots import TrainingDisplay
 
 TIMES = np.arange(2.0, 97.0, 2.0)
@@ -96,3 +97,108 @@ def paper_numbers(figure):
         for t in times + rng.random()
     ]  # fmt: skip
     return pd.DataFrame(rows)
+
+
+@cache
+def many():
+    """Compare nine models: more than names fit at the ends of lines."""
+    y, models = problem()
+    truth = models["truth"]
+    named = {f"power {k}": ss.SurvivalCurves(truth.probabilities ** (1 + k / 8), truth.times) for k in range(9)}
+    return ss.compare(y, named, weighting="administrative", times=TIMES[::4], null=False)
+
+
+def several_scores(width):
+    """Draw one score into the axes of another."""
+    display = None
+    for name, score in scores("auc").items():
+        display = score.plot(ax=display and display.ax_, label=name, width=None if display else width)
+    return display
+
+
+def hostile(width):
+    """Draw names that are long, or look like formulas or marks."""
+    names = {"truth": "$x_i^{2", "gloomy": "a\nb\t<b>&amp;</b> %s {0}", "leaking": "x" * 70}
+    return compared("administrative", **names).plot(width=width)
+
+
+def paper(width):
+    figure = FIGURES["figure-5"]
+    return figure.draw(paper_numbers(figure), "brier")
+
+
+#: Every display, as a function of the figure's width.
+DRAWINGS = {
+    "score": lambda width: scores()["truth"].plot(label="truth", unit="month", width=width),
+    "auc": several_scores,
+    "comparison": lambda width: compared("administrative").plot(unit="month", width=width),
+    "weightings": lambda width: compared("administrative", "ipcw", gloomy=LONG).plot(width=width),
+    "many": lambda width: many().plot(width=width),
+    "hostile": hostile,
+    "scores": lambda width: compared("administrative", "ipcw").plot_scores(unit="month", width=width),
+    "segments": lambda width: segmented().plot(width=width),
+    "calibration": lambda width: calibrated("gloomy").plot(label="gloomy", unit="month", width=width),
+    "isotonic": lambda width: calibrated("gloomy").plot(curve="isotonic", width=width),
+    "distribution": lambda width: ss.distribution_calibration(*of("gloomy")).plot(width=width),
+    "decisions": lambda width: ss.decision_curve(*problem(), 48.0).plot(unit="month", width=width),
+    "backtest": lambda width: backtested().plot(width=width),
+    "diagnosis": lambda width: ss.diagnose(*problem(), times=TIMES).plot(unit="month", width=width),
+    "training": lambda width: training().plot(width=width),
+    "paper": paper,
+}
+
+
+#: Those that are compared with a picture; names that mean harm are drawn as others are.
+PICTURES = [name for name in DRAWINGS if name != "hostile"]
+
+
+def of(name):
+    y, models = problem()
+    return y, models[name]
+
+
+def figure_of(name, width):
+    """Draw one of them."""
+    drawn = DRAWINGS[name](width)
+    return getattr(drawn, "figure_", drawn)
+
+
+def small_image(figure):
+    """Return the inside of a figure's axes as a small image.
+
+    Without texts, since each machine has its letters, and without what is around the axes, which they move.
+    """
+    import io
+
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+    from PIL import Image
+
+    for text in figure.findobj(Text):
+        text.set_alpha(0.0)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=100)
+    box = Bbox.union([ax.get_position() for ax in figure.axes if ax.get_visible()])
+    with Image.open(file) as whole:
+        edges = (box.x0 * whole.width, (1 - box.y1) * whole.height, box.x1 * whole.width, (1 - box.y0) * whole.height)
+        size = (120, round(120 * (edges[3] - edges[1]) / (edges[2] - edges[0])))
+        return whole.convert("RGB").resize(size, Image.Resampling.BOX, box=edges)
+
+
+def write_references(folder):
+    """Write what the image tests compare with; look at the pictures before you keep them."""
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    mpl.use("Agg")
+    with mpl.rc_context({"font.family": "DejaVu Sans"}):
+        for name in PICTURES:
+            small_image(figure_of(name, 3.4)).quantize(256).save(folder / f"{name}.png", optimize=True)
+            plt.close("all")
+
+
+if __name__ == "__main__":
+    import sys
+    from pathlib import Path
+
+    write_references(Path(sys.argv[1]))

@@ -9,6 +9,7 @@ import oracle
 import survscore as ss
 from registry import CASES, fitted_problem
 from survscore import decision_curves
+from survscore.plots.labels import EndLabels
 from survscore.student import student_quantile
 
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]

@@ -92,10 +92,10 @@ def colours(models: Iterable[str], *, null: str | None = None) -> dict[str, str]
 def dashes(models: Iterable[str], *, null: str | None = None) -> dict[str, Any]:
     """Return the kind of line of each model: the fifth and later ones are dashed, since their colours are near others.
 
-    A null model is drawn through; its colour is its own.
+    So is a null model in its own way: to some, its grey is that of the fourth.
     """
     found = {name: DASHES[(place // FAR_APART) % len(DASHES)] for place, name in enumerate(colours(models, null=null))}
-    return found if null is None else found | {null: DASHES[0]}
+    return found if null is None else found | {null: DASHES[-1]}
 
 
 def font_size(width: float) -> float:
