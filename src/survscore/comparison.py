@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._tables import PrintedAsTables, Tables
 from survscore._units import Unit
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
@@ -211,8 +212,8 @@ def compared(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
-    """Scores of several models and their paired differences. Numbers only.
+class Comparison(PrintedAsTables):
+    """Scores of several models and their paired differences. Numbers only; prints as a table.
 
     Attributes
     ----------
@@ -529,6 +530,11 @@ class Comparison:
         empty = {"metric": "", "weighting": "", "model": "", **reference, "time": 0.0}
         return pd.DataFrame({**empty, **{name: values[:1] for name, values in columns(one, 0).items()}}).iloc[:0]
 
+    def _printed(self) -> Tables:
+        from survscore import comparison_tables
+
+        return comparison_tables.of_comparison(self)
+
     def __repr__(self) -> str:
         lost = f", {self.n_dropped_out} of {self.n} dropped out" if self.n_dropped_out else ""
         directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.scored)
@@ -539,7 +545,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedComparison:
+class IntegratedComparison(PrintedAsTables):
     """Mean scores over a range of time, and their paired differences.
 
     Attributes
@@ -561,10 +567,13 @@ class IntegratedComparison:
         """From when to when, of the first metric."""
         return (float(self.scores["from"].iloc[0]), float(self.scores["to"].iloc[0]))
 
+    def _printed(self) -> Tables:
+        from survscore import comparison_tables
+
+        return comparison_tables.of_means(self)
+
     def __repr__(self) -> str:
-        return f"Mean scores over [{self.range[0]:g}, {self.range[1]:g}]\n{self.scores.to_string()}" + (
-            "" if self.contrasts is None else f"\n\nDifferences\n{self.contrasts.to_string()}"
-        )
+        return str(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._rounding import Number, decimals, p_text
+from survscore._tables import Cell, Part, PrintedAsTables, Tables
 from survscore._validation import plural
 from survscore.distribution_sums import Exposure, Form
 
@@ -65,7 +67,7 @@ class RiskBins:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistributionCalibration:
+class DistributionCalibration(PrintedAsTables):
     """Whether predicted curves are right as distributions, over all time; see `distribution_calibration`.
 
     Attributes
@@ -164,6 +166,23 @@ class DistributionCalibration:
         from survscore.plots import DistributionCalibrationDisplay
 
         return DistributionCalibrationDisplay(self).plot(ax=ax, width=width, **line)
+
+    def _printed(self) -> Tables:
+        bins, rows = self.bins, list[tuple[Cell, ...]]()
+        places = decimals((bins.upper - bins.lower) / 4)
+        for k in range(bins.ratio.size):
+            ratio = Number.of(float(bins.ratio[k]), float(bins.lower[k]), float(bins.upper[k]), decimals=places)
+            ends = f"{bins.risk_from[k]:.2f} to {bins.risk_to[k]:.2f}"
+            rows.append((ends, f"{bins.observed[k]:.0f}", f"{bins.expected[k]:.1f}", ratio))
+        lost = f", {self.n_dropped_out} dropped out" if self.n_dropped_out else ""
+        caption = f"{plural(self.n, 'individual')}{lost}; {100 * self.level:g} % intervals"
+        test = f"{self.test} test: {self.conclusion}"
+        if self.reason is None:
+            test += f" (chi-square {self.statistic:.3g} with {plural(self.df, 'degree')} of freedom, p"
+            p_value = p_text(self.p_value)
+            test += f" {p_value})" if p_value.startswith("<") else f" = {p_value})"
+        header = ("predicted risk at the event", "observed", "expected", "observed/expected")
+        return Tables(caption, [Part("", header, rows, (test, *self.notes), "lrrr")])
 
     def __repr__(self) -> str:
         parts = [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._tables import PrintedAsTables, Tables
 from survscore._units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore.calibration_curves import Distance, Spline, distance_limits
@@ -120,7 +121,7 @@ class TableRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreTable:
+class ScoreTable(PrintedAsTables):
     """What `score_table` returns. Numbers only; prints as a table.
 
     Attributes
@@ -163,33 +164,13 @@ class ScoreTable:
 
         return table_formats.as_json(self)
 
-    def to_markdown(self) -> str:
-        """Return the tables as Markdown."""
+    def _printed(self) -> Tables:
         from survscore import table_formats
 
-        return table_formats.as_markdown(self)
+        return table_formats.tables(self)
 
-    def to_latex(self) -> str:
-        r"""Return the tables as LaTeX, with the rules of the package booktabs."""
-        from survscore import table_formats
-
-        return table_formats.as_latex(self)
-
-    def to_html(self) -> str:
-        """Return the tables as HTML; names are escaped."""
-        from survscore import table_formats
-
-        return table_formats.as_html(self)
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __str__(self) -> str:
-        from survscore import table_formats
-
-        return table_formats.as_text(self)
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def score_table(
