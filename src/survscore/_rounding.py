@@ -25,6 +25,21 @@ def decimals(errors: Iterable[float], otherwise: int = WITHOUT_ERROR) -> int:
     return min(max(1 - math.floor(math.log10(min(known))), 0), MOST_DECIMALS) if known else otherwise
 
 
+def typical_decimals(errors: Iterable[float], otherwise: int = 4) -> int:
+    """Return so many decimals that the median of the standard errors shows two digits: for numbers over time.
+
+    Some of these have hardly an error, as a score of nearly a quarter whatever happens, and would make all others long.
+
+    Examples
+    --------
+    >>> from survscore._rounding import typical_decimals
+    >>> typical_decimals([0.0031, 0.024, 0.0001])
+    4
+    """
+    known = sorted(float(se) for se in errors if se > 0 and math.isfinite(se))
+    return decimals(known[len(known) // 2 : len(known) // 2 + 1], otherwise)
+
+
 @dataclass(frozen=True)
 class Number:
     """A number as it is written, with its interval where there is one; those of one kind have the same decimals.

@@ -7,12 +7,11 @@ import textwrap
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._rounding import Number
+from survscore._rounding import DOUBT, Number
 from survscore._validation import shown
 
 WIDTH = 80  # columns of a terminal
@@ -110,19 +109,31 @@ class PrintedAsTables:
         return self.to_text()
 
 
+def _by_decimals(cells: Iterable[Cell]) -> dict[int, list[Number]]:
+    found: dict[int, list[Number]] = {}
+    for cell in cells:
+        if isinstance(cell, Number):
+            found.setdefault(cell.decimals, []).append(cell)
+    return found
+
+
 def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
     """Return cells as text; in a column, numbers with as many decimals stand with their points below each other."""
     columns: list[list[str]] = []
     for cells in zip(*part.rows, strict=True):
-        made: list[str] = []
-        for _, several in groupby(cells, key=lambda cell: cell.decimals if isinstance(cell, Number) else -1):
-            same = list(several)
-            every = [cell.widths for cell in same if isinstance(cell, Number)]
-            widest = tuple(max(widths) for widths in zip(*every, strict=True)) if every else (0, 0, 0)
-            made += [cell.padded(widest, fill) if isinstance(cell, Number) else cell for cell in same]
-        if any(isinstance(cell, Number) and cell.doubtful for cell in cells):  # keep the others' places
-            marks = [isinstance(cell, Number) and bool(cell.value) and not cell.doubtful for cell in cells]
-            made = [text + 2 * fill if mark else text for text, mark in zip(made, marks, strict=True)]
+        widths = {
+            places: tuple(max(some) for some in zip(*(number.widths for number in same), strict=True))
+            for places, same in _by_decimals(cells).items()
+        }
+        doubts = any(isinstance(cell, Number) and cell.doubtful for cell in cells)
+        made = []
+        for cell in cells:
+            if isinstance(cell, Number):
+                text = cell.padded(widths[cell.decimals], fill)
+                # a mark behind one of them must not move the others
+                made.append(text + len(DOUBT) * fill if doubts and text and not cell.doubtful else text)
+            else:
+                made.append(cell)
         columns.append(made)
     return [tuple(row) for row in zip(*columns, strict=True)]
 
@@ -249,9 +260,8 @@ def _fitted(part: Part, width: int) -> tuple[list[str], list[str]]:
     grid = tries[-1]
     if not grid.n_words:
         return grid.blocks(width, part.split), []
-    longest = grid.widths()[0]
-    most = longest - (grid.width(1) - width)
-    if most >= SHORTEST:
+    most = grid.widths()[0] - (grid.width(1) - width)
+    if most >= max(SHORTEST, len(grid.header[0])):
         shorter, legend = grid.shortened(most)
         return shorter.lines(1), legend
     shorter, legend = grid.shortened(max(SHORTEST, width // 3))

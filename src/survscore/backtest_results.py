@@ -318,8 +318,8 @@ class Backtest(PrintedAsTables):
         header = ("chosen by", "right order, %", "worse than best, %", "was best", "excess, %")
         notes = (
             *legend(table["weighting"]),
-            "right order: of pairs of models, as in truth; worse than best: the chosen model, in truth; excess: of that, "
-            f"over {shown(rows[0][0])}",
+            "right order: of pairs of models, as in truth; worse than best: the chosen model, in truth; excess: of "
+            f"that, over {shown(rows[0][0])}",
             self.sentence,
         )
         return Tables(caption, [Part("", header, rows, notes, "lrrrr")])

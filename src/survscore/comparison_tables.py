@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._rounding import DOUBT, Number, decimals, p_text
+from survscore._rounding import DOUBT, Number, p_text, typical_decimals
 from survscore._tables import Cell, Part, Tables, spread_over
 from survscore._validation import InputError, plural, shown
 from survscore.metrics import metric_label
@@ -91,8 +91,8 @@ def _rows(table: pd.DataFrame, here: dict[str, Any]) -> pd.DataFrame:
 
 def _part(title: str, looks: Sequence[Look], reference: str, models: Sequence[str], notes: list[str]) -> Part:
     compares = any(contrasts is not None and len(contrasts) for _, _, contrasts in looks)
-    places = decimals((se for _, scores, _ in looks for se in scores["se"]), otherwise=4)
-    finer = max(places, decimals(se for _, _, some in looks if some is not None for se in some["se"]))
+    places = typical_decimals(se for _, scores, _ in looks for se in scores["se"])
+    finer = max(places, typical_decimals(se for _, _, some in looks if some is not None for se in some["se"]))
     rows: list[tuple[Cell, ...]] = []
     for when, scores, contrasts in looks:
         numbers = scores.set_index("model")

@@ -181,7 +181,7 @@ class DistributionCalibration(PrintedAsTables):
             test += f" (chi-square {self.statistic:.3g} with {plural(self.df, 'degree')} of freedom, p"
             p_value = p_text(self.p_value)
             test += f" {p_value})" if p_value.startswith("<") else f" = {p_value})"
-        header = ("predicted risk at the event", "observed", "expected", "observed/expected")
+        header = ("risk at the event", "observed", "expected", "observed/expected")
         return Tables(caption, [Part("", header, rows, (test, *self.notes), "lrrr")])
 
     def __repr__(self) -> str:

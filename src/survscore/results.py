@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._rounding import DOUBT, Number, decimals, rounded
+from survscore._rounding import DOUBT, Number, decimals, rounded, typical_decimals
 from survscore._tables import Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore._units import Unit
 from survscore._validation import InputError, plural
@@ -242,7 +242,7 @@ class ScoreCurve(PrintedAsTables):
         >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
         >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
         >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).integrated(2, 3)
-        IntegratedScore(0.085, se 0.06, brier, administrative, mean over [2, 3], lower is better)
+        IntegratedScore(0.085, se 0.060, brier, administrative, mean over [2, 3], lower is better)
         """
         weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         counted = weights > 0
@@ -307,7 +307,7 @@ class ScoreCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         defined = np.flatnonzero(~np.isnan(self.scores))
         chosen = spread_over(defined, MOST_ROWS)
-        places = decimals(self.se[chosen], otherwise=4)
+        places = typical_decimals(self.se[chosen])
         limits = zip(self.scores, self.lower, self.upper, self.reliable, strict=True)
         numbers = [
             Number.of(value, lower, upper, decimals=places, reliable=bool(reliable) or math.isnan(lower))

@@ -242,14 +242,17 @@ def score_table(
     800 individuals; 95 % intervals
     <BLANKLINE>
     at 5; administrative; 800 counted, 292 with event
-                                                            estimate       difference to truth       p
-    -------------------------------------------------------------------------------------------------------------
-    Brier score                      truth   0.2048 (0.1920, 0.2185)
-                                     gloomy  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
-    AUC                              truth      0.702 (0.663, 0.738)
-                                     gloomy     0.702 (0.663, 0.738)     +0.000 (0.000, 0.000)   1.000  undecided
-    observed/expected (closer to 1)  truth      1.040 (0.954, 1.133)
-                                     gloomy     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
+                             estimate       difference to truth       p
+    ------------------------------------------------------------------------------
+    Brier score
+      truth   0.2048 (0.1920, 0.2185)
+      gloomy  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
+    AUC
+      truth      0.702 (0.663, 0.738)
+      gloomy     0.702 (0.663, 0.738)   +0.000 ( 0.000,  0.000)   1.000  undecided
+    observed/expected (closer to 1)
+      truth      1.040 (0.954, 1.133)
+      gloomy     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     check_outcomes(y)
     named = as_models(models)
