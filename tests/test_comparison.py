@@ -190,7 +190,7 @@ def test_default_times_and_one_model(data):
     assert "p_value" in alone.contrasts
     assert "critical_value" in alone.band()
     assert alone.integrated().contrasts is None
-    assert "Mean scores over" in repr(alone.integrated())
+    assert "mean over 0 to 3" in repr(alone.integrated())
 
 
 def test_times_that_not_all_models_reach(data):

@@ -27,7 +27,8 @@ RESULTS = {
     "decisions": lambda: ss.decision_curve(*problem(), 48.0),
     "backtest": backtested,
     "table": lambda: ss.score_table(*problem(), horizons=[24, 48], weighting="administrative", metrics=["brier", "oe"]),
-    "segments": lambda: segmented().total,
+    "segments": segmented,
+    "segments' means": lambda: segmented().integrated(nan="stop"),
 }
 
 
@@ -72,7 +73,7 @@ def test_it_is_html_latex_and_markdown(result):
 
 def test_reprs_are_one_line_unless_the_result_is_a_table():
     for name, make in RESULTS.items():
-        assert ("\n" in repr(make())) == (name in ("table", "means")), name
+        assert ("\n" in repr(make())) == (name in ("table", "means", "segments' means")), name
 
 
 # Numbers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import textwrap
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -82,9 +81,9 @@ class Tables:
 class PrintedAsTables:
     """A result that prints as tables, and turns into those of a paper or a page."""
 
-    @abstractmethod
     def _printed(self) -> Tables:
         """Return what is shown."""
+        raise NotImplementedError
 
     def to_text(self, width: int = WIDTH) -> str:
         """Return the tables for a terminal with so many columns."""

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.comparison import Comparison, IntegratedComparison
+    from survscore.segments import IntegratedSegments
 
 MOST_TIMES = 4  # beside the mean over all
+MOST_SEGMENTS = 31  # with that of everybody
 ON_TOO_FEW = f"{DOUBT.strip()} rests on too few for its interval to hold what it says"
 #: Rows of both tables that stand side by side: when, the scores, and the differences of all but the reference.
 Look = tuple[str, "pd.DataFrame", "pd.DataFrame | None"]
@@ -125,5 +127,39 @@ def _number(row: Any, name: str, places: int, sign: str = "", *, interval: bool 
 def _difference(row: Any, places: int) -> tuple[Cell, Cell, Cell]:
     if row is None:
         return "", "", ""
-    verdict = "" if row["verdict"] == "unknown" else str(row["verdict"])
-    return _number(row, "difference", places, "+"), p_text(float(row["p_value"])), verdict
+    return _number(row, "difference", places, "+"), p_text(float(row["p_value"])), _verdict(row["verdict"])
+
+
+def _verdict(told: str) -> str:
+    return "" if told == "unknown" else str(told)
+
+
+def of_segments(found: IntegratedSegments) -> Tables:
+    """Return the tables of mean scores by segment, one for each metric, weighting and model but the reference."""
+    total, by = found.segmented.total, found.segmented.by
+    lost = f", {total.n_dropped_out} dropped out" if total.n_dropped_out else ""
+    caption = f"{plural(total.n, 'individual')}{lost}; {100 * total.level:g} % intervals"
+    table: Any = found.scores if found.contrasts is None else found.contrasts
+    compares = found.contrasts is not None
+    parts = []
+    for (metric, weighting, model), rows in table.groupby(["metric", "weighting", "model"], sort=False):
+        when = f"mean over {rows['from'].iloc[0]:g} to {rows['to'].iloc[0]:g}"
+        who = f"{shown(model)} to {shown(total.reference)}" if compares else shown(model)
+        title = f"{metric_label(metric)}, {who}; {when}; {weighting}"
+        value, sign = ("difference", "+") if compares else ("score", "")
+        places = typical_decimals(rows["se"])
+        cells: list[tuple[Cell, ...]] = []
+        for row in rows.head(MOST_SEGMENTS).to_dict("records"):
+            label = ", ".join(shown(row[name]) or "''" for name in by)
+            number = _number(row, value, places, sign)
+            verdict = () if not compares else (p_text(float(row["p_adjusted"])), _verdict(row["verdict"]))
+            cells.append((label, number, *verdict))
+        notes = [ON_TOO_FEW] if any(isinstance(row[1], Number) and row[1].doubtful for row in cells) else []
+        if len(rows) > len(cells):
+            name = "contrasts" if compares else "scores"
+            notes.insert(0, f"{len(cells) - 1} of {plural(len(rows) - 1, 'segment')}; .{name} has all")
+        if compares:
+            notes.append("p is adjusted for the number of segments")
+        header = (", ".join(map(shown, by)), value, *(("p", "") if compares else ()))
+        parts.append(Part(title, header, cells, tuple(notes), "lrrl" if compares else "lr", split=1))
+    return Tables(caption, parts)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._tables import PrintedAsTables, Tables
 from survscore._validation import InputError, check_choice, plural, shown
 from survscore.comparison import Comparison, MeanOver, has_skill
+from survscore.comparison_tables import of_segments
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.support import FEW_FOR_DIFFERENCE
 from survscore.heterogeneity import Quantity, between, heterogeneity
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentedComparison:
+class SegmentedComparison(PrintedAsTables):
     r"""A comparison of models within segments, and of everybody together. Numbers only.
 
     Every part is what `compare` gives for its individuals alone, at the times of the total. Tables have the segmenting
@@ -291,13 +292,15 @@ class SegmentedComparison:
         told = f", {few} too small for intervals of differences" if few else ""
         return f"SegmentedComparison({plural(len(self.parts), 'segment')} by {names}{told}; {self.total!r})"
 
-    def _repr_html_(self) -> str:
-        table = self.counts.to_html(index=False, escape=True, max_rows=60)
-        return f"<p>{html.escape(repr(self))}</p>\n{table}"
+    def _printed(self) -> Tables:
+        try:
+            return of_segments(self.integrated(nan="stop"))
+        except InputError:  # at one time alone, or without score at the first
+            return self.total._printed()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedSegments:
+class IntegratedSegments(PrintedAsTables):
     """Mean scores over a range of time within segments, and their paired differences.
 
     Attributes
@@ -367,16 +370,11 @@ class IntegratedSegments:
     def _tables(self, *, independent: bool = False) -> SegmentTables:
         return replace(self.segmented._tables(independent=independent), look=Means(self.over))
 
-    def __repr__(self) -> str:
-        contrasts = self.contrasts
-        return f"Mean scores over [{self.range[0]:g}, {self.range[1]:g}]\n{self.scores.to_string()}" + (
-            "" if contrasts is None else f"\n\nDifferences\n{contrasts.to_string()}"
-        )
+    def _printed(self) -> Tables:
+        return of_segments(self)
 
-    def _repr_html_(self) -> str:
-        contrasts = self.contrasts
-        tables = [self.scores] if contrasts is None else [contrasts]
-        return "\n".join(table.to_html(index=False, escape=True, max_rows=200) for table in tables)
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def check_independent(segmented: SegmentedComparison) -> None:

@@ -230,7 +230,7 @@ def _fold_again(ax: Axes, tall: float | None) -> None:
     middle = (box.x0 + box.x1) / 2
     # words centred on axes may be wider than these, if nothing stands beside them
     across = width * (2 * min(middle, 1.0 - middle) - 0.04 if alone else box.width)
-    up = height * box.height if tall is None else 72.0 * tall
+    up = 1.08 * (height * box.height if tall is None else 72.0 * tall)  # it may stand out a bit
     for text, available in ((ax.title, across), (ax.xaxis.label, across), (ax.yaxis.label, up)):
         if text in WORDS and text.get_text():  # outer labels of panels may be gone
             put(text, WORDS[text], available)
