@@ -103,6 +103,11 @@ def faults(figure):
         for text, box in zip(texts, boxes, strict=True)
         if not (page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1)
     ]
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        found += (
+            [] if page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 else ["the legend leaves the figure"]
+        )
     return found + [
         f"{texts[a].get_text()!r} overlaps {texts[b].get_text()!r}"
         for a, b in combinations(range(len(texts)), 2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore._files import written_whole
 from survscore._validation import InputError, check_number
-from survscore.plots.style import Canvas
+from survscore.plots.style import Canvas, root_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +49,8 @@ class Display(ABC):
     figure_: Figure | None = field(default=None, kw_only=True)
 
     @abstractmethod
-    def plot(self, ax: Any = None) -> Self:
-        """Draw into `ax`, or a new figure."""
+    def plot(self) -> Self:
+        """Draw; most displays do so into axes that they are given, or a new figure."""
 
     def save(self, path: str | Path, *, dpi: float = 300) -> Path:
         """Write the figure to a file, whole or not at all; one that is not drawn yet is drawn first.
@@ -75,5 +75,5 @@ class Display(ABC):
 
     def _drawn(self, on: Canvas) -> Self:
         self.ax_ = on.ax
-        self.figure_ = on.ax.get_figure(root=True)
+        self.figure_ = root_figure(on.ax)
         return self

@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import NDArray
 
 from survscore._isotonic import isotonic_fit
-from survscore.plots.style import LETTER, folded, has_room, points, small
+from survscore.plots.style import LETTER, folded, has_room, points, root_figure, small
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,8 +179,8 @@ def _fit(names: Sequence[str], ax: Axes) -> bool:
 
 def legend(handles: Sequence[Any], names: Sequence[str], ax: Axes) -> None:
     """Name lines in a legend: below a figure whose layout makes room for it, within the axes of others."""
-    figure = ax.get_figure(root=True)
-    if not has_room(ax) or len(figure.axes) > 1:  # type: ignore[union-attr]
+    figure = root_figure(ax)
+    if not has_room(ax) or len(figure.axes) > 1:
         # axes of one figure have names of their own
         handles = [*_handles(ax.get_legend()), *handles]
         names = [*_names(ax.get_legend()), *names]
@@ -198,7 +198,7 @@ def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) ->
         earlier.remove()
     width = 72.0 * figure.get_size_inches()[0]
     size = small(figure.axes[0])
-    told = [folded(name, width - 5 * size, size) for name in names]
+    told = [folded(name, width - 7 * size, size, break_words=True) for name in names]
     longest = max(len(line) for name in told for line in name.split("\n"))
     columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(told)), 1)
     found = figure.legend(handles, told, loc="outside lower center", ncols=columns, fontsize=size)

@@ -216,9 +216,7 @@ class ScoresDisplay(Display):
     null: str | None = None
     axes_: Sequence[Axes] = ()
 
-    def plot(
-        self, ax: None = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
-    ) -> Self:
+    def plot(self, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None) -> Self:
         """Draw into a new figure; see `Comparison.plot_scores`."""
         weightings = list(dict.fromkeys(self.scores["weighting"]))
         inches, _ = style.figure_width(width)

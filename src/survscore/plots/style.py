@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,13 @@ def rc() -> Any:
 def size_of(text: Text) -> float:
     """Return the size of a text's letters in points."""
     return float(text.get_fontsize())
+
+
+def root_figure(ax: Axes) -> Figure:
+    """Return the figure that axes are in, also if they are in a part of it; of any version of matplotlib."""
+    figure: Any = ax.figure
+    root: Figure = figure.figure
+    return root
 
 
 def pyplot() -> Any:
@@ -226,7 +233,7 @@ def refit(figure: Figure, height: float | None) -> None:
 def _fold_again(ax: Axes, tall: float | None) -> None:
     alone = tall is not None or len(ax.figure.axes) == 1
     box = ax.get_position()
-    width, height = (72.0 * float(inches) for inches in ax.get_figure(root=True).get_size_inches())  # type: ignore[union-attr]
+    width, height = (72.0 * float(inches) for inches in root_figure(ax).get_size_inches())
     middle = (box.x0 + box.x1) / 2
     # words centred on axes may be wider than these, if nothing stands beside them
     across = width * (2 * min(middle, 1.0 - middle) - 0.04 if alone else box.width)
@@ -280,7 +287,7 @@ def has_room(ax: Axes) -> bool:
     """Return whether the layout makes room for what stands beside axes, as constrained layout does."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    return isinstance(ax.get_figure(root=True).get_layout_engine(), ConstrainedLayoutEngine)  # type: ignore[union-attr]
+    return isinstance(root_figure(ax).get_layout_engine(), ConstrainedLayoutEngine)
 
 
 # Words that fit
@@ -288,15 +295,15 @@ def has_room(ax: Axes) -> bool:
 
 def points(ax: Axes) -> tuple[float, float]:
     """Return the width and the height of axes in points, as far as they are known before all is laid out."""
-    box, figure = ax.get_position(original=True), ax.get_figure(root=True)
-    width, height = figure.get_size_inches()  # type: ignore[union-attr]
+    box, figure = ax.get_position(original=True), root_figure(ax)
+    width, height = figure.get_size_inches()
     return 72.0 * box.width * width, 72.0 * box.height * height
 
 
-def folded(text: str, available: float, size: float) -> str:
-    """Return text on lines that are at most so many points wide, in letters of a size."""
+def folded(text: str, available: float, size: float, *, break_words: bool = False) -> str:
+    """Return text on lines that are at most so many points wide, in letters of a size, also within words if need be."""
     width = max(int(available / (LETTER * size)), 8)
-    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False, break_long_words=False)
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False, break_long_words=break_words)
     return "\n".join(wrapper.fill(line) for line in text.split("\n"))
 
 
@@ -370,15 +377,6 @@ def mark(ax: Axes, *, x: float | None = None, y: float | None = None, **line: An
     if y is not None:
         ax.axhline(y, **style)
     ax.dataLim.set(before)
-
-
-def own_style(line: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was asked for of a line, and for the rest what is wanted; a colour has two names."""
-    if "c" in line:
-        wanted = {name: value for name, value in wanted.items() if name != "color"}
-    if "ls" in line:
-        wanted = {name: value for name, value in wanted.items() if name != "linestyle"}
-    return {**wanted, **line}
 
 
 def nice_top(value: float) -> float:

@@ -47,7 +47,7 @@ class TrainingDisplay(Display):
             handles = [*ax.get_legend_handles_labels()[0], *lines]
             names = [str(one.get_label()) for one in handles]
             if on.own:
-                outside_legend(ax.get_figure(root=True), handles, names)
+                outside_legend(style.root_figure(ax), handles, names)
             else:
                 ax.legend(handles=handles, fontsize=style.small(ax))
             return self._drawn(on)
