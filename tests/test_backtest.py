@@ -118,7 +118,7 @@ def test_tables_tell_it():
     assert found.accused == (summary.index[1],)
     assert "surely worse than those by administrative" in found.sentence
     assert found.settings["seed"] == 1
-    assert "Backtest(4 models, 1 cut-off, 2 horizons)" in repr(found)
+    assert repr(found).startswith("Backtest(4 models, 1 cut-off, 2 horizons, administrative; ipcw")
     again, other = run(y, models, n_draws=20), run(y, models, n_draws=20, seed=2)
     np.testing.assert_array_equal(again.draws, found.draws)
     assert not np.array_equal(other.draws, found.draws)
@@ -286,7 +286,7 @@ def test_it_is_drawn():
     pytest.importorskip("matplotlib")
     found = run(*study(2, leak=True), n_draws=20)
     display = found.plot()
-    assert [label.get_text().split("\n")[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
+    assert [label.get_text().split()[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
     assert "worse than the best" in display.ax_.get_xlabel()
 
 

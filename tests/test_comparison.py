@@ -142,7 +142,7 @@ def test_several_metrics_in_one_pass(data):
     assert (auc["difference"] < 0).all()  # a coin
     assert (auc["verdict"] == "worse").all()
     assert set(together.skill["metric"]) == {"brier", "log"}
-    assert together.plot(metric="auc").ax_.get_title() == "above 0: better"
+    assert {text.get_text() for text in together.plot(metric="auc").ax_.texts} >= {"↑ better", "↓ worse"}
     with pytest.raises(ss.InputError, match="metric must be one of"):
         together.plot(metric="hinge")
 
@@ -190,7 +190,7 @@ def test_default_times_and_one_model(data):
     assert "p_value" in alone.contrasts
     assert "critical_value" in alone.band()
     assert alone.integrated().contrasts is None
-    assert "Mean scores over" in repr(alone.integrated())
+    assert "mean over 0 to 3" in repr(alone.integrated())
 
 
 def test_times_that_not_all_models_reach(data):
@@ -304,6 +304,10 @@ def test_plot(result):
 
     display = result.plot()
     assert len(display.ax_.lines) == 2 * 3 + 1
-    assert "gloomy, administrative" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "gloomy, administrative" in [line.get_label() for line in display.ax_.lines]
+    (legend,) = display.figure_.legends  # a colour for each model, a kind of line for each weighting
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *(name for name in result.models if name != result.reference), *result.weightings
+    ]  # fmt: skip
     assert result.plot(ax=display.ax_, band=False).figure_ is display.figure_
     plt.close("all")

@@ -9,6 +9,7 @@ import oracle
 import survscore as ss
 from registry import CASES, fitted_problem
 from survscore import decision_curves
+from survscore.plots.labels import EndLabels
 from survscore.student import student_quantile
 
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]
@@ -130,7 +131,7 @@ def test_it_can_be_stored_and_drawn():
     assert copy.to_frame().equals(found.to_frame())
     assert copy.contrasts.equals(found.contrasts)
     display = found.plot()
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in EndLabels.of(display.ax_).get_children()]
     assert labels == ["a", "b", "treat all", "treat none"]
     assert len(display.ax_.collections) == 2
     assert len(found.plot(band=False).ax_.collections) == 0

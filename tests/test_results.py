@@ -102,10 +102,12 @@ def test_repr_states_the_settings(curve):
 def test_plot(curve):
     from matplotlib import pyplot as plt
 
+    from survscore.plots.labels import EndLabels
+
     display = curve.plot(label="model")
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.scores)
     assert display.ax_.get_title() == "administrative"
-    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["model"]
+    assert [text.get_text() for text in EndLabels.of(display.ax_).get_children()] == ["model"]
     again = curve.plot(ax=display.ax_, color="red")
     assert again.ax_ is display.ax_
     assert again.figure_ is display.figure_

@@ -210,7 +210,7 @@ def test_names_are_escaped_everywhere():
 
 def test_text_is_aligned_and_rounded_by_standard_errors():
     y, models = problem()
-    lines = str(table(y, models, metrics=["brier", "auc"])).splitlines()
+    lines = table(y, models, metrics=["brier", "auc"]).to_text(200).splitlines()
     rules = [place for place, line in enumerate(lines) if line.startswith("---")]
     assert len(rules) == 2
     for place in rules:

@@ -552,7 +552,7 @@ def test_one_model_and_no_null(data):
     means = found.integrated()
     assert means.contrasts is None
     assert means.skill is None
-    assert "Differences" not in repr(means)
+    assert "difference" not in repr(means)
     assert means.between(of="score")["p_value"].notna().any()
     with pytest.raises(ss.InputError, match="skill scores need the null model"):
         found.skill  # noqa: B018

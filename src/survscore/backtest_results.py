@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural
+from survscore._rounding import Number, decimals
+from survscore._short_names import legend, short_names
+from survscore._tables import Cell, Part, PrintedAsTables, Tables
+from survscore._validation import InputError, plural, shown
 from survscore.inference import normal_quantile
 from survscore.metrics import Direction
 
@@ -152,7 +155,7 @@ class Day:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Backtest:
+class Backtest(PrintedAsTables):
     """Which score would have chosen the right model, had it been asked on earlier days. Made by `backtest`.
 
     Attributes
@@ -347,24 +350,54 @@ class Backtest:
         days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
         return f"Over {days}, the model chosen was in truth worse than the best by {' and '.join(told)}: {verdict}."
 
-    def plot(self, ax: Any = None) -> BacktestDisplay:
+    def plot(self, ax: Any = None, *, width: float | None = None) -> BacktestDisplay:
         """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         BacktestDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import BacktestDisplay
 
-        return BacktestDisplay(self).plot(ax)
+        return BacktestDisplay(self).plot(ax, width=width)
+
+    def _printed(self) -> Tables:
+        table = self.summary
+        named = short_names(table["weighting"])
+        columns = {}
+        for name, ends in (("ordered", "ordered"), ("relative_regret", "regret"), ("excess", "excess")):
+            value, lower, upper = (100 * table[key] for key in (name, f"{ends}_lower", f"{ends}_upper"))
+            places = decimals((upper - lower) / (2 * normal_quantile(self.level)), otherwise=1)
+            columns[name] = [Number.of(*row, decimals=places) for row in zip(value, lower, upper, strict=True)]
+        rows: list[tuple[Cell, ...]] = [
+            (shown(named[row["weighting"]]), columns["ordered"][q], columns["relative_regret"][q],
+             f"{row['chose_best']} of {row['of']}", columns["excess"][q] if q else "")
+            for q, row in enumerate(table.to_dict("records"))
+        ]  # fmt: skip
+        when = f"{plural(len(self.days), 'cut-off')}, {plural(self.horizons.size, 'horizon')}"
+        caption = (
+            f"{self.label} ({self.direction} is better) of {plural(len(self.models), 'model')}; {when}; "
+            f"{100 * self.level:g} % intervals"
+        )
+        header = ("chosen by", "right order, %", "worse than best, %", "was best", "excess, %")
+        notes = (
+            *legend(table["weighting"]),
+            "right order: of pairs of models, as in truth; worse than best: the chosen model, in truth; excess: of "
+            f"that, over {shown(rows[0][0])}",
+            self.sentence,
+        )
+        return Tables(caption, [Part("", header, rows, notes, "lrrrr")])
 
     def __repr__(self) -> str:
         return (
             f"Backtest({plural(len(self.models), 'model')}, {plural(len(self.days), 'cut-off')}, "
-            f"{plural(self.horizons.size, 'horizon')})\n{self.summary.round(4).to_string(index=False)}"
+            f"{plural(self.horizons.size, 'horizon')}, {'; '.join(self.weightings)})"
         )

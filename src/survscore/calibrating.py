@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._rounding import DOUBT, Number, decimals
+from survscore._tables import Cell, Part, PrintedAsTables, Tables
+from survscore._units import Unit
 from survscore._validation import InputError, as_times, check_whole
 from survscore.calibration_curves import (
     Distance,
@@ -44,7 +47,7 @@ HISTOGRAM_BINS = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration:
+class Calibration(PrintedAsTables):
     r"""Whether predicted probabilities are right at one horizon. Everything speaks of the risk of the event by then.
 
     Numbers with a standard error and an interval have ``value``, ``se``, ``lower`` and ``upper``; `summary` has all of
@@ -170,11 +173,61 @@ class Calibration:
         columns = {name: getattr(self.groups, name) for name in names}
         return pd.DataFrame(columns | {"count": self.groups.counts, "events": self.groups.events})
 
-    def plot(self, ax: Any = None, **line: Any) -> CalibrationDisplay:
-        """Draw the smooth curve with its band, the groups, and a histogram of the predictions."""
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        curve: Literal["smooth", "isotonic"] = "smooth",
+        unit: Unit | str | None = None,
+        width: float | None = None,
+        **line: Any,
+    ) -> CalibrationDisplay:
+        """Draw the share with event along the predicted risk, the groups, and a histogram of the predictions.
+
+        The diagonal is where right predictions lie. Below stand the numbers that say the most.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        curve : {"smooth", "isotonic"}, default "smooth"
+            The smooth curve with its confidence band, or the isotonic one with the band in which it would lie if the
+            predictions were right. Either ends where hardly anybody (ten, or one in a hundred) has predictions further
+            out: there it shows chance.
+        unit : str, optional
+            What times are counted in, for the title: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        **line
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
+
+        Returns
+        -------
+        CalibrationDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
         from survscore.plots import CalibrationDisplay
 
-        return CalibrationDisplay(self).plot(ax=ax, **line)
+        return CalibrationDisplay(self).plot(ax=ax, curve=curve, unit=unit, width=width, **line)
+
+    def _printed(self) -> Tables:
+        rows: list[tuple[Cell, ...]] = []
+        for row in self.summary().to_dict("records"):
+            places = decimals([row["se"]], otherwise=4)
+            if row["measure"] == "mean square miscalibration":  # its errors are those of its root
+                places = max(places, 4)
+            enough = self.reliable or np.isnan(row["lower"])
+            number = Number.of(row["estimate"], row["lower"], row["upper"], decimals=places, reliable=enough)
+            right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
+            rows.append((row["measure"], number, right))
+        caption = (
+            f"Calibration at {self.time:g}; {self.weighting}; {self.n_counted:,} counted, {self.n_events:,} with "
+            f"event; {100 * self.level:g} % intervals"
+        )
+        notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
+        if not self.reliable:
+            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
+        return Tables(caption, [Part("", ("", "estimate", "if right"), rows, tuple(notes), "lrr")])
 
     def __repr__(self) -> str:
         parts = [

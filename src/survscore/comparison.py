@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._tables import PrintedAsTables, Tables
 from survscore._units import Unit
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
@@ -27,7 +28,7 @@ from survscore.inference import (
     verdicts,
     with_degrees,
 )
-from survscore.metrics import Metric
+from survscore.metrics import Direction, Metric
 from survscore.outcomes import Outcomes
 from survscore.scores import warn_about
 from survscore.student import student_quantile
@@ -36,7 +37,7 @@ from survscore.weighting import Weighting
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.plots import DifferenceDisplay
+    from survscore.plots import DifferenceDisplay, ScoresDisplay
     from survscore.segments import SegmentedComparison
 
 Columns = dict[str, Any]
@@ -211,8 +212,8 @@ def compared(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
-    """Scores of several models and their paired differences. Numbers only.
+class Comparison(PrintedAsTables):
+    """Scores of several models and their paired differences. Numbers only; prints as a table.
 
     Attributes
     ----------
@@ -419,7 +420,14 @@ class Comparison:
         return pd.DataFrame(rows, columns=["metric", "model", "reference", "time", *self.weightings])
 
     def plot(
-        self, ax: Any = None, *, metric: str | None = None, band: bool = True, unit: Unit | str | None = None
+        self,
+        ax: Any = None,
+        *,
+        metric: str | None = None,
+        band: bool = True,
+        counts: bool | None = None,
+        unit: Unit | str | None = None,
+        width: float | None = None,
     ) -> DifferenceDisplay:
         """Draw the differences to the reference over time with their pointwise intervals, or without.
 
@@ -431,22 +439,59 @@ class Comparison:
             Which metric's; by default the first.
         band : bool, default True
             Whether to shade the confidence intervals.
+        counts : bool, optional
+            Whether to write below the axis how many are counted; by default in a new figure.
         unit : str, optional
             What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         DifferenceDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DifferenceDisplay
 
+        metric, direction = self._metric_of_plot(metric)
+        scores, contrasts = (table[table["metric"] == metric] for table in (self.scores, self.contrasts))
+        display = DifferenceDisplay(contrasts, metric, self.reference, direction, self.models, self.null, scores)
+        return display.plot(ax=ax, band=band, counts=counts, unit=unit, width=width)
+
+    def plot_scores(
+        self,
+        *,
+        metric: str | None = None,
+        band: bool = True,
+        unit: Unit | str | None = None,
+        width: float | None = None,
+    ) -> ScoresDisplay:
+        """Draw the scores of all models over time, one panel per weighting, all on one scale.
+
+        Whether bands of two models overlap does not tell whether they differ: both are judged on the same individuals.
+        That is what `plot` shows.
+
+        Parameters
+        ----------
+        metric, band, unit, width
+            As for `plot`.
+
+        Returns
+        -------
+        ScoresDisplay
+            With all axes in ``axes_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
+        from survscore.plots import ScoresDisplay
+
+        metric, direction = self._metric_of_plot(metric)
+        scores = self.scores
+        display = ScoresDisplay(scores[scores["metric"] == metric], metric, direction, self.models, self.null)
+        return display.plot(band=band, unit=unit, width=width)
+
+    def _metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
         metric = self.metrics[0] if metric is None else metric
         check_choice("metric", metric, tuple(self.metrics))
-        direction = next(one.direction for one in self.scored if one.metric == metric)
-        table = self.contrasts
-        return DifferenceDisplay(table[table["metric"] == metric], metric, self.reference, direction).plot(
-            ax=ax, band=band, unit=unit
-        )
+        return metric, next(one.direction for one in self.scored if one.metric == metric)
 
     def null_index(self) -> int:
         """Return the place of the null model among the models; raise where there is none."""
@@ -485,6 +530,11 @@ class Comparison:
         empty = {"metric": "", "weighting": "", "model": "", **reference, "time": 0.0}
         return pd.DataFrame({**empty, **{name: values[:1] for name, values in columns(one, 0).items()}}).iloc[:0]
 
+    def _printed(self) -> Tables:
+        from survscore import comparison_tables
+
+        return comparison_tables.of_comparison(self)
+
     def __repr__(self) -> str:
         lost = f", {self.n_dropped_out} of {self.n} dropped out" if self.n_dropped_out else ""
         directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.scored)
@@ -495,7 +545,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedComparison:
+class IntegratedComparison(PrintedAsTables):
     """Mean scores over a range of time, and their paired differences.
 
     Attributes
@@ -517,10 +567,13 @@ class IntegratedComparison:
         """From when to when, of the first metric."""
         return (float(self.scores["from"].iloc[0]), float(self.scores["to"].iloc[0]))
 
+    def _printed(self) -> Tables:
+        from survscore import comparison_tables
+
+        return comparison_tables.of_means(self)
+
     def __repr__(self) -> str:
-        return f"Mean scores over [{self.range[0]:g}, {self.range[1]:g}]\n{self.scores.to_string()}" + (
-            "" if self.contrasts is None else f"\n\nDifferences\n{self.contrasts.to_string()}"
-        )
+        return str(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._frames import collected, n_rows_of, take_rows
 from survscore._jobs import results_of
 from survscore._progress import Progress, telling
+from survscore._tables import PrintedAsTables, Tables
 from survscore._validation import InputError, check_length, check_whole, plural
 from survscore._version import __version__
 from survscore.comparison import Comparison, compare
@@ -222,7 +223,7 @@ class FoldScores:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossValidation:
+class CrossValidation(PrintedAsTables):
     """What `cross_validate` found.
 
     Attributes
@@ -286,6 +287,10 @@ class CrossValidation:
                 for one in self.fold_scores for score in one.scores for row in rows(score)
             ]
         )  # fmt: skip
+
+    def _printed(self) -> Tables:
+        found = self.comparison._printed()
+        return Tables(f"{self.settings['n_splits']} folds, predictions out of fold; {found.caption}", found.parts)
 
     def __repr__(self) -> str:
         directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.comparison.scored)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural
+from survscore._rounding import DOUBT, Number, decimals
+from survscore._tables import Cell, Part, PrintedAsTables, Tables, spread_over
+from survscore._units import Unit
+from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.influence import Exits, add_by_label
@@ -36,10 +39,11 @@ TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 NUMBERS_PER_BLOCK = 1 << 22  # influences of some individuals at all thresholds, in memory at once
 
 Values = NDArray[np.float64]
+MOST_THRESHOLDS = 5  # in print
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionCurve:
+class DecisionCurve(PrintedAsTables):
     """Net benefit of several models over thresholds, and of acting on everybody and on nobody. Numbers only.
 
     Attributes
@@ -154,7 +158,9 @@ class DecisionCurve:
             "band_reliable": np.full(reliable.size, self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size),
         }
 
-    def plot(self, ax: Any = None, *, band: bool = True) -> DecisionCurveDisplay:
+    def plot(
+        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
+    ) -> DecisionCurveDisplay:
         """Draw the net benefit of every strategy over thresholds with matplotlib, with or without simultaneous bands.
 
         Parameters
@@ -163,15 +169,50 @@ class DecisionCurve:
             Where to draw; by default a new figure.
         band : bool, default True
             Whether to shade the bands of the models.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         DecisionCurveDisplay
-            With the axes in ``ax_`` and the figure in ``figure_``.
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DecisionCurveDisplay
 
-        return DecisionCurveDisplay(self).plot(ax=ax, band=band)
+        return DecisionCurveDisplay(self).plot(ax=ax, band=band, unit=unit, width=width)
+
+    def _printed(self) -> Tables:
+        r = self.strategies.index(self.reference)
+        chosen = spread_over(np.arange(self.thresholds.size), MOST_THRESHOLDS)
+        limits = {a: self._limits(a, r) for a in range(len(self.strategies)) if a != r}
+        own = np.concatenate([self._limits(a, a)["se"] for a in range(len(self.strategies))])
+        places = decimals(own, otherwise=4)
+        finer = max(places, decimals(se for one in limits.values() for se in one["se"][chosen]))
+        rows: list[tuple[Cell, ...]] = []
+        for j in chosen:
+            for a, name in enumerate(self.strategies):
+                value, difference = self.net_benefit[a, j], self.net_benefit[a, j] - self.net_benefit[r, j]
+                beside: Cell = ""
+                if a != r:
+                    lower, upper, enough = (limits[a][key][j] for key in ("lower", "upper", "reliable"))
+                    known = bool(enough) or np.isnan(lower)
+                    beside = Number.of(difference, lower, upper, decimals=finer, sign="+", reliable=known)
+                told = f"from {self.thresholds[j]:g}" if a == 0 else ""
+                rows.append((told, shown(name), Number.of(value, decimals=places), beside))
+        counted, events = self.support.n_counted[0], self.support.n_events[0]
+        caption = (
+            f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "
+            f"{events:,.0f} with event; {100 * self.level:g} % intervals, for each threshold by itself"
+        )
+        notes = []
+        if len(chosen) < self.thresholds.size:
+            notes.append(f"{len(chosen)} of {plural(self.thresholds.size, 'threshold')}; to_frame() has all")
+        if any(isinstance(row[3], Number) and row[3].doubtful for row in rows):
+            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
+        header = ("act", "", "net benefit", f"difference to {shown(self.reference, 24)}")
+        return Tables(caption, [Part("", header, rows, tuple(notes), "llrr", split=3)])
 
     def __repr__(self) -> str:
         ends = f"from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._rounding import Number, decimals, p_text
+from survscore._tables import Cell, Part, PrintedAsTables, Tables
 from survscore._validation import plural
 from survscore.distribution_sums import Exposure, Form
 
@@ -65,7 +67,7 @@ class RiskBins:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistributionCalibration:
+class DistributionCalibration(PrintedAsTables):
     """Whether predicted curves are right as distributions, over all time; see `distribution_calibration`.
 
     Attributes
@@ -144,24 +146,43 @@ class DistributionCalibration:
             [{"component": c.name, "z": c.z, "p_value": c.p_value, "words": c.words} for c in self.components]
         )
 
-    def plot(self, ax: Any = None, **line: Any) -> DistributionCalibrationDisplay:
+    def plot(self, ax: Any = None, *, width: float | None = None, **line: Any) -> DistributionCalibrationDisplay:
         """Draw observed by expected events along the predicted risk, with intervals.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; by default a new figure.
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
         **line
             Passed on to `matplotlib.axes.Axes.plot`, for example ``color="C1"``.
 
         Returns
         -------
         DistributionCalibrationDisplay
-            With the axes in ``ax_`` and the figure in ``figure_``.
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DistributionCalibrationDisplay
 
-        return DistributionCalibrationDisplay(self).plot(ax=ax, **line)
+        return DistributionCalibrationDisplay(self).plot(ax=ax, width=width, **line)
+
+    def _printed(self) -> Tables:
+        bins, rows = self.bins, list[tuple[Cell, ...]]()
+        places = decimals((bins.upper - bins.lower) / 4)
+        for k in range(bins.ratio.size):
+            ratio = Number.of(float(bins.ratio[k]), float(bins.lower[k]), float(bins.upper[k]), decimals=places)
+            ends = f"{bins.risk_from[k]:.2f} to {bins.risk_to[k]:.2f}"
+            rows.append((ends, f"{bins.observed[k]:.0f}", f"{bins.expected[k]:.1f}", ratio))
+        lost = f", {self.n_dropped_out} dropped out" if self.n_dropped_out else ""
+        caption = f"{plural(self.n, 'individual')}{lost}; {100 * self.level:g} % intervals"
+        test = f"{self.test} test: {self.conclusion}"
+        if self.reason is None:
+            test += f" (chi-square {self.statistic:.3g} with {plural(self.df, 'degree')} of freedom, p"
+            p_value = p_text(self.p_value)
+            test += f" {p_value})" if p_value.startswith("<") else f" = {p_value})"
+        header = ("risk at the event", "observed", "expected", "observed/expected")
+        return Tables(caption, [Part("", header, rows, (test, *self.notes), "lrrr")])
 
     def __repr__(self) -> str:
         parts = [

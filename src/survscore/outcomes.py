@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore import _arrays
-from survscore._units import Unit
+from survscore._tables import Cell, Part, Tables, as_html
+from survscore._units import Unit, word
 from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
 
 if TYPE_CHECKING:
@@ -452,6 +453,23 @@ class Outcomes:
         # with all that is known: scikit-learn makes arrays of targets on its way to an estimator
         array = self.to_structured(censoring_time=self.censoring_time is not None)
         return array if dtype is None else array.astype(dtype)
+
+    def _repr_html_(self) -> str:
+        n, events = len(self), int(self.event.sum())
+        rows: list[tuple[Cell, ...]] = [
+            ("individuals", f"{n:,}"),
+            ("with event", f"{events:,} ({100 * events / max(n, 1):.1f} %)"),
+        ]
+        if n:
+            rows.append(("time", f"{self.time.min():g} to {self.time.max():g}"))
+        if self.censoring_time is None:
+            rows.append(("censoring_time", "unknown"))
+        elif n:
+            rows.append(("censoring_time", f"{self.censoring_time.min():g} to {self.censoring_time.max():g}"))
+            rows.append(("dropped out", f"{int(self.dropped_out.sum()):,}"))
+        if self.dates is not None:
+            rows.append(("in", f"{word(self.dates.unit)}s"))
+        return as_html(Tables("", [Part("Outcomes", ("", ""), rows, (), "lr")]))
 
     def __repr__(self) -> str:
         n, events = len(self), int(self.event.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -10,17 +11,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._rounding import DOUBT, Number, decimals, rounded, typical_decimals
+from survscore._tables import Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore._units import Unit
-from survscore._validation import plural
+from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, Scored
 from survscore.inference import Interval, score_interval
-from survscore.metrics import Direction
+from survscore.metrics import Direction, metric_label
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.plots import ScoreCurveDisplay
+
+MOST_ROWS = 10  # of a curve, in print
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +45,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreCurve:
-    """A score at every evaluation time.
+class ScoreCurve(PrintedAsTables):
+    """A score at every evaluation time; prints as a table.
 
     Attributes
     ----------
@@ -237,7 +242,7 @@ class ScoreCurve:
         >>> y = ss.Outcomes([1, 3], [1, 0], [4, 3])
         >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.8]], times=[2, 3])
         >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).integrated(2, 3)
-        IntegratedScore(0.085, se 0.06, brier, administrative, mean over [2, 3], lower is better)
+        IntegratedScore(0.085, se 0.060, brier, administrative, mean over [2, 3], lower is better)
         """
         weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         counted = weights > 0
@@ -262,7 +267,14 @@ class ScoreCurve:
         )  # fmt: skip
 
     def plot(
-        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, **line: Any
+        self,
+        ax: Any = None,
+        *,
+        band: bool = True,
+        counts: bool | None = None,
+        unit: Unit | str | None = None,
+        width: float | None = None,
+        **line: Any,
     ) -> ScoreCurveDisplay:
         """Draw the curve with matplotlib (extra ``report``).
 
@@ -272,19 +284,58 @@ class ScoreCurve:
             Where to draw; by default a new figure.
         band : bool, default True
             Whether to shade the confidence intervals.
+        counts : bool, optional
+            Whether to write below the axis how many are counted, and how many of them have the event; by default in a
+            new figure.
         unit : str, optional
             What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
         **line
-            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``, which stands at the end of the
+            line.
 
         Returns
         -------
         ScoreCurveDisplay
-            With the axes in ``ax_`` and the figure in ``figure_``.
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import ScoreCurveDisplay
 
-        return ScoreCurveDisplay(self).plot(ax=ax, band=band, unit=unit, **line)
+        return ScoreCurveDisplay(self).plot(ax=ax, band=band, counts=counts, unit=unit, width=width, **line)
+
+    def _printed(self) -> Tables:
+        defined = np.flatnonzero(~np.isnan(self.scores))
+        chosen = spread_over(defined, MOST_ROWS)
+        places = typical_decimals(self.se[chosen])
+        limits = zip(self.scores, self.lower, self.upper, self.reliable, strict=True)
+        numbers = [
+            Number.of(value, lower, upper, decimals=places, reliable=bool(reliable) or math.isnan(lower))
+            for value, lower, upper, reliable in limits
+        ]
+        rows: list[tuple[Cell, ...]] = [
+            (f"{self.times[j]:g}", numbers[j], f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}") for j in chosen
+        ]
+        better = f"{metric_label(self.metric)} ({self.direction} is better)"
+        lost = f", {self.n_dropped_out} dropped out" if self.n_dropped_out else ""
+        known = "" if np.isnan(self.lower).all() else f"; {100 * self.level:g} % intervals"
+        caption = f"{better}; {self.weighting}; {plural(self.n, 'individual')}{lost}{known}"
+        header = ("time", "score", "counted", "with event")
+        return Tables(caption, [Part("", header, rows, self._notes(len(chosen), numbers), "rrrr")])
+
+    def _notes(self, n_shown: int, numbers: list[Number]) -> tuple[str, ...]:
+        notes = []
+        defined = ~np.isnan(self.scores)
+        if defined.sum() > 1:
+            with suppress(InputError):  # where the first time has no score
+                notes.append(self.integrated(nan="stop")._told())
+        if n_shown < defined.sum():
+            notes.append(f"{n_shown} of {plural(self.times.size, 'time')}; to_frame() has all")
+        if not defined.all():
+            notes.append(f"no score at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")
+        if any(number.doubtful for number in numbers):
+            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
+        return tuple(notes)
 
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)
@@ -346,10 +397,22 @@ class IntegratedScore:
     def __float__(self) -> float:
         return self.value
 
+    def _told(self) -> str:
+        places = decimals([self.se], otherwise=4)
+        number = Number.of(self.value, self.lower, self.upper, decimals=places)
+        lost = (
+            ""
+            if self.bounds is None
+            else "; whatever happened to the lost, within {} and {}".format(
+                *(f"{bound:.{places}f}" for bound in self.bounds)
+            )
+        )
+        return f"mean over {self.range[0]:g} to {self.range[1]:g}: {number}{lost}"
+
     def __repr__(self) -> str:
         lost = "" if self.bounds is None else f", bounds {self.bounds[0]:.4g} to {self.bounds[1]:.4g}"
         return (
-            f"IntegratedScore({self.value:.6g}, se {self.se:.3g}, {self.metric}, {self.weighting}, "
+            f"IntegratedScore({rounded(self.value, self.se)}, {self.metric}, {self.weighting}, "
             f"mean over [{self.range[0]:g}, {self.range[1]:g}]{lost}, {self.direction} is better)"
         )
 

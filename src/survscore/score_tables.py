@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._loops import side_by_side
 from survscore._parallel import each
+from survscore._tables import PrintedAsTables, Tables
 from survscore._units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore.calibration_curves import Distance, Spline, distance_limits
@@ -123,7 +124,7 @@ class TableRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreTable:
+class ScoreTable(PrintedAsTables):
     """What `score_table` returns. Numbers only; prints as a table.
 
     Attributes
@@ -166,33 +167,13 @@ class ScoreTable:
 
         return table_formats.as_json(self)
 
-    def to_markdown(self) -> str:
-        """Return the tables as Markdown."""
+    def _printed(self) -> Tables:
         from survscore import table_formats
 
-        return table_formats.as_markdown(self)
+        return table_formats.tables(self)
 
-    def to_latex(self) -> str:
-        r"""Return the tables as LaTeX, with the rules of the package booktabs."""
-        from survscore import table_formats
-
-        return table_formats.as_latex(self)
-
-    def to_html(self) -> str:
-        """Return the tables as HTML; names are escaped."""
-        from survscore import table_formats
-
-        return table_formats.as_html(self)
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __str__(self) -> str:
-        from survscore import table_formats
-
-        return table_formats.as_text(self)
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def score_table(
@@ -264,14 +245,17 @@ def score_table(
     800 individuals; 95 % intervals
     <BLANKLINE>
     at 5; administrative; 800 counted, 292 with event
-                                                            estimate       difference to truth       p
-    -------------------------------------------------------------------------------------------------------------
-    Brier score                      truth   0.2048 (0.1920, 0.2185)
-                                     gloomy  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
-    AUC                              truth      0.702 (0.663, 0.738)
-                                     gloomy     0.702 (0.663, 0.738)     +0.000 (0.000, 0.000)   1.000  undecided
-    observed/expected (closer to 1)  truth      1.040 (0.954, 1.133)
-                                     gloomy     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
+                             estimate       difference to truth       p
+    ------------------------------------------------------------------------------
+    Brier score
+      truth   0.2048 (0.1920, 0.2185)
+      gloomy  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
+    AUC
+      truth      0.702 (0.663, 0.738)
+      gloomy     0.702 (0.663, 0.738)   +0.000 ( 0.000,  0.000)   1.000  undecided
+    observed/expected (closer to 1)
+      truth      1.040 (0.954, 1.133)
+      gloomy     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     check_outcomes(y)
     named = as_models(models)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._tables import PrintedAsTables, Tables
 from survscore._validation import InputError, check_choice, plural, shown
 from survscore.comparison import Comparison, MeanOver, has_skill
+from survscore.comparison_tables import of_segments
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.support import FEW_FOR_DIFFERENCE
 from survscore.heterogeneity import Quantity, between, heterogeneity
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentedComparison:
+class SegmentedComparison(PrintedAsTables):
     r"""A comparison of models within segments, and of everybody together. Numbers only.
 
     Every part is what `compare` gives for its individuals alone, at the times of the total. Tables have the segmenting
@@ -236,6 +237,7 @@ class SegmentedComparison:
         model: str | None = None,
         time: float | None = None,
         most: int = 50,
+        width: float | None = None,
     ) -> SegmentsDisplay:
         """Draw a forest plot: every segment's difference to the reference with its interval, and that of the total.
 
@@ -249,22 +251,26 @@ class SegmentedComparison:
             At which of the times; by default the mean over all times, up to the first without score.
         most : int
             How many segments to draw; of more, those with the largest differences, and a note says so.
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
 
         Returns
         -------
         SegmentsDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import SegmentsDisplay
 
         if time is None and self.total.times.size > 1:
-            return self.integrated(nan="stop").plot(ax, metric=metric, weighting=weighting, model=model, most=most)
+            means = self.integrated(nan="stop")
+            return means.plot(ax, metric=metric, weighting=weighting, model=model, most=most, width=width)
         wanted = float(self.total.times[0] if time is None else time)
         if wanted not in self.total.times:
             raise InputError(f"time must be one of the times scored, from {self.total.times[0]:g} to "
                              f"{self.total.times[-1]:g}, not {wanted:g}")  # fmt: skip
         table = self.contrasts
         drawn = _drawn(self, table[table["time"] == wanted], metric, weighting, model)
-        return SegmentsDisplay(**drawn, over=f"at time {wanted:g}").plot(ax=ax, most=most)
+        return SegmentsDisplay(**drawn, over=f"at time {wanted:g}").plot(ax=ax, most=most, width=width)
 
     def _tables(self, *, independent: bool = False) -> SegmentTables:
         if independent:
@@ -286,13 +292,15 @@ class SegmentedComparison:
         told = f", {few} too small for intervals of differences" if few else ""
         return f"SegmentedComparison({plural(len(self.parts), 'segment')} by {names}{told}; {self.total!r})"
 
-    def _repr_html_(self) -> str:
-        table = self.counts.to_html(index=False, escape=True, max_rows=60)
-        return f"<p>{html.escape(repr(self))}</p>\n{table}"
+    def _printed(self) -> Tables:
+        try:
+            return of_segments(self.integrated(nan="stop"))
+        except InputError:  # at one time alone, or without score at the first
+            return self.total._printed()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedSegments:
+class IntegratedSegments(PrintedAsTables):
     """Mean scores over a range of time within segments, and their paired differences.
 
     Attributes
@@ -350,27 +358,23 @@ class IntegratedSegments:
         weighting: str | None = None,
         model: str | None = None,
         most: int = 50,
+        width: float | None = None,
     ) -> SegmentsDisplay:
         """Draw a forest plot; see `SegmentedComparison.plot`."""
         from survscore.plots import SegmentsDisplay
 
         drawn = _drawn(self.segmented, self.contrasts, metric, weighting, model)
         first, last = self.over[drawn["metric"]][1]
-        return SegmentsDisplay(**drawn, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most)
+        return SegmentsDisplay(**drawn, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most, width=width)
 
     def _tables(self, *, independent: bool = False) -> SegmentTables:
         return replace(self.segmented._tables(independent=independent), look=Means(self.over))
 
-    def __repr__(self) -> str:
-        contrasts = self.contrasts
-        return f"Mean scores over [{self.range[0]:g}, {self.range[1]:g}]\n{self.scores.to_string()}" + (
-            "" if contrasts is None else f"\n\nDifferences\n{contrasts.to_string()}"
-        )
+    def _printed(self) -> Tables:
+        return of_segments(self)
 
-    def _repr_html_(self) -> str:
-        contrasts = self.contrasts
-        tables = [self.scores] if contrasts is None else [contrasts]
-        return "\n".join(table.to_html(index=False, escape=True, max_rows=200) for table in tables)
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def check_independent(segmented: SegmentedComparison) -> None:
@@ -422,4 +426,6 @@ def _drawn(
         "reference": total.reference,
         "direction": next(one.direction for one in total.scored if one.metric == metric),
         "level": total.level,
+        "models": total.models,
+        "null": total.null,
     }

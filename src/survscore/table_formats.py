@@ -1,15 +1,15 @@
-"""How a table of scores is shown: as text, Markdown, LaTeX, HTML and JSON, all from the same cells."""
+"""What of a table of scores is shown, as tables by horizon; and all of it as JSON."""
 
 from __future__ import annotations
 
-import html
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from survscore._rounding import DOUBT, Number, decimals, p_text
+from survscore._tables import Cell, Part, Tables
 from survscore._validation import plural, shown
 from survscore.score_tables import DISTRIBUTION
 from survscore.segment_labels import ALL
@@ -17,38 +17,16 @@ from survscore.segment_labels import ALL
 if TYPE_CHECKING:
     from survscore.score_tables import ScoreTable, TableRow
 
-NOTHING = ""
-DOUBT = " ?"  # behind an interval that is not reliable
-LEAST_P = 0.001
-MOST_DECIMALS = 6
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    sign: "\\" + sign for sign in "&%$#_{}"
-}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of the tables: what is known at one horizon, or over all time, of everybody or of a segment.
-
-    Attributes
-    ----------
-    title : str
-    header : tuple of str
-    rows : list of tuple
-        Cells as text, the first two are words.
-    notes : tuple of str
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    notes: tuple[str, ...]
-
 
 def caption(table: ScoreTable) -> str:
     """Return of whom the tables speak."""
     lost = f", {table.n_dropped_out} dropped out" if table.n_dropped_out else ""
     return f"{plural(table.n, 'individual')}{lost}; {100 * table.level:g} % intervals"
+
+
+def tables(table: ScoreTable) -> Tables:
+    """Return what is shown."""
+    return Tables(caption(table), parts(table))
 
 
 def parts(table: ScoreTable) -> list[Part]:
@@ -81,133 +59,39 @@ def _part(table: ScoreTable, rows: list[TableRow]) -> Part:
     tests = all(row.metric == DISTRIBUTION for row in rows)
     if tests:
         header = ("", "", "chi-square", "p")
-    cells, notes = [], []
+    cells: list[tuple[Cell, ...]] = []
+    notes = []
     for _, several in groupby(rows, key=lambda row: row.metric):
         same = list(several)
-        decimals = _decimals(row.se for row in same)
-        finer = max(decimals, _decimals(row.difference_se for row in same))
+        places = decimals(row.se for row in same)
+        finer = max(places, decimals(row.difference_se for row in same))
         for place, row in enumerate(same):
             better = f" ({row.direction})" if place == 0 and row.direction.startswith("closer") else ""
             words = (row.label + better if place == 0 else "", shown(row.model))
-            estimate = _number(row.estimate, row.lower, row.upper, decimals) + _doubt(row.estimate, row.reliable)
-            difference = _number(row.difference, row.difference_lower, row.difference_upper, finer, sign="+")
-            difference += _doubt(row.difference, row.difference_reliable)
+            estimate = Number.of(row.estimate, row.lower, row.upper, decimals=places, reliable=row.reliable)
+            difference = Number.of(
+                row.difference, row.difference_lower, row.difference_upper, decimals=finer, sign="+",
+                reliable=row.difference_reliable,
+            )  # fmt: skip
             verdict = row.verdict if row.verdict not in ("unknown", "") else ""
-            more = (_p(row.p_value),) if tests else (difference, _p(row.p_value), verdict) if compares else ()
+            more: tuple[Cell, ...] = ()
+            if tests:
+                more = (p_text(row.p_value),)
+            elif compares:
+                more = (difference, p_text(row.p_value), verdict)
             cells.append((*words, estimate, *more))
             if row.note:
                 notes.append(f"{row.label}, {shown(row.model)}: {row.note}")
-    if any(cell.endswith(DOUBT) for line in cells for cell in line[2:]):
+    if any(isinstance(cell, Number) and cell.doubtful for line in cells for cell in line):
         notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
-    return Part(title, header, cells, tuple(dict.fromkeys(notes)))
+    align = "llrr" if tests else "llrrrl" if compares else "llr"
+    return Part(title, header, cells, tuple(dict.fromkeys(notes)), align, split=3)
 
 
 def _counts(row: TableRow) -> str:
     lost = f", {row.n_lost:.0f} lost" if row.n_lost >= 0.5 else ""
     groups = f", {row.n_groups:.0f} groups" if not math.isnan(row.n_groups) else ""
     return f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
-
-
-def _decimals(errors: Iterable[float]) -> int:
-    """Return so many decimals that the smallest standard error shows two digits."""
-    known = [se for se in errors if se > 0 and math.isfinite(se)]
-    return min(max(1 - math.floor(math.log10(min(known))), 0), MOST_DECIMALS) if known else 2
-
-
-def _number(value: float, lower: float, upper: float, decimals: int, sign: str = "") -> str:
-    if math.isnan(value):
-        return NOTHING
-    text, *limits = (f"{number:{how}z.{decimals}f}" for number, how in ((value, sign), (lower, ""), (upper, "")))
-    return text if math.isnan(lower) or math.isnan(upper) else f"{text} ({', '.join(limits)})"
-
-
-def _doubt(value: float, reliable: bool) -> str:
-    return "" if reliable or math.isnan(value) else DOUBT
-
-
-def _p(value: float) -> str:
-    if math.isnan(value):
-        return NOTHING
-    return f"<{LEAST_P:g}" if value < LEAST_P else f"{value:.3f}"
-
-
-def as_text(table: ScoreTable) -> str:
-    """Return the tables for a terminal."""
-    found = [caption(table)]
-    for part in parts(table):
-        lines = [part.header, *part.rows]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(part.header))]
-
-        def padded(line: Sequence[str], widths: list[int] = widths) -> str:
-            words = (
-                cell.rjust(width) if place in (2, 3, 4) else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            return "  ".join(words).rstrip()
-
-        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        found += ["", part.title, padded(part.header), rule, *map(padded, part.rows), *part.notes]
-    return "\n".join(found)
-
-
-def as_markdown(table: ScoreTable) -> str:
-    """Return the tables as Markdown."""
-
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
-
-    found = [_plain_markdown(caption(table))]
-    for part in parts(table):
-        sides = [":---", ":---", *["---:"] * (len(part.header) - 2)]
-        found += ["", f"**{_plain_markdown(part.title)}**", "", line(part.header), "| " + " | ".join(sides) + " |"]
-        found += [line(row) for row in part.rows]
-        found += ["", *(f"- {_plain_markdown(note)}" for note in part.notes)] if part.notes else []
-    return "\n".join(found) + "\n"
-
-
-def _plain_markdown(text: str) -> str:
-    """Return text in which nothing is a mark."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in text)
-
-
-def as_latex(table: ScoreTable) -> str:
-    """Return the tables as LaTeX."""
-
-    def line(cells: Iterable[str]) -> str:
-        return " & ".join(map(_latex, cells)) + r" \\"
-
-    found = [f"% {caption(table)}"]
-    for part in parts(table):
-        columns = "ll" + "r" * (len(part.header) - 2)
-        found += [
-            r"\begin{table}", rf"\caption{{{_latex(part.title)}; {_latex(caption(table))}}}",
-            rf"\begin{{tabular}}{{{columns}}}", r"\toprule", line(part.header), r"\midrule", *map(line, part.rows),
-            r"\bottomrule", r"\end{tabular}", *(rf"\par {_latex(note)}" for note in part.notes), r"\end{table}", "",
-        ]  # fmt: skip
-    return "\n".join(found)
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in text)
-
-
-def as_html(table: ScoreTable) -> str:
-    """Return the tables as HTML."""
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        made = []
-        for place, cell in enumerate(cells):
-            side = "left" if place < 2 or place == 5 else "right"
-            made.append(f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>')
-        return f"<tr>{''.join(made)}</tr>"
-
-    found = [f"<div class='survscore-table'><p>{html.escape(caption(table))}</p>"]
-    for part in parts(table):
-        found.append(f"<table><caption style='text-align:left'>{html.escape(part.title)}</caption>")
-        found += [f"<thead>{line(part.header, 'th')}</thead>", "<tbody>", *(line(row, "td") for row in part.rows)]
-        found.append("</tbody></table>")
-        found += [f"<p><small>{html.escape(note)}</small></p>" for note in part.notes]
-    return "\n".join([*found, "</div>"])
 
 
 def as_json(table: ScoreTable) -> str:

@@ -296,7 +296,7 @@ def test_history_as_frame_and_plot():
     ]  # fmt: skip
     assert frame["epoch"].tolist() == [1, 2, 3, 4]
     display = history.plot()
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert labels == ["training (with dropout)", "validation", "kept"]
     np.testing.assert_array_equal(display.ax_.lines[1].get_ydata(), frame["validation_loss"])
     assert TrainingHistory(**history.to_dict()) == history

@@ -45,7 +45,7 @@ def test_history_with_scores_is_plain_data_and_drawn(tmp_path):
     model = LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore(times=[10, 20]))
     assert TrainingHistory.from_dict(model.history_.to_dict()) == model.history_
     display = model.history_.plot()
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert labels == ["training (with dropout)", "validation", "kept", "validation_brier"]
     model.save(tmp_path / "model.safetensors")
     assert ss.models.load(tmp_path / "model.safetensors").history_ == model.history_

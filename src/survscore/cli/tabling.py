@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     if out is not None:
         _write_page(out, found)
     elif not taken:
-        click.echo(str(found))
+        click.echo(found.to_text(shutil.get_terminal_size().columns))
 
 
 def _write_page(path: Path, found: ScoreTable) -> None:

@@ -99,11 +99,30 @@ class Diagnosis:
         """Return the table of models."""
         return self.models
 
-    def plot(self, ax: Any = None, *, unit: Unit | str | None = None) -> DiagnosisDisplay:
-        """Draw the mean predictions around C*, and where each would go on if it did not know C*."""
+    def plot(
+        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
+    ) -> DiagnosisDisplay:
+        """Draw the mean predictions around C*, and where each would go on if it did not know C*.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        band : bool, default True
+            Whether to draw what is to be expected after C*, with its interval.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+
+        Returns
+        -------
+        DiagnosisDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
         from survscore.plots import DiagnosisDisplay
 
-        return DiagnosisDisplay(self).plot(ax=ax, unit=unit)
+        return DiagnosisDisplay(self).plot(ax=ax, band=band, unit=unit, width=width)
 
     def __repr__(self) -> str:
         return "\n".join(self.sentences)

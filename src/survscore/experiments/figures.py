@@ -11,13 +11,14 @@ from survscore.experiments import claims as c
 from survscore.experiments import studies as s
 from survscore.inference import limits
 from survscore.metrics import metric_label
-from survscore.plots import pyplot, shade
+from survscore.plots import style
+from survscore.plots.labels import outside_legend
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-COLOURS = {s.TRUTH: "C0", s.HAZARD: "C2", s.BCE: "C1", s.BCE_TOLD: "C2"}
+COLOURS = {s.TRUTH: style.NULL_COLOUR, **style.colours([s.HAZARD, s.BCE, s.BCE_TOLD])}
 #: Of the confidence intervals of one replicate, and the share of several between the limits of a band.
 LEVEL, BAND = 0.95, 0.9
 SCORES_3 = (s.UNCENSORED, s.IPCW_KM, s.IPCW_TRUE, s.ADMINISTRATIVE)
@@ -65,34 +66,28 @@ class Figure:
     def draw(self, numbers: pd.DataFrame, loss: str, *, about: str = "") -> Any:
         """Return a matplotlib figure; `about` says below the title what must not be missed."""
         n_columns = 2 if len(self.panels) in (2, 4) else 4 if len(self.panels) == 7 else 3
-        n_rows = -(-len(self.panels) // n_columns)
-        figure, axes = pyplot().subplots(
-            n_rows, n_columns, sharex=True, sharey=True, squeeze=False, layout="constrained",
-            figsize=(4.2 * n_columns, 3.4 * n_rows),
-        )  # fmt: skip
         by = "weighting" if self.kind == s.SCORE else "censoring_time"
         shown = numbers[numbers.loss == loss] if self.kind == s.SCORE else numbers
         lines: dict[str, Any] = {}
-        for ax in axes.flat[len(self.panels) :]:
-            ax.set_visible(False)
-        for ax, panel in zip(axes.flat, self.panels, strict=False):
-            for model in dict.fromkeys(shown.model):
-                rows = shown[(shown[by] == panel) & (shown.model == model)]
-                lines[model] = _line(ax, rows, COLOURS[model])
-            if self.kind == s.SCORE:
-                ax.set_title(str(panel), fontsize="medium")
-            else:
-                ax.axvline(panel, color="red", linestyle=":")
-                ax.set_title(f"C* = {panel:g}", fontsize="medium")
-            ax.set(xlabel="time", ylabel=metric_label(loss) if self.kind == s.SCORE else "survival")
-            ax.label_outer()
-        for ax in axes.flat[len(self.panels) - n_columns : len(self.panels)]:  # the lowest of each column
-            ax.xaxis.set_tick_params(labelbottom=True)
-            ax.set_xlabel("time")
-        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=len(lines))
-        n = numbers.replicate.nunique()
-        how = f", mean and {BAND:.0%} of {n} replicates" if n > 1 else ""
-        figure.suptitle(f"{self.title}{how}" + (f"\n{about}" if about else ""))
+        width = 2.6 * n_columns
+        with style.applied(width):
+            figure, axes = style.panels(len(self.panels), n_columns, width)
+            for ax, panel in zip(axes, self.panels, strict=True):
+                for model in dict.fromkeys(shown.model):
+                    rows = shown[(shown[by] == panel) & (shown.model == model)]
+                    lines[model] = _line(ax, rows, COLOURS[model])
+                if self.kind == s.SURVIVAL:
+                    style.mark(ax, x=panel, color=style.INK)
+                title = str(panel) if self.kind == s.SCORE else f"C* = {panel:g}"
+                ax.margins(x=0.0)
+                style.say(ax, x="time", y=metric_label(loss) if self.kind == s.SCORE else "survival", title=title)
+            style.label_outer(axes, n_columns)
+            outside_legend(figure, list(lines.values()), list(lines))
+            n = numbers.replicate.nunique()
+            how = f", mean and {BAND:.0%} of {n} replicates" if n > 1 else ""
+            heading = figure.suptitle("")
+            style.put(heading, f"{self.title}{how}" + (f"\n{about}" if about else ""), 70.0 * width)
+            style.refit(figure, None)
         return figure
 
 
@@ -102,9 +97,9 @@ def _line(ax: Axes, rows: pd.DataFrame, colour: str) -> Any:
     mean = by_time.mean()
     (line,) = ax.plot(mean.index, mean, color=colour)
     if rows.replicate.nunique() > 1:
-        shade(ax, line, mean.index, by_time.quantile((1 - BAND) / 2), by_time.quantile((1 + BAND) / 2))
+        style.shade(ax, line, mean.index, by_time.quantile((1 - BAND) / 2), by_time.quantile((1 + BAND) / 2))
     elif "se" in rows:
-        shade(ax, line, rows.time, *limits(rows.value.to_numpy(), rows.se.to_numpy(), LEVEL))
+        style.shade(ax, line, rows.time, *limits(rows.value.to_numpy(), rows.se.to_numpy(), LEVEL))
     return line
 
 

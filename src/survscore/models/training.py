@@ -87,13 +87,16 @@ class TrainingHistory:
 
         return pd.DataFrame(self.epochs)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the losses, and the scores recorded beside them; returns a `plots.TrainingDisplay`."""
+    def plot(self, ax: Any = None, *, width: float | None = None) -> Any:
+        """Draw the losses, and the scores recorded beside them; returns a `plots.TrainingDisplay`.
+
+        Into `ax`, or a new figure, `width` inches wide.
+        """
         from survscore.plots import TrainingDisplay
 
         history = self.to_frame()
         scores = [str(column) for column in history if column not in COLUMNS]
-        return TrainingDisplay(history, self.best_epoch, scores).plot(ax=ax)
+        return TrainingDisplay(history, self.best_epoch, scores).plot(ax=ax, width=width)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""

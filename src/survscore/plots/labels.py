@@ -1,0 +1,215 @@
+"""What lines are called: at their ends where that fits, in a legend beside the curves where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox, IdentityTransform
+from numpy.typing import NDArray
+
+from survscore._isotonic import isotonic_fit
+from survscore.plots.style import LETTER, folded, has_room, points, root_figure, small
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_AT_ENDS = 7  # more are found sooner in a legend
+WIDEST = 0.3  # a label may take so much of the axes' width
+LONGEST = 20  # letters on one line of a label
+AWAY = 7.0  # points between the axes and the labels
+BETWEEN = 1.0  # points between two labels
+
+Vector = NDArray[np.float64]
+
+
+def spread(wanted: Vector, heights: Vector, low: float, high: float) -> Vector:
+    """Return places along a line, as near as can be to those wanted, at which things of some heights do not overlap.
+
+    The least sum of squared moves, by isotonic regression of what is left if all touch; within `low` and `high`, if
+    all fit there.
+
+    Parameters
+    ----------
+    wanted, heights : ndarray of shape (n,)
+        Middles, in any order, and how much room each takes.
+    low, high : float
+        Between which ends.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In the order of `wanted`.
+    """
+    order = np.argsort(wanted, kind="stable")
+    tall = heights[order]
+    offsets = np.concatenate(([0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)))  # of touching neighbours
+    levels = isotonic_fit(wanted[order] - offsets, np.ones(order.size))
+    levels = np.maximum(np.minimum(levels, high - tall[-1] / 2 - offsets[-1]), low + tall[0] / 2)
+    found: Vector = np.empty(levels.size)
+    found[order] = levels + offsets
+    return found
+
+
+class EndLabels(Artist):
+    """Names at the right ends of lines, each in its line's colour, which move apart where they would overlap.
+
+    They are placed whenever the figure is drawn, so that they stay right if it is resized or lines are added.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[tuple[Line2D, str, Text, Line2D]] = []
+        self.set_clip_on(False)
+        self.set_zorder(5)
+
+    @classmethod
+    def of(cls, ax: Axes) -> EndLabels:
+        """Return those of axes, which have them once."""
+        for artist in ax.artists:
+            if isinstance(artist, cls):
+                return artist
+        made = cls()
+        ax.add_artist(made)
+        made.set_clip_path(None)
+        made.set_clip_on(False)
+        return made
+
+    def add(self, line: Line2D, name: str) -> None:
+        """Name one more line."""
+        text = Text(
+            0, 0, folded(name, LONGEST * LETTER, 1.0), color=line.get_color(), va="center", ha="left",
+            fontsize=small(self.axes), linespacing=1.05, parse_math=False, transform=IdentityTransform(),  # type: ignore[arg-type]
+        )  # fmt: skip
+        leader = Line2D([], [], color=line.get_color(), linewidth=0.6, alpha=0.7, transform=IdentityTransform())
+        for child in (text, leader):
+            child.axes = self.axes
+            child.set_figure(self.axes.figure)  # type: ignore[union-attr]
+            child.set_clip_on(False)
+        self.entries.append((line, name, text, leader))
+
+    def get_children(self) -> list[Artist]:
+        """Return the texts, for whoever looks for all texts of a figure."""
+        return [text for _, _, text, _ in self.entries]
+
+    def _place(self, renderer: Any) -> None:
+        shown = [(*_end_of(line), text, leader) for line, _, text, leader in self.entries]
+        shown = [one for one in shown if np.isfinite(one[1])]
+        box, point = self.axes.bbox, renderer.points_to_pixels(1.0)  # type: ignore[union-attr]
+        for _, _, text, leader in self.entries:
+            text.set_visible(any(text is one[2] for one in shown))
+            leader.set_data([], [])
+        if not shown:
+            return
+        heights = np.array([text.get_window_extent(renderer).height for *_, text, _ in shown]) + BETWEEN * point
+        wanted = np.clip([y for _, y, *_ in shown], box.y0, box.y1)
+        places = spread(wanted, heights, box.y0 - 0.5 * heights.min(), box.y1 + 0.5 * heights.min())
+        left = box.x1 + AWAY * point
+        for (x, _, text, leader), y_line, y in zip(shown, wanted, places, strict=True):
+            text.set_position((left, y))
+            leader.set_data([x, left - 1.5 * point], [y_line, y])
+
+    def get_window_extent(self, renderer: Any = None) -> Bbox:
+        """Return what the labels cover."""
+        renderer = self.axes.figure._get_renderer() if renderer is None else renderer  # type: ignore[union-attr]
+        self._place(renderer)
+        boxes = [text.get_window_extent(renderer) for _, _, text, _ in self.entries if text.get_visible()]
+        return Bbox.union(boxes) if boxes else Bbox.null()
+
+    def get_tightbbox(self, renderer: Any = None) -> Bbox | None:
+        """Return the same, for the layout."""
+        return self.get_window_extent(renderer) if self.entries else None
+
+    def draw(self, renderer: Any) -> None:
+        """Place and draw."""
+        if not self.get_visible():
+            return
+        self._place(renderer)
+        for _, _, text, leader in self.entries:
+            if text.get_visible():
+                leader.draw(renderer)
+                text.draw(renderer)
+        self.stale = False
+
+
+def _end_of(line: Line2D) -> tuple[float, float]:
+    """Return where a line's last point lies in pixels; NaN for a line without points."""
+    x, y = (np.asarray(one, dtype=np.float64) for one in line.get_data())
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if known.size == 0:
+        return np.nan, np.nan
+    place = line.get_transform().transform((x[known[-1]], y[known[-1]]))
+    return float(place[0]), float(place[1])
+
+
+def name_lines(ax: Axes, lines: Sequence[tuple[Line2D, str]]) -> None:
+    """Name lines at their ends, together with those of the axes that are named already; or all in a legend.
+
+    At the ends, if the layout makes room there, and the names are few and short enough for it.
+    """
+    if not lines:
+        return
+    if has_room(ax):
+        labels = EndLabels.of(ax)
+        for line, name in lines:
+            labels.add(line, name)
+        every = [(line, name) for line, name, *_ in labels.entries]
+        if _fit([name for _, name in every], ax):
+            return
+        labels.entries.clear()
+        lines = every
+    legend([line for line, _ in lines], [name for _, name in lines], ax)
+
+
+def _fit(names: Sequence[str], ax: Axes) -> bool:
+    width, height = points(ax)
+    size = small(ax)
+    rows = [line for name in names for line in folded(name, LONGEST * LETTER, 1.0).split("\n")]
+    letters = max(map(len, rows))
+    return (
+        len(names) <= MOST_AT_ENDS
+        and 1.3 * size * len(rows) <= height
+        and letters * LETTER * size <= max(WIDEST * width, 50.0)
+    )
+
+
+def legend(handles: Sequence[Any], names: Sequence[str], ax: Axes) -> None:
+    """Name lines in a legend: below a figure whose layout makes room for it, within the axes of others."""
+    figure = root_figure(ax)
+    if not has_room(ax) or len(figure.axes) > 1:
+        # axes of one figure have names of their own
+        handles = [*_handles(ax.get_legend()), *handles]
+        names = [*_names(ax.get_legend()), *names]
+        found = ax.legend(handles, names, loc="best", fontsize=small(ax), framealpha=0.8)
+    else:
+        found = outside_legend(figure, handles, names)
+    for text in found.get_texts():
+        text.set_parse_math(False)
+
+
+def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) -> Any:
+    """Put a legend below a figure, in as many columns as fit; it takes the place of an earlier one."""
+    for earlier in figure.legends[:]:
+        handles, names = [*_handles(earlier), *handles], [*_names(earlier), *names]
+        earlier.remove()
+    width = 72.0 * figure.get_size_inches()[0]
+    size = small(figure.axes[0])
+    told = [folded(name, width - 7 * size, size, break_words=True) for name in names]
+    longest = max(len(line) for name in told for line in name.split("\n"))
+    columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(told)), 1)
+    found = figure.legend(handles, told, loc="outside lower center", ncols=columns, fontsize=size)
+    for text in found.get_texts():
+        text.set_parse_math(False)
+    return found
+
+
+def _handles(found: Any) -> list[Any]:
+    return [] if found is None else list(found.legend_handles)
+
+
+def _names(found: Any) -> list[str]:
+    return [] if found is None else [text.get_text() for text in found.get_texts()]

@@ -1,0 +1,361 @@
+"""Figures: what displays look like, that no text overlaps another or is cut, and that nothing of the user changes.
+
+The pictures in ``reference/figures`` are made by ``python tests/figure_cases.py tests/reference/figures``.
+"""
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.text import Text
+from PIL import Image
+
+import survscore as ss
+from figure_cases import DRAWINGS, PICTURES, compared, figure_of, scores, small_image, training
+from survscore import plots
+from survscore.plots import style
+from survscore.plots.labels import EndLabels, spread
+
+REFERENCES = Path(__file__).parent / "reference" / "figures"
+WIDTHS = (plots.COLUMN, plots.PAGE)
+#: Of images, as a share of white: axes that another font makes a bit smaller pass, swapped colours do not.
+TOLERANCE = 0.02
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    with mpl.rc_context({"font.family": "DejaVu Sans"}):  # which comes with matplotlib
+        yield
+    plt.close("all")
+
+
+# What they look like
+
+
+def reference(name):
+    with Image.open(REFERENCES / f"{name}.png") as image:
+        return image.convert("RGB")
+
+
+def difference(one, other):
+    """Return the mean difference of two pictures at 60 dots across, so that single letters hardly matter."""
+    size = (60, round(60 * other.height / other.width))
+    a, b = (np.asarray(image.resize(size, Image.Resampling.BOX), dtype=float) for image in (one, other))
+    return np.abs(a - b).mean() / 255
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_it_looks_as_it_did(name, tmp_path):
+    drawn, wanted = small_image(figure_of(name, plots.COLUMN)), reference(name)
+    assert abs(drawn.height - wanted.height) <= 0.1 * wanted.height
+    found = difference(drawn, wanted)
+    drawn.save(tmp_path / f"{name}.png")
+    assert found < TOLERANCE, f"differs by {found:.4f}: compare {tmp_path / name}.png with the reference"
+
+
+def test_the_image_test_tells_pictures_apart():
+    images = {name: reference(name) for name in PICTURES}
+    for one, other in combinations(images, 2):
+        assert difference(images[one], images[other]) > TOLERANCE, (one, other)
+    ours = small_image(figure_of("comparison", plots.COLUMN))
+    swapped = Image.merge("RGB", ours.split()[::-1])
+    assert difference(ours, swapped) > TOLERANCE
+    without = small_image(compared("administrative").plot(width=plots.COLUMN, band=False, unit="month").figure_)
+    assert difference(ours, without) > TOLERANCE
+
+
+# Words
+
+
+def drawn_texts(figure):
+    """Return every text that is drawn: not those of ticks out of view."""
+    figure.canvas.draw()
+    ticks, seen = set(), set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            slack = 1e-9 * (high - low)
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                ticks |= {tick.label1, tick.label2}
+                if ax.get_visible() and low - slack <= tick.get_loc() <= high + slack:
+                    seen |= {tick.label1, tick.label2}
+    every = {id(text): text for text in figure.findobj(Text)}.values()
+    hidden = {text for ax in figure.axes if not ax.get_visible() for text in ax.findobj(Text)}
+    return [
+        text for text in every
+        if text.get_visible() and text.get_text().strip() and text not in hidden and (text not in ticks or text in seen)
+    ]  # fmt: skip
+
+
+def faults(figure):
+    """Return which texts overlap another, or leave the figure."""
+    texts = drawn_texts(figure)
+    boxes = [text.get_window_extent().padded(-0.6) for text in texts]
+    page = figure.bbox.padded(0.5)
+    found = [
+        f"{text.get_text()!r} leaves the figure"
+        for text, box in zip(texts, boxes, strict=True)
+        if not (page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1)
+    ]
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        found += (
+            [] if page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 else ["the legend leaves the figure"]
+        )
+    return found + [
+        f"{texts[a].get_text()!r} overlaps {texts[b].get_text()!r}"
+        for a, b in combinations(range(len(texts)), 2)
+        if boxes[a].overlaps(boxes[b])
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_no_text_overlaps_another_or_is_cut(name, width):
+    figure = figure_of(name, width)
+    assert len(drawn_texts(figure)) > 8
+    assert faults(figure) == []
+
+
+def test_the_test_of_texts_sees_faults():
+    figure, ax = plt.subplots(figsize=(3.4, 2))
+    ax.set_title("a title that is far too long for a figure as small as this one is")
+    ax.text(0.5, 0.5, "one")
+    ax.text(0.51, 0.5, "other")
+    assert len(faults(figure)) >= 2
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(1, 15)), min_size=1, max_size=9),
+)
+def test_labels_are_spread_without_overlap_and_as_near_as_can_be(labels):
+    wanted, heights = (np.array(one) for one in zip(*labels, strict=True))
+    places = spread(wanted, heights, -1000.0, 1000.0)
+    order = np.argsort(wanted, kind="stable")
+    gaps = np.diff(places[order]) - (heights[order][1:] + heights[order][:-1]) / 2
+    assert (gaps >= -1e-9).all()
+    alone = np.array([
+        all(abs(wanted[k] - wanted[j]) > 200 for j in range(len(wanted)) if j != k) for k in range(len(wanted))
+    ])  # fmt: skip
+    np.testing.assert_allclose(places[alone], wanted[alone])
+    if heights.sum() < 90:
+        inside = spread(wanted, heights, 0.0, 100.0)
+        assert (inside - heights / 2 >= -1e-9).all()
+        assert (inside + heights / 2 <= 100 + 1e-9).all()
+
+
+def test_names_stand_at_the_ends_and_follow_a_resize():
+    display = compared("administrative").plot(width=7)
+    (labels,) = [artist for artist in display.ax_.artists if isinstance(artist, EndLabels)]
+    for size in ((7, 4), (5, 3), (9, 7)):
+        display.figure_.set_size_inches(size)
+        display.figure_.canvas.draw()
+        for line, name, text, _ in labels.entries:
+            assert text.get_text() == name
+            assert text.get_color() == line.get_color()
+            end = display.ax_.transData.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
+            assert text.get_window_extent().x0 > end[0]
+            assert abs(text.get_window_extent().get_points()[:, 1].mean() - end[1]) < 40
+        assert faults(display.figure_) == []
+
+
+def test_names_that_do_not_fit_stand_in_a_legend_beside_the_curves():
+    figure = figure_of("many", plots.COLUMN)
+    (legend,) = figure.legends
+    figure.canvas.draw()
+    assert len(legend.get_texts()) == 8
+    assert not legend.get_window_extent().overlaps(figure.axes[0].bbox)
+    _, ax = plt.subplots()  # without a layout that makes room, within the axes
+    for name, score in scores().items():
+        score.plot(ax=ax, label=name)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(scores())
+
+
+# Numbers below
+
+
+def test_counts_stand_at_the_times_that_they_are_of():
+    score = scores()["truth"]
+    ax = score.plot(width=7).ax_
+    counts = {
+        (text.xy[0], text.get_text()) for text in ax.texts if re.fullmatch(r"[\d,]+", text.get_text())
+    }  # fmt: skip
+    known = {
+        (float(t), f"{n:,.0f}") for numbers in (score.n_counted, score.n_events)
+        for t, n in zip(score.times, numbers, strict=True)
+    }  # fmt: skip
+    assert len(counts) >= 8
+    assert counts <= known
+    assert not [text for text in score.plot(width=7, counts=False).ax_.texts if text.get_text() == "counted"]
+    _, given_ax = plt.subplots()
+    assert not score.plot(ax=given_ax).ax_.texts
+    assert score.plot(ax=given_ax, counts=True).ax_.texts
+
+
+@pytest.mark.parametrize("metric", ["brier", "auc"])
+def test_the_sides_of_zero_are_named_and_in_view(metric):
+    y, models = ss.Outcomes([1, 2, 3, 4] * 30, [1, 1, 0, 1] * 30, [5] * 120), {}
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        models[name] = ss.SurvivalCurves(np.sort(rng.random((120, 3)))[:, ::-1], [1, 2, 3])
+    display = ss.compare(y, models, metric=metric, weighting="administrative", times=[1, 2, 3], null=False).plot()
+    low, high = display.ax_.get_ylim()
+    assert low < 0 < high
+    assert min(-low, high) > 0.1 * (high - low)
+    above = "better" if metric == "auc" else "worse"
+    assert f"↑ {above}" in {text.get_text() for text in display.ax_.texts}
+
+
+def test_limits_that_run_away_do_not_squeeze_the_curve():
+    _, ax = plt.subplots()
+    (line,) = ax.plot([0, 1, 2], [0.2, 0.25, 0.3])
+    style.shade(ax, line, [0, 1, 2], [0.15, 0.2, -5.0], [0.25, 0.3, 9.0])
+    low, high = ax.get_ylim()
+    assert low < 0.15
+    assert high > 0.35
+    assert high - low < 0.5
+
+
+# Colours
+
+
+def test_a_model_has_one_colour_everywhere():
+    result = compared("administrative")
+    wanted = plots.colours(result.models, null=result.null)
+    assert len(set(wanted.values())) == len(result.models)
+    for display in (result.plot(), result.plot_scores()):
+        for line in display.ax_.lines:
+            if line.get_label() in wanted:
+                assert line.get_color() == wanted[line.get_label()]
+    diagnosed = figure_of("diagnosis", 7).axes[0]
+    assert {line.get_label(): line.get_color() for line in diagnosed.lines if line.get_label() in wanted} == wanted
+    page = (Path(ss.__file__).parent / "reports" / "assets" / "style.css").read_text()
+    assert tuple(re.findall(r"--s\d: (#\w{6})", page)[:8]) == style.PALETTE
+    assert re.findall(r"--null: (#\w{6})", page)[0] == style.NULL_COLOUR
+
+
+#: How colours look to those who lack one kind of cone (Machado, Oliveira & Fernandes 2009), in linear RGB.
+VISION = {
+    "all": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(colour, vision):
+    """Return CIELAB coordinates of a colour as it is seen."""
+    rgb = np.array(mpl.colors.to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.asarray(VISION[vision]) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(to_xyz) @ seen / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_models_are_told_apart_by_everybody(vision):
+    names = [*"abcdefgh", "null"]
+    colours, dashes = plots.colours(names, null="null"), style.dashes(names, null="null")
+    for one, other in combinations(names, 2):
+        apart = np.linalg.norm(lab(colours[one], vision) - lab(colours[other], vision))
+        assert apart > 10 or dashes[one] != dashes[other], (one, other, apart)
+    for colour in style.PALETTE:
+        assert lab(colour, vision)[0] < 62  # dark enough on white
+
+
+# What is the user's stays
+
+
+def test_nothing_global_changes():
+    before = dict(mpl.rcParams)
+    for name in ("score", "scores", "paper", "training"):
+        figure_of(name, plots.COLUMN)
+    assert dict(mpl.rcParams) == before
+
+
+def test_settings_of_the_user_hold():
+    score = scores()["truth"]
+    with mpl.rc_context(
+        {"font.size": 14.0, "lines.linewidth": 4.0, "figure.figsize": (5.0, 6.0), "axes.labelsize": 15.0}
+    ):
+        display = score.plot()
+        assert tuple(display.figure_.get_size_inches()) == (5.0, 6.0)
+        assert display.ax_.xaxis.label.get_fontsize() == 15.0
+        assert display.line_.get_linewidth() == 4.0
+        assert score.plot(width=4).figure_.get_size_inches()[0] == 4
+    assert score.plot().figure_.get_size_inches()[0] == plots.PAGE
+
+
+def test_axes_of_the_user_keep_their_looks():
+    figure, ax = plt.subplots()
+    size, ticks = figure.get_size_inches().copy(), ax.xaxis.get_ticklabels()[0].get_fontsize()
+    scores()["truth"].plot(ax=ax, color="red", linestyle="--", linewidth=3)
+    compared("administrative").plot(ax=ax)
+    line = ax.lines[0]
+    assert (line.get_color(), line.get_linestyle(), line.get_linewidth()) == ("red", "--", 3)
+    assert all(spine.get_visible() for spine in ax.spines.values())
+    assert not ax.xaxis.get_gridlines()[0].get_visible()
+    assert ax.xaxis.get_ticklabels()[0].get_fontsize() == ticks
+    assert (figure.get_size_inches() == size).all()
+    with pytest.raises(ss.InputError, match="width is that of a new figure"):
+        scores()["truth"].plot(ax=ax, width=3.4)
+    for width in (0, -1, 1.5, "wide", float("nan")):
+        with pytest.raises(ss.InputError, match="width must be at least 2 inches"):
+            scores()["truth"].plot(width=width)
+
+
+def test_calibration_of_three_models_side_by_side():
+    """Titles ran into each other, and off the page."""
+    from figure_cases import calibrated
+
+    figure, axes = plt.subplots(1, 3, figsize=(9, 4), layout="constrained")
+    for ax, name in zip(axes, ("truth", "gloomy", "leaking"), strict=True):
+        calibrated(name).plot(ax=ax, label=name)
+    assert faults(figure) == []
+    with pytest.raises(ss.InputError, match="curve must be one of"):
+        calibrated("truth").plot(curve="jagged")
+
+
+# Files
+
+
+@pytest.mark.parametrize(("kind", "start"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_figures_are_saved_whole_and_the_same_each_time(kind, start, tmp_path):
+    display = scores()["truth"].plot(label="truth", width=3.4)
+    path = tmp_path / "new" / f"figure.{kind}"
+    assert display.save(path) == path
+    first = path.read_bytes()
+    assert first.startswith(start)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    display.save(str(path))
+    assert path.read_bytes() == first
+    if kind == "pdf":
+        assert b"/Type3" not in first  # letters stay letters
+    if kind == "png":
+        with Image.open(path) as image:
+            assert abs(image.width - 3.4 * 300) <= 1
+
+
+def test_what_cannot_be_saved_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    display = training()
+    for name in ("figure.jpg", "figure", "figure.pdf.zip"):
+        with pytest.raises(ss.InputError, match=r"path must end with \.pdf, \.png, \.svg"):
+            display.save(tmp_path / name)
+    with pytest.raises(ss.InputError, match="dpi must be above zero"):
+        display.save(tmp_path / "figure.png", dpi=0)
+    display.save(tmp_path / "figure.png", dpi=50)  # drawn when saved
+    assert display.figure_ is not None
+    before = (tmp_path / "figure.png").read_bytes()
+    monkeypatch.setattr(type(display.figure_), "savefig", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        display.save(tmp_path / "figure.png")
+    assert [one.name for one in tmp_path.iterdir()] == ["figure.png"]
+    assert (tmp_path / "figure.png").read_bytes() == before

@@ -1,0 +1,213 @@
+"""Results as tables: what is printed, how it is rounded, that it fits a terminal, and that names do no harm."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import survscore as ss
+from figure_cases import LONG, backtested, calibrated, compared, of, problem, scores, segmented
+from survscore._rounding import Number, decimals, p_text, rounded, typical_decimals
+from survscore._short_names import legend, short_names
+from survscore._tables import Part, Tables, as_html, as_latex, as_markdown, as_text
+
+HOSTILE = "<script>alert(1)</script> & $x_i$ | `a` \\ \x1b[31m\n2"
+
+RESULTS = {
+    "score": lambda: scores()["truth"],
+    "comparison": lambda: compared("administrative"),
+    "several": lambda: compared("administrative", "ipcw", gloomy=LONG),
+    "hostile": lambda: compared("administrative", gloomy=HOSTILE),
+    "means": lambda: compared("administrative", "ipcw").integrated(4, 80),
+    "calibration": lambda: calibrated("gloomy"),
+    "distribution": lambda: ss.distribution_calibration(*of("gloomy")),
+    "decisions": lambda: ss.decision_curve(*problem(), 48.0),
+    "backtest": backtested,
+    "table": lambda: ss.score_table(*problem(), horizons=[24, 48], weighting="administrative", metrics=["brier", "oe"]),
+    "segments": segmented,
+    "segments' means": lambda: segmented().integrated(nan="stop"),
+}
+
+
+@pytest.fixture(params=RESULTS)
+def result(request):
+    return RESULTS[request.param]()
+
+
+# All of them
+
+
+def test_it_fits_a_terminal(result):
+    for width in (60, 80, 120):
+        lines = result.to_text(width).splitlines()
+        assert len(lines) > 4
+        assert max(map(len, lines)) <= width, max(lines, key=len)
+    assert str(result) == result.to_text(80)
+    assert "\x1b" not in str(result)
+
+
+def test_words_are_never_cut_without_a_legend(result):
+    for width in (60, 80):
+        text = result.to_text(width)
+        for mark in set(re.findall(r"\.\.\. (\[\d\])", text)):
+            assert re.search(rf"^{re.escape(mark)} \S", text, flags=re.MULTILINE), mark
+
+
+def test_it_is_html_latex_and_markdown(result):
+    page, latex, markdown = result.to_html(), result.to_latex(), result.to_markdown()
+    assert result._repr_html_() == page
+    assert page.count("<tr>") == page.count("</tr>") > 2
+    assert "<script" not in page
+    for name in ("table", "tabular"):
+        assert latex.count(rf"\begin{{{name}}}") == latex.count(rf"\end{{{name}}}") > 0
+    body = re.findall(r"\\midrule\n(.*?)\n\\bottomrule", latex, flags=re.DOTALL)[0].splitlines()
+    columns = re.findall(r"begin\{tabular\}\{(\w+)\}", latex)[0]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {len(columns) - 1}
+    assert all(not re.search(r"(?<![\\$])-\d", line) for line in body if "<script>" not in line)
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert all(line.endswith(" |") for line in rows)
+
+
+def test_reprs_are_one_line_unless_the_result_is_a_table():
+    for name, make in RESULTS.items():
+        assert ("\n" in repr(make())) == (name in ("table", "means", "segments' means")), name
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("errors", "wanted"), [([0.0031], 4), ([0.24, 0.0031], 4), ([12.0], 0), ([1e-12], 6), ([0.0, np.nan], 2), ([], 2)]
+)
+def test_decimals_by_standard_errors(errors, wanted):
+    assert decimals(errors) == wanted
+
+
+def test_numbers_over_time_have_the_digits_of_the_usual_error():
+    assert typical_decimals([0.0031, 0.0024, 0.000001]) == 4
+    assert typical_decimals([]) == 4
+    assert (rounded(0.196425, 0.00213), rounded(123.456, 2.1)) == ("0.1964, se 0.0021", "123.5, se 2.1")
+    assert (rounded(1234.5, 321.0), rounded(0.5, math.nan), rounded(0.5, 0.0)) == (
+        "1234, se 321", "0.5, se nan", "0.5, se 0"
+    )  # fmt: skip
+    assert [p_text(p) for p in (0.0009, 0.001, 1.0, math.nan)] == ["<0.001", "0.001", "1.000", ""]
+
+
+@given(value=st.floats(-100, 100), se=st.floats(1e-4, 10), shift=st.floats(0, 5), sign=st.sampled_from(["", "+"]))
+def test_a_number_is_what_it_says(value, se, shift, sign):
+    places = decimals([se])
+    number = Number.of(value, value - shift, value + shift, decimals=places, sign=sign)
+    found = [float(part) for part in re.findall(r"-?[\d.]+", str(number))]
+    np.testing.assert_allclose(found, [value, value - shift, value + shift], atol=0.5000001 * 10.0**-places)
+    assert "-0.00 " not in f"{str(number).replace(',', ' ')} "
+    assert abs(found[0] - value) <= 0.06 * se  # nothing that the error supports is lost
+
+
+def test_what_is_printed_is_what_is_computed():
+    result = compared("administrative")
+    table = result.integrated(nan="stop").contrasts.set_index("model")
+    line = next(line for line in str(result).splitlines() if "gloomy" in line)
+    found = [float(part) for part in re.findall(r"[-+]?\d+\.\d+", line)]
+    row = table.loc["gloomy"]
+    np.testing.assert_allclose(found[1:4], row[["difference", "lower", "upper"]].astype(float), atol=6e-5)
+    assert line.endswith(row["verdict"])
+    score = scores()["truth"]
+    told = re.search(r"mean over 2 to 96: ([\d.]+) \(([\d.]+), ([\d.]+)\)", str(score)).groups()
+    mean = score.integrated()
+    np.testing.assert_allclose([float(one) for one in told], [mean.value, mean.lower, mean.upper], atol=6e-5)
+    first = next(line for line in str(score).splitlines() if line.strip().startswith("2 "))
+    assert first.split()[-2:] == [f"{score.n_counted[0]:,.0f}", f"{score.n_events[0]:,.0f}"]
+
+
+def test_points_stand_below_each_other():
+    lines = [line for line in str(compared("administrative")).splitlines() if re.search("gloomy|Kaplan-M", line)]
+    assert len({tuple(match.start() for match in re.finditer(r"\.", line)) for line in lines}) == 1
+    numbers = (Number.of(v, v - 1, v + 1, decimals=2) for v in (-10.5, 0.25, 3.125))
+    part = Part("", ("", "x"), [(name, one) for name, one in zip("abc", numbers, strict=True)], (), "lr")
+    places = [[m.start() for m in re.finditer(r"\.", line)] for line in as_text(Tables("", [part])).splitlines()[2:]]
+    assert places[0] == places[1] == places[2]
+
+
+# What has nothing to show
+
+
+def test_scores_that_are_nowhere_defined_or_have_no_error():
+    y, curves = ss.Outcomes([1, 2, 3], [1, 0, 1], [4, 2, 5]), ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 2])
+    with pytest.warns(ss.UndefinedScoreWarning):
+        nothing = ss.brier_score(y, curves, weighting="administrative", times=[6, 7])
+    assert "no score at 2 times" in str(nothing)
+    few = ss.brier_score(y, curves, weighting="administrative", times=[1, 2])
+    assert "? rests on too few" in str(few)
+    alone = ss.compare(y, {"one": curves}, weighting="administrative", times=[1, 2], null=False)
+    assert "difference" not in str(alone)
+    assert "one" in str(alone.integrated())
+    once = ss.compare(y, {"one": curves, "two": curves}, weighting="administrative", times=[2], null=False)
+    assert "at 2" in str(once)
+    assert "mean" not in str(once)
+
+
+def test_drop_outs_are_told():
+    y, models = problem()
+    lost = np.flatnonzero(~y.event & (y.censoring_time > 40))[:9]
+    time = y.time.copy()
+    time[lost] /= 2
+    score = ss.brier_score(
+        ss.Outcomes(time, y.event, y.censoring_time), models["truth"], weighting="administrative", times=[10, 20, 40]
+    )
+    text = " ".join(str(score).split())
+    assert "9 dropped out" in text
+    assert "whatever happened to the lost, within 0." in text
+
+
+def test_outcomes_show_what_they_are():
+    page = ss.Outcomes([2, 5, 3], [1, 0, 1], [4, 5, 8])._repr_html_()
+    for told in ("individuals", "2 (66.7 %)", "2 to 5", "4 to 8", "dropped out"):
+        assert told in page
+    assert "unknown" in ss.Outcomes([1, 2], [1, 0])._repr_html_()
+    assert "months" in ss.Outcomes.from_dates(["2016-11-01"], [None], "2017-01-29", unit="M")._repr_html_()
+
+
+# Tables of any cells
+
+
+def test_names_are_escaped():
+    part = Part(HOSTILE, ("", HOSTILE), [(HOSTILE, Number.of(-0.5, decimals=1))], (HOSTILE,), "lr")
+    tables = Tables(HOSTILE, [part])
+    page = as_html(tables)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 5
+    source = "\n".join(as_latex(tables).splitlines()[1:]).replace("$-$", "")  # the first line is a comment
+    assert source.count("$") == source.count("\\$") > 0
+    assert "$-$0.5" in as_latex(tables)
+    assert not re.search(r"(?<!\\)[<`]script", as_markdown(tables).replace("| <script", ""))
+
+
+def test_short_names_tell_weightings_apart():
+    labels = ["administrative", "ipcw (a)", "ipcw (b)", "a word that is far too long for a column of a table"]
+    assert list(short_names(labels).values()) == [
+        "administrative", "ipcw [1]", "ipcw [2]", "a word that is far too l... [3]"
+    ]  # fmt: skip
+    assert len(legend(labels)) == 3
+    assert labels[-1] in legend(labels)[-1]
+
+
+@settings(max_examples=40)
+@given(
+    names=st.lists(st.text("abc de", min_size=1, max_size=60), min_size=1, max_size=4),
+    values=st.lists(st.floats(-1e4, 1e4), min_size=4, max_size=4),
+    places=st.integers(0, 6),
+    width=st.integers(60, 140),
+)
+def test_any_table_fits_and_loses_no_number(names, values, places, width):
+    rows = [
+        (names[0] if k == 0 else "", name, *(Number.of(v, v, v, decimals=places) for v in values[:2]), "worse")
+        for k, name in enumerate(names)
+    ]
+    part = Part("title", ("", "", "one", "other", ""), rows, (), "llrrl", split=3)
+    text = as_text(Tables("", [part]), width)
+    assert max(map(len, text.splitlines())) <= width
+    for value in values[:2]:
+        assert text.count(f"{value:z.{places}f}") >= len(rows)
