@@ -296,7 +296,7 @@ def test_on_paper_charts_stay_and_controls_go(page):
     assert not page.locator("form.controls").is_visible()
     controls = "button:not(.legend button), summary, nav, input"  # a legend stays, as a key to the lines
     assert page.locator(controls).evaluate_all("(all) => all.filter((one) => one.checkVisibility()).length") == 0
-    assert page.locator('[data-chart="scores"] svg').first.is_visible()
+    assert page.locator('[data-chart="scores"] .panels svg').first.is_visible()
 
 
 def test_a_report_without_script_still_answers(browser, report, tmp_path):
