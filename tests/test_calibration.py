@@ -557,9 +557,11 @@ def test_results_are_tables_and_pictures():
     assert np.array_equal(drawn[there], found.curve.observed[there])
     outer = found.curve.predicted[~there]  # the curve ends where hardly anybody is further out
     counts, edges = found.histogram
-    for risk in outer:
-        beyond = counts[edges[1:] < risk].sum() if risk < 0.5 else counts[edges[:-1] > risk].sum()
-        assert beyond <= max(10, 0.01 * counts.sum())
+    wide = found.curve.upper[~there] - found.curve.lower[~there] > 0.5  # or where it tells nothing
+    for risk in outer[~wide]:
+        beyond = min(counts[edges[1:] < risk].sum(), counts[edges[:-1] > risk].sum())
+        near = counts[(edges[1:] > risk - 0.05) & (edges[:-1] < risk + 0.05)].sum()
+        assert beyond <= max(10, 0.01 * counts.sum()) or near < 10
     plt.close("all")
 
 

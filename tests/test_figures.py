@@ -324,6 +324,19 @@ def test_calibration_of_three_models_side_by_side():
         calibrated("truth").plot(curve="jagged")
 
 
+def test_calibration_curves_have_a_gap_where_nobody_is():
+    """Their bands filled the picture there, from zero to one."""
+    rng = np.random.default_rng(1)
+    risk = np.concatenate((rng.uniform(0.01, 0.03, 600), rng.uniform(0.5, 0.8, 600)))
+    event = rng.random(1200) < risk
+    y = ss.Outcomes(np.where(event, 1.0, 5.0), event, np.full(1200, 5.0))
+    for curve in ("smooth", "isotonic"):
+        line = ss.calibration(y, ss.SurvivalCurves(1 - risk[:, None], [3]), 3).plot(curve=curve).line_
+        x, drawn = line.get_xdata(), ~np.isnan(line.get_ydata())
+        assert drawn[(x > 0.55) & (x < 0.75)].all()
+        assert not drawn[(x > 0.1) & (x < 0.4)].any()
+
+
 # Files
 
 

@@ -192,8 +192,9 @@ class Calibration(PrintedAsTables):
             Where to draw; by default a new figure.
         curve : {"smooth", "isotonic"}, default "smooth"
             The smooth curve with its confidence band, or the isotonic one with the band in which it would lie if the
-            predictions were right. Either ends where hardly anybody (ten, or one in a hundred) has predictions further
-            out: there it shows chance.
+            predictions were right. Either is drawn where it tells something: it ends where hardly anybody (ten, or one
+            in a hundred) has predictions further out, and has a gap where hardly anybody (ten) has any within 0.05, or
+            where its band is wider than a half.
         unit : str, optional
             What times are counted in, for the title: "month".
         width : float, optional

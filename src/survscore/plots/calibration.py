@@ -20,10 +20,13 @@ from survscore.plots.labels import name_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 Curve = Literal["smooth", "isotonic"]
 HARDLY_ANYBODY = 10  # a curve ends where fewer have predictions further out
 HARDLY_ANY_SHARE = 0.01
+NEAR = 0.05  # in risk
+TELLS_NOTHING = 0.5  # the width of a band
 MOST_LINES = 6  # of numbers below a picture
 
 
@@ -79,8 +82,9 @@ class CalibrationDisplay(Display):
         found: Any = self.calibration.curve if curve == "smooth" else self.calibration.isotonic
         one = found.predicted.size == 1
         marker: dict[str, Any] = {"marker": "_", "markersize": 12} if one else {}
-        low, high = (-math.inf, math.inf) if one else self._supported()
-        inside = (found.predicted >= low) & (found.predicted <= high)
+        inside = np.array([True]) if one else self._supported(found.predicted)
+        if not one:  # a band over most of all risks says that the curve tells nothing there
+            inside &= ~(found.upper - found.lower > TELLS_NOTHING)
         observed, lower, upper = (
             np.where(inside, values, np.nan) for values in (found.observed, found.lower, found.upper)
         )
@@ -89,14 +93,15 @@ class CalibrationDisplay(Display):
         style.shade(ax, self.line_, found.predicted, lower, upper)
         return float(np.nanmax(observed, initial=0.0))
 
-    def _supported(self) -> tuple[float, float]:
-        """Return between which predictions all but a handful lie."""
+    def _supported(self, predicted: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return where a curve says more than chance: between all but a handful, and where predictions are near."""
         counts, edges = self.calibration.histogram
-        few = min(max(HARDLY_ANYBODY, HARDLY_ANY_SHARE * counts.sum()), 0.25 * counts.sum())
-        return (
-            float(edges[int(np.searchsorted(np.cumsum(counts), few))]),
-            float(edges[len(counts) - int(np.searchsorted(np.cumsum(counts[::-1]), few))]),
-        )
+        enough = 0.25 * counts.sum()
+        few = min(max(HARDLY_ANYBODY, HARDLY_ANY_SHARE * counts.sum()), enough)
+        low = edges[int(np.searchsorted(np.cumsum(counts), few))]
+        high = edges[len(counts) - int(np.searchsorted(np.cumsum(counts[::-1]), few))]
+        near = np.array([counts[(edges[1:] > p - NEAR) & (edges[:-1] < p + NEAR)].sum() for p in predicted])
+        return np.asarray((predicted >= low) & (predicted <= high) & (near >= min(HARDLY_ANYBODY, enough)))
 
     def _histogram(self, ax: Axes, end: float) -> None:
         counts, edges = self.calibration.histogram
