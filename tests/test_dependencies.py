@@ -20,8 +20,10 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "sksurv": "sc
 AT_ONCE = {
     "models": r"(models|adapters)/.*|survival_model\.py|_tensor_\w+\.py|engine/(tensor\w*|_triton\w*)\.py",
     "atlas": r"experiments/atlas/.*",
+    "plots": r"plots/.*",
+    "reproduce": r"experiments/\w+\.py",
 }
-EXTRAS = ("files", "plots", "report", "models", "data", "dask", "spark", "datasets", "atlas")
+EXTRAS = ("files", "plots", "report", "models", "data", "dask", "spark", "datasets", "atlas", "reproduce")
 # Imported only when somebody hands over an object, a loop or an address of that package, and so has it already.
 HANDED_OVER = {
     "fsspec": "scale/filesystems.py",

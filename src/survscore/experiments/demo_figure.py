@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore.experiments import studies as s
-from survscore.plots import pyplot
+from survscore.plots import colours, pyplot
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Colours that the colour-blind can tell apart: of the models, and of verdicts.
-COLOURS = {s.TRUTH: "#555555", s.HAZARD: "#0072B2", s.BCE: "#D55E00"}
+COLOURS = colours([s.HAZARD, s.BCE, s.TRUTH], null=s.TRUTH)
+#: Of verdicts; the colour-blind can tell them apart, too.
 RIGHT, WRONG, OPEN = "#00795A", "#C2185B", "#777777"
 NAMES = {s.TRUTH: "the truth", s.HAZARD: "Logistic-Hazard", s.BCE: "BCE"}
 SHORT = {

@@ -1,4 +1,4 @@
-"""Displays: numbers that can be drawn with matplotlib (extra ``report``), in one style.
+"""Displays: numbers that can be drawn with matplotlib (extra ``plots``), in one style.
 
 Every result has a method ``plot``, which draws into axes of yours or a new figure and returns a display: with the axes
 in ``ax_``, the figure in ``figure_``, and a method ``save``.

@@ -112,7 +112,7 @@ def font_size(width: float) -> float:
 
 def settings(width: float) -> dict[str, Any]:
     """Return matplotlib's settings for a figure so many inches wide."""
-    from cycler import cycler
+    from matplotlib.rcsetup import cycler
 
     size = font_size(width)
     return {
