@@ -411,6 +411,38 @@ def test_without_models_sliders_say_so(page):
     assert plot.get_attribute("aria-valuenow") == "0"
 
 
+ODD = {
+    "one model": {"models": ["truth"], "null": False},
+    "one time": {"times": [30]},
+    "closer to a target": {"metric": ["oe"]},
+    "many segments": {"by": {"part": np.arange(1500) % 45}},
+    "few groups": {"groups": np.arange(1500) % 7},
+    "early": {"times": [1, 2], "metric": "auc"},
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
+    y, models = case
+    options = dict(ODD[odd])
+    chosen = {name: models[name] for name in options.pop("models", models)}
+    made = ss.report(y, chosen, **{"times": [10, 20, 30], "horizons": [20], "n_curves": 1, **options})
+    opened = browser.new_page()
+    said = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.goto(made.save(tmp_path / "report.html").as_uri())
+    opened.wait_for_selector("html[data-drawn]")
+    assert opened.locator(".plot svg path.line").count() > 0
+    drawn = opened.locator(".chart svg").evaluate_all("(all) => all.map((one) => one.outerHTML).join()")
+    assert "NaN" not in drawn
+    assert "Infinity" not in drawn
+    assert opened.locator('[data-chart="answer"]').count() == (odd != "one model")
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    opened.close()
+    assert said == []
+
+
 def test_paper_is_white_at_night(browser, report, tmp_path):
     night = browser.new_page(color_scheme="dark")
     night.goto(report.save(tmp_path / "report.html").as_uri())
