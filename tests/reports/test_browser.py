@@ -121,7 +121,7 @@ def test_values_are_read_by_pointer_and_keys(page, report):
     assert tip.is_visible()
     assert HOSTILE in tip.text_content()
     size, chart = tip.bounding_box(), plot.bounding_box()
-    assert size["width"] <= 420
+    assert size["width"] <= 440
     assert size["height"] < 200
     # it does not stand on what it describes
     assert size["y"] + size["height"] <= chart["y"] or size["y"] >= chart["y"] + chart["height"]
@@ -179,6 +179,21 @@ def test_tables_open_and_files_hold_all_digits(page, report):
                     assert row[column] == ""
                 elif not isinstance(value, bool):
                     assert row[column] == str(value)
+
+
+def test_tips_hold_what_they_say_and_stand_beside_their_chart(page):
+    for plot in page.locator(".plot").all():
+        plot.scroll_into_view_if_needed()
+        plot.focus()
+        page.keyboard.press("Home")
+        page.keyboard.press("PageUp")
+        tip = plot.locator(".tip")
+        assert tip.is_visible()
+        assert tip.evaluate("(e) => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight")
+        box, chart = tip.bounding_box(), plot.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= page.viewport_size["width"]
+        assert box["y"] + box["height"] <= chart["y"] or box["y"] >= chart["y"] + chart["height"]
 
 
 def _shown(column):
