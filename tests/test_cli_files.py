@@ -577,7 +577,9 @@ def test_a_metric_of_which_higher_is_better(capsys, tmp_path, command):
     assert code == 0
     if command == "report":
         assert "its mean AUC differs by" in out
-        assert "lower is better" not in (tmp_path / "r.html").read_text()
+        page = (tmp_path / "r.html").read_text().split("<main>")[1].split('<section id="horizons"')[0]
+        assert "higher is better" in page
+        assert "lower is better" not in page  # only beside the Brier score at single times
     else:
         assert "higher is better" in out
         assert "lower is better" not in out

@@ -121,7 +121,7 @@ def test_values_are_read_by_pointer_and_keys(page, report):
     assert tip.is_visible()
     assert HOSTILE in tip.text_content()
     size, chart = tip.bounding_box(), plot.bounding_box()
-    assert size["width"] <= 420
+    assert size["width"] <= 440
     assert size["height"] < 200
     # it does not stand on what it describes
     assert size["y"] + size["height"] <= chart["y"] or size["y"] >= chart["y"] + chart["height"]
@@ -179,6 +179,21 @@ def test_tables_open_and_files_hold_all_digits(page, report):
                     assert row[column] == ""
                 elif not isinstance(value, bool):
                     assert row[column] == str(value)
+
+
+def test_tips_hold_what_they_say_and_stand_beside_their_chart(page):
+    for plot in page.locator(".plot").all():
+        plot.scroll_into_view_if_needed()
+        plot.focus()
+        page.keyboard.press("Home")
+        page.keyboard.press("PageUp")
+        tip = plot.locator(".tip")
+        assert tip.is_visible()
+        assert tip.evaluate("(e) => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight")
+        box, chart = tip.bounding_box(), plot.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= page.viewport_size["width"]
+        assert box["y"] + box["height"] <= chart["y"] or box["y"] >= chart["y"] + chart["height"]
 
 
 def _shown(column):
@@ -409,6 +424,38 @@ def test_without_models_sliders_say_so(page):
     plot = page.locator('[data-chart="scores"] .plot').first
     assert plot.get_attribute("aria-valuetext") == "nothing is shown"
     assert plot.get_attribute("aria-valuenow") == "0"
+
+
+ODD = {
+    "one model": {"models": ["truth"], "null": False},
+    "one time": {"times": [30]},
+    "closer to a target": {"metric": ["oe"]},
+    "many segments": {"by": {"part": np.arange(1500) % 45}},
+    "few groups": {"groups": np.arange(1500) % 7},
+    "early": {"times": [1, 2], "metric": "auc"},
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
+    y, models = case
+    options = dict(ODD[odd])
+    chosen = {name: models[name] for name in options.pop("models", models)}
+    made = ss.report(y, chosen, **{"times": [10, 20, 30], "horizons": [20], "n_curves": 1, **options})
+    opened = browser.new_page()
+    said = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.goto(made.save(tmp_path / "report.html").as_uri())
+    opened.wait_for_selector("html[data-drawn]")
+    assert opened.locator(".plot svg path.line").count() > 0
+    drawn = opened.locator(".chart svg").evaluate_all("(all) => all.map((one) => one.outerHTML).join()")
+    assert "NaN" not in drawn
+    assert "Infinity" not in drawn
+    assert opened.locator('[data-chart="answer"]').count() == (odd != "one model")
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    opened.close()
+    assert said == []
 
 
 def test_paper_is_white_at_night(browser, report, tmp_path):

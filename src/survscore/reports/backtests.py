@@ -43,7 +43,7 @@ def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | 
         "days": days,
         "horizons": [float(horizon) for horizon in backtest.horizons],
         "when": _when(backtest, days, plural_word(unit)),
-        "n_draws": int(backtest.draws.shape[0]),
+        "n_draws": int(backtest.settings["n_draws"]),
         "summary": as_table(summary),
         "regrets": {
             "weighting": [name for name in backtest.weightings for _ in days],

@@ -63,6 +63,14 @@
     const places = Math.max(0, ...ticks.map((tick) => (String(tick).includes("e") ? 9 : (String(tick).split(".")[1] || "").length)));
     return ticks.map((tick) => [tick, places > 8 ? show(tick) : even(tick, places)]);
   };
+  // As many ticks as there is room for: their texts stand apart.
+  const spaced = (low, high, px) => {
+    for (let wanted = 7; ; wanted -= 1) {
+      const ticks = labelled(nice(low, high, wanted));
+      const apart = ticks.length < 2 ? Infinity : px(ticks[1][0]) - px(ticks[0][0]);
+      if (wanted === 1 || ticks.every(([, text]) => widthOf(text, true) + 12 <= apart)) return ticks;
+    }
+  };
   const extent = (values) => {
     let low = Infinity, high = -Infinity;
     for (const value of values) {
@@ -251,7 +259,8 @@
     const over = box.top - bar, under = innerHeight - box.bottom;
     const above = over >= tip.offsetHeight + 6 || over >= under;
     tip.style.top = `${above ? -tip.offsetHeight - 6 : around.offsetHeight + 6}px`;
-    tip.style.left = `${Math.max(0, Math.min(around.clientWidth - tip.offsetWidth, left - tip.offsetWidth / 2))}px`;
+    const most = root.clientWidth - 4 - tip.offsetWidth - box.left; // within the window, and the chart where it fits
+    tip.style.left = `${Math.max(4 - box.left, Math.min(most, Math.max(0, Math.min(around.clientWidth - tip.offsetWidth, left - tip.offsetWidth / 2))))}px`;
   };
 
   // Reads a plot's values out, at one of its points; it stays at the same place when the plot is drawn anew.
@@ -259,11 +268,11 @@
     const grid = [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b);
     const tip = plot.querySelector(".tip");
     const slack = 0.01 * (domain.x[1] - domain.x[0]);
-    const entries = (wanted) => lines.filter((line) => line.x.length && line.x[0] - slack <= wanted && wanted <= line.x[line.x.length - 1] + slack).map((line) => {
+    const entries = (wanted, number) => lines.filter((line) => line.x.length && line.x[0] - slack <= wanted && wanted <= line.x[line.x.length - 1] + slack).map((line) => {
       const k = nearest(line.x, wanted);
-      const limits = line.lower.length && line.lower[k] !== null ? `${show(line.lower[k])} to ${show(line.upper[k])}` : "";
-      if (panel.diagonal) return { line, k, short: `${show(line.x[k])} predicted, ${show(line.y[k])} observed`, more: limits && `; ${limits} if right` };
-      return { line, k, short: show(line.y[k]), more: limits && ` (${limits})` };
+      const limits = line.lower.length && line.lower[k] !== null ? ` (${number(line.lower[k])} to ${number(line.upper[k])})` : "";
+      const short = panel.diagonal ? `${number(line.y[k])} observed` : number(line.y[k]);
+      return { line, k, short, more: limits };
     });
     const x = plot.reader?.x;
     const reader = { x, index: grid.length && x !== undefined ? nearest(grid, x) : 0, last: grid.length - 1 };
@@ -274,14 +283,15 @@
       if (!grid.length) return;
       reader.index = Math.min(grid.length - 1, Math.max(0, position));
       reader.x = grid[reader.index];
-      const found = entries(reader.x), heading = `${panel.xlabel} ${show(reader.x)}${panel.xnames ? `, ${panel.xnames[reader.x]}` : ""}`;
+      const found = entries(reader.x, show), heading = `${panel.xlabel} ${show(reader.x)}${panel.xnames ? `, ${panel.xnames[reader.x]}` : ""}`;
       plot.setAttribute("aria-valuenow", reader.index);
       plot.setAttribute("aria-valuetext", `${heading}: ${found.map(({ line, short, more }) => `${line.series.label} ${short}${more}`).join("; ")}`);
       if (!visibly) return;
       const left = px(reader.x), room = found.length > 8 ? () => "" : (more) => more; // many lines leave intervals to the table
       cursor.replaceChildren(make("line", { class: "cursor", x1: left, x2: left, y1: inner.top, y2: inner.bottom }));
       tip.replaceChildren(make("strong", {}, heading));
-      for (const { line, k, short, more } of found) {
+      const digits = decimals(found.map(({ line, k }) => line.y[k]));
+      for (const { line, k, short, more } of entries(reader.x, (value) => even(value, digits))) {
         if (line.y[k] !== null) cursor.append(make("circle", { class: `dot fill ${styleOf(line.series)}`, cx: px(line.x[k]), cy: py(line.y[k]), r: 4 }));
         tip.append(make("div", {}, swatch(line.series), make("span", { class: "name" }, line.series.label), make("span", {}, short + room(more))));
       }
@@ -344,13 +354,10 @@
       write(svg, left, 13, `← ${sides[0]}`, { class: `side ${sides[0]}` }, (right - left) / 2);
       write(svg, right, 13, `${sides[1]} →`, { class: `side ${sides[1]}`, "text-anchor": "end" }, (right - left) / 2);
     }
-    let last = -Infinity;
-    for (const [tick, text] of labelled(nice(least, most, Math.max(2, Math.min(7, Math.round((right - left) / 75)))))) {
-      const half = widthOf(text) / 2, x = Math.max(half, Math.min(width - half, px(tick)));
+    for (const [tick, text] of spaced(least, most, px)) {
+      const side = widthOf(text, true) / 2;
       svg.append(make("line", { class: tick === 0 ? "nought" : "axis", x1: px(tick), x2: px(tick), y1: top - 2, y2: bottom + 4 }));
-      if (x - half < last + 6) continue;
-      last = x + half;
-      write(svg, x, bottom + 17, text, { "text-anchor": "middle", class: tick === 0 ? "strong" : "" });
+      write(svg, Math.max(side, Math.min(width - side, px(tick))), bottom + 17, text, { "text-anchor": "middle", class: tick === 0 ? "strong" : "" });
     }
     const half = Math.min(width, widthOf(xlabel)) / 2;
     write(svg, Math.min(width - half, Math.max((left + right) / 2, half)), height - 6, xlabel, { "text-anchor": "middle" }, width - 2);
