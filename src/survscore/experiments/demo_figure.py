@@ -25,9 +25,11 @@ SHORT = {
 }
 WIDTH, HEIGHT = 7.0, 5.4
 APART = 0.08  # labels at the ends of lines
+ROOM = 1.9  # for these, in inches
+NARROW = 5.0
 
 
-def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str) -> Any:
+def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float = WIDTH) -> Any:
     """Return a matplotlib figure of a demo: above predictions around C*, below a row for each score.
 
     Parameters
@@ -38,10 +40,12 @@ def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str) -> Any:
         As `Demo.summary()` returns it.
     loss : str
         Of which the rows below are.
+    width : float
+        In inches; a narrow one is for phones.
     """
     plt = pyplot()
     figure, (above, below) = plt.subplots(
-        2, 1, figsize=(WIDTH, HEIGHT), height_ratios=[1.15, 1.0], layout="constrained"
+        2, 1, figsize=(width, HEIGHT), height_ratios=[1.15, 1.0], layout="constrained"
     )
     _predictions(above, around)
     _verdicts(below, summary[summary.loss == loss])
@@ -62,11 +66,11 @@ def _predictions(ax: Axes, around: pd.DataFrame) -> None:
                     va="center", fontsize=9, fontweight="bold")  # fmt: skip
     ax.axvline(0, color="black", linewidth=1)
     ax.set_ylim(0, 1)
-    ax.set_xlim(since[0], since[-1] + 0.27 * (since[-1] - since[0]))
-    ax.set_xticks(np.linspace(since[0], since[-1], 7))
+    ax.set_xlim(since[0], since[-1] + ROOM / _inches(ax) * (since[-1] - since[0]))
+    ax.set_xticks(np.linspace(since[0], since[-1], 7 if _inches(ax) > NARROW else 3))
     ax.text(-0.7, 0.94, "seen", ha="right", fontsize=9)
-    ax.text(0.7, 0.94, "not seen by anybody yet", ha="left", fontsize=9)
-    ax.set_xlabel("time since everybody's own C*, the end of the data")
+    ax.text(0.7, 0.94, "not seen yet", ha="left", fontsize=9)
+    ax.set_xlabel("time since everybody's own C*")
     ax.set_ylabel("mean predicted survival")
     ax.set_title("What two methods predict", loc="left", fontsize=11, fontweight="bold")
     _bare(ax)
@@ -84,12 +88,15 @@ def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
     reach = 1.15 * float(np.abs([lower, upper]).max())
     ax.set_xlim(min(-0.55 * reach, 1.15 * float(lower.min())), reach)
     ax.axvline(0, color="black", linewidth=1)
-    ax.set_yticks(range(len(names)), [SHORT[name] for name in names])
+    shown = [SHORT[name].replace(", ", ",\n" if _inches(ax) <= NARROW else ", ") for name in names]
+    ax.set_yticks(range(len(names)), shown)
     ax.set_ylim(len(names) - 0.4, -1.2)
-    ax.text(-0.01 * reach, -0.75, "BCE is better ◂", ha="right", va="center", fontsize=9, color=COLOURS[s.BCE])
-    ax.text(0.01 * reach, -0.75, "▸ Logistic-Hazard is better", ha="left", va="center", fontsize=9,
+    ax.text(-0.01 * reach, -0.75, "better: BCE ◂", ha="right", va="center", fontsize=9, color=COLOURS[s.BCE])
+    ax.text(0.01 * reach, -0.75, "▸ Logistic-Hazard", ha="left", va="center", fontsize=9,
             color=COLOURS[s.HAZARD])  # fmt: skip
-    ax.set_xlabel("score of BCE minus that of Logistic-Hazard, with 95 % interval")
+    ax.set_xlabel(
+        "score of BCE minus that of Logistic-Hazard" + (", with 95 % interval" if _inches(ax) > NARROW else "")
+    )
     ax.set_title("Which of them each score prefers", loc="left", fontsize=11, fontweight="bold")
     _bare(ax)
 
@@ -103,6 +110,11 @@ def verdict(weighting: str, prefers: str, truth: str) -> tuple[str, str]:
     if not prefers:
         return OPEN, "can't tell"
     return (RIGHT, "right") if prefers == truth else (WRONG, "wrong")
+
+
+def _inches(ax: Axes) -> float:
+    width: float = ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
+    return width
 
 
 def _bare(ax: Axes) -> None:
