@@ -186,6 +186,26 @@ def order(keys, n_bits, positions):
 
 
 @compiled
+def deal_keys(keys, parts, first_row, places, dealt, rows):
+    """Deal keys, and the rows they belong to, to their parts, from given places on."""
+    for i in range(keys.size):
+        place = places[parts[i]]
+        dealt[place] = keys[i]
+        rows[place] = first_row + i
+        places[parts[i]] = place + 1
+
+
+@compiled
+def order_rows(keys, n_bits, rows):
+    """Put rows into the ascending order of their keys, those with equal keys as they come."""
+    positions = np.empty_like(rows)
+    order(keys, n_bits, positions)
+    given = rows.copy()
+    for i in range(rows.size):
+        rows[i] = given[positions[i]]
+
+
+@compiled
 def dense_ranks(values, positions, ranks):
     """Fill in ranks from 1 on, equal ones for equal values, from the positions in order; return the largest."""
     rank = 0

@@ -19,6 +19,8 @@ from survscore._validation import FloatArray
 PARTS, BLOCKS = 64, 64
 ROWS_PER_BLOCK = 1 << 14  # at least
 SAMPLE = 1 << 12  # values that tell where parts begin
+MANY_VALUES = 1 << 20  # whose positions are sorted in parts: fewer stay in the processor's caches anyway
+MOST_PARTS = 256
 
 
 def exit_table(
@@ -82,8 +84,7 @@ def _dealt_values(
     """
     from survscore import _sort_kernels
 
-    sample = np.sort(values[:: max(1, values.size // SAMPLE)])
-    splitters = np.unique(sample[np.linspace(0, sample.size - 1, PARTS + 1).astype(np.intp)[1:-1]])
+    splitters = _splitters(values, PARTS)
     starts, scale = buckets(splitters)
     parts = np.empty(values.size, dtype=np.uint8)
 
@@ -110,8 +111,36 @@ def order(values: FloatArray, *, compiled: bool | None = None) -> NDArray[np.int
     n_bytes = values.dtype.itemsize
     keys = (values + values.dtype.type(0)).view(np.uint32 if n_bytes == 4 else np.uint64)
     positions = np.empty(values.size, dtype=np.int32)
-    _sort_kernels.order(keys, 8 * n_bytes, positions)
+    splitters = _splitters(values, MOST_PARTS) if values.size >= MANY_VALUES else np.zeros(0)
+    if splitters.size == 0:
+        _sort_kernels.order(keys, 8 * n_bytes, positions)
+        return positions
+    starts, scale = buckets(splitters)
+    parts, nobody = np.empty(values.size, dtype=np.uint8), np.zeros(values.size, dtype=np.bool_)
+    dealt = np.empty_like(keys)
+
+    def count(rows: slice) -> NDArray[np.int64]:
+        counts = np.zeros((splitters.size + 1, 2), dtype=np.int64)
+        _sort_kernels.count_parts(values[rows], nobody[rows], splitters, starts, scale, parts[rows], counts)
+        return counts[:, 0].copy()
+
+    def deal(rows: slice, places: NDArray[np.int64]) -> None:
+        _sort_kernels.deal_keys(keys[rows], parts[rows], rows.start, places, dealt, positions)
+
+    edges = _deal(values.size, count, deal)
+
+    def sort(part: int) -> None:
+        here = slice(edges[part], edges[part + 1])
+        _sort_kernels.order_rows(dealt[here], 8 * n_bytes, positions[here])
+
+    each(sort, range(len(edges) - 1), threads=True)
     return positions
+
+
+def _splitters(values: FloatArray, n_parts: int) -> NDArray[np.float64]:
+    """Return values between which about equally many lie, in so many parts or fewer."""
+    sample = np.sort(values[:: max(1, values.size // SAMPLE)]).astype(np.float64)
+    return np.unique(sample[np.linspace(0, sample.size - 1, n_parts + 1).astype(np.intp)[1:-1]])
 
 
 def rows_by_bin(

@@ -101,28 +101,32 @@ def of_controls(time, event, rank, n_ranks, n_early, case_weight, control_weight
 def area(order, survival, event, weight, influence):
     """Return the weighted AUC, and fill in influences (see `AUC`); survival ascends in the order."""
     n = order.size
+    # weights of controls as negative ones: what lies far apart in memory is asked for once
+    signed = np.empty(n)
+    for i in range(n):
+        signed[i] = weight[i] if event[i] else -weight[i]
     cases, controls, wrong = 0.0, 0.0, 0.0
     start = 0
     while start < n:
-        own_cases, own_controls, stop = 0.0, 0.0, start
-        while stop < n and survival[order[stop]] == survival[order[start]]:
-            i = order[stop]
-            own_cases += event[i] * weight[i]
-            own_controls += (1.0 - event[i]) * weight[i]
+        own_cases, own_controls, stop, value = 0.0, 0.0, start, survival[order[start]]
+        while stop < n and survival[order[stop]] == value:
+            own = signed[order[stop]]
+            own_cases += max(own, 0.0)
+            own_controls += max(-own, 0.0)
             stop += 1
         # the weight of the controls below and of the cases below; of those at the same place, half
         of_case, of_control = controls + 0.5 * own_controls, cases + 0.5 * own_cases
         for place in range(start, stop):
             i = order[place]
-            influence[i] = of_case if event[i] else of_control
+            influence[i] = of_case if signed[i] > 0.0 else of_control
         wrong += own_cases * of_case
         cases += own_cases
         controls += own_controls
         start = stop
-    value = 1.0 - wrong / (cases * controls)
+    found = 1.0 - wrong / (cases * controls)
     for i in range(n):
         if event[i]:
-            influence[i] = weight[i] * (1.0 - influence[i] / controls - value) / cases
+            influence[i] = weight[i] * (1.0 - influence[i] / controls - found) / cases
         else:
-            influence[i] = weight[i] * (influence[i] / cases - value) / controls
-    return value
+            influence[i] = weight[i] * (influence[i] / cases - found) / controls
+    return found

@@ -77,19 +77,20 @@ def _ascending(sample: PooledSample) -> Vector:
 
 def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
     """Return sets of knots, the richest first: none for a constant, two for a straight line; x ascends."""
-    distinct = x[np.concatenate(([True], x[1:] != x[:-1]))]
-    if distinct.size == 1:
+    fresh = x[1:] != x[:-1]
+    n_distinct, width = 1 + int(np.count_nonzero(fresh)), float(x[-1] - x[0])
+    if n_distinct == 1:
         return [np.zeros(0)]
     found = []
     for shares in (MANY_KNOTS, FEW_KNOTS) if rarer >= MANY_EVENTS else (FEW_KNOTS,):
-        if distinct.size < len(shares):
+        if n_distinct < len(shares):
             continue
-        for values in (x, distinct):  # where predictions are tied heavily, knots fall together
-            knots = _quantiles(values, shares)
-            if np.diff(knots).min() > 1e-6 * np.ptp(distinct):
-                found.append(knots)
-                break
-    return [*found, distinct[[0, -1]]]
+        knots = _quantiles(x, shares)
+        if not np.diff(knots).min() > 1e-6 * width:  # where predictions are tied heavily, knots fall together
+            knots = _quantiles(x[np.concatenate(([True], fresh))], shares)
+        if np.diff(knots).min() > 1e-6 * width:
+            found.append(knots)
+    return [*found, x[[0, -1]]]
 
 
 def _quantiles(x: Vector, shares: Sequence[float]) -> Vector:

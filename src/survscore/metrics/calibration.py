@@ -63,7 +63,11 @@ class ObservedExpected(PooledMetric):
         if not expected > 0:
             return _without_value(sample, "all predicted risks are 0")
         ratio = observed / expected
-        return Found(ratio, sample.share * (sample.event - ratio * sample.risk) / expected)
+        influence = -ratio * sample.risk
+        influence += sample.event
+        influence *= sample.share
+        influence /= expected
+        return Found(ratio, influence)
 
 
 def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
@@ -206,9 +210,12 @@ class FittedCurve:
         return float(self.distance[order[min(int(np.searchsorted(reached, share * REACHED)), order.size - 1)]])
 
     def influence(self, by_curve: Vector) -> Vector:
-        """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values."""
-        by_coefficient = self.regression.columns.sums(by_curve * self.slope)
-        return self.regression.influence_on(by_coefficient)
+        """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values.
+
+        These are overwritten.
+        """
+        by_curve *= self.slope
+        return self.regression.influence_on(self.regression.columns.sums(by_curve))
 
 
 def fitted_curve(sample: PooledSample) -> FittedCurve | str:
@@ -217,7 +224,9 @@ def fitted_curve(sample: PooledSample) -> FittedCurve | str:
     if isinstance(spline, str):
         return spline
     curve = spline.regression.probability
-    return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
+    slope = 1 - curve
+    slope *= curve
+    return FittedCurve(spline.regression, curve - sample.risk, slope, sample.share)
 
 
 class CurveDistance(PooledMetric):
@@ -273,11 +282,17 @@ class Miscalibration(CurveDistance):
     has_ratios: ClassVar[bool] = False  # what chance adds is taken off, and more than there is may be
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
-        squares, fit = np.square(curve.difference), curve.regression
-        value = dot(curve.share, squares)
-        influence = curve.share * (squares - value) + curve.influence(2 * curve.share * curve.difference)
+        fit, by_curve = curve.regression, 2 * curve.share
+        by_curve *= curve.difference
+        influence = np.square(curve.difference)
+        value = dot(curve.share, influence)
+        influence -= value
+        influence *= curve.share
+        influence += curve.influence(by_curve)
         # the mean variance of the curve is the sum of the variances of these combinations of coefficients
-        products, _ = fit.columns.products(curve.share * np.square(curve.slope))
+        weight = np.square(curve.slope, out=by_curve)
+        weight *= curve.share
+        products, _ = fit.columns.products(weight)
         values, vectors = np.linalg.eigh(products)
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         return Found(value, influence, squared=fit.influences_on(combinations))
@@ -318,7 +333,10 @@ class ICI(CurveDistance):
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
         value = dot(curve.share, curve.distance)
-        return Found(value, curve.share * (curve.distance - value) + curve.influence(curve.share * curve.sign))
+        influence = curve.distance - value
+        influence *= curve.share
+        influence += curve.influence(curve.share * curve.sign)
+        return Found(value, influence)
 
 
 class DistanceQuantile(CurveDistance):

@@ -13,6 +13,7 @@ from survscore import _sorting
 from survscore._caching import cached_property
 from survscore._config import config
 from survscore._logistic import LogisticFit, logistic_fit
+from survscore._loops import elementwise
 from survscore._validation import FloatArray
 from survscore.metrics.losses import DEFAULT_EPSILON
 
@@ -24,8 +25,14 @@ Made = TypeVar("Made")
 
 def log_odds(risk: Vector) -> Vector:
     """Return the log odds of risks, clipped as by the logarithmic loss."""
-    clipped = np.clip(risk, DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
-    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+    found = np.empty(risk.shape)
+
+    def fill(rows: slice) -> None:
+        clipped = np.clip(risk[rows], DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
+        np.subtract(np.log(clipped), np.log1p(-clipped), out=found[rows])
+
+    elementwise(fill, risk.size)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +169,11 @@ class CountedStatuses:
     def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
         """Take everybody, with weight 0 for those who are not counted."""
         rows = np.flatnonzero(weight)
-        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
-        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+        some = weight[rows]
+        some /= weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
+        if rows.size:
+            some /= some.mean()
+        return cls(rows, label[rows], some)
 
     @cached_property
     def event(self) -> Vector:
