@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from survscore.experiments import churn
 from survscore.experiments.claims import check
 from survscore.experiments.figures import FIGURES, Figure
 from survscore.experiments.studies import COLUMNS, STUDIES, Seeds, Size
+from survscore.experiments.versions import versions_of
 from survscore.experiments.workers import in_processes
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     settings = {
         "figure": figure.name, "study": figure.study, "size": asdict(run.size_of(figure.study)), "seed": run.seed,
         "data": _described_data(run) if figure.study == churn.STUDY else None,
-        "replicates": run.n_replicates, "versions": {"survscore": __version__, **_versions()},
+        "replicates": run.n_replicates, "versions": {"survscore": __version__, **versions_of(PACKAGES)},
     }  # fmt: skip
     writers: dict[str, Callable[[Path], Any]] = {
         "numbers.parquet": lambda path: numbers.to_parquet(path, index=False),
@@ -238,13 +238,3 @@ def _close(drawn: Any) -> None:
     from survscore.plots import pyplot
 
     pyplot().close(drawn)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

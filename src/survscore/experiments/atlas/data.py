@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._digest import digest
 from survscore._validation import InputError
 from survscore.experiments.atlas.models import ENTRY
 from survscore.outcomes import Outcomes
@@ -64,17 +65,7 @@ class Prepared:
 
     def digest(self) -> str:
         """Return what identifies the numbers, so that results of other data are not taken for those of these."""
-        import pandas as pd
-
-        whole = hashlib.sha256()
-        whole.update(repr(list(self.X.columns)).encode())
-        whole.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
-        for values in (self.y.time, self.y.event, np.asarray(self.y.censoring_time), self.horizons):
-            whole.update(np.ascontiguousarray(values).tobytes())
-        whole.update(repr([str(day) for day in self.cutoffs]).encode())
-        if self.groups is not None:
-            whole.update(np.unique(self.groups, return_inverse=True)[1].tobytes())
-        return whole.hexdigest()
+        return digest(self.X, self.y, self.horizons, [str(day) for day in self.cutoffs], self.groups)
 
 
 def prepare(dataset: Any, most: int, seed: int) -> Prepared:

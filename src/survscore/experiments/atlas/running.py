@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from survscore.experiments.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, family, installed, listed
 from survscore.experiments.atlas.results import TABLES, Atlas
 from survscore.experiments.atlas.scores import scores
+from survscore.experiments.versions import versions_of
 from survscore.experiments.workers import in_processes
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
@@ -263,7 +263,7 @@ def _compute_one(data: Prepared, plan: Plan, progress: Progress = silent) -> Non
     whole = {
         "settings": plan.settings(data),
         "about": described(data),
-        "versions": _versions(),
+        "versions": versions_of(PACKAGES),
         "seconds": time.perf_counter() - began,
         "tables": {name: [_plain(row) for row in rows] for name, rows in tables.items()},
     }
@@ -327,13 +327,3 @@ def _one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
