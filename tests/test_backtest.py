@@ -294,7 +294,7 @@ def test_it_is_drawn():
 def test_the_verdict_is_right():
     """Of 100 studies: among honest models no score is accused, and where one leaks IPCW is; intervals cover."""
     found = [
-        [run(*study(seed, 400, leak=leak), n_draws=40, horizons=[600.0]) for leak in (False, True)]
+        [run(*study(seed, 400, leak=leak), n_draws=25, horizons=[600.0]) for leak in (False, True)]
         for seed in range(100)
     ]
     accused = np.array([[bool(one.accused) for one in both] for both in found])

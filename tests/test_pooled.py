@@ -275,8 +275,8 @@ def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     assert "oe (closer to 1 is better)" in repr(result)
     assert "intercept (closer to 0 is better)" in repr(result)
     assert sides(result.scored[0].direction) == ("lower", "higher")
-    title = result.plot(metric="oe").ax_.get_title()
-    assert title == "above 0: higher"
+    said = {text.get_text() for text in result.plot(metric="oe").ax_.texts}
+    assert {"↑ higher", "↓ lower"} <= said
     with pytest.raises(ss.InputError, match="lower or higher values are better, to choose models by, not 'slope'"):
         ss.make_scorer("slope", weighting="administrative", times=[5])
     assert ss.make_scorer("net_benefit@0.2", weighting="administrative", times=[5]).metric == NetBenefit(0.2)

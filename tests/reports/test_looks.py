@@ -187,12 +187,18 @@ def test_a_large_report_is_painted_at_once(browser, tmp_path):
     path = made.save(tmp_path / "report.html")
     page_size, data = len(made.html), len(made.html.split('id="data-json">')[1].split("</script>")[0])
     assert page_size - data < 150_000
-    paints = []
+    empty = tmp_path / "empty.html"
+    empty.write_text("<!doctype html><title>empty</title><p>next to nothing")
+    paints = {path: [], empty: []}
     for _ in range(6):
-        page = opened(browser, path)
-        paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 1e9"))
-        page.close()
-    assert min(paints) < 200, paints  # others may be using the machine
+        for one, painted in paints.items():
+            page = browser.new_page()
+            page.goto(one.as_uri())
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            painted.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+            page.close()
+    # others may be using the machine: then next to nothing, usually done within 40 ms, takes longer, too
+    assert min(paints[path]) < 200 * max(1.0, min(paints[empty]) / 40), paints
 
 
 def test_the_script_is_plain_and_makes_no_markup():

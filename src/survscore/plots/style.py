@@ -28,7 +28,7 @@ COLUMN, PAGE = 3.4, 7.0  # inches: one column of a journal, and its whole page
 NARROW = 5.0  # inches; below, letters are smaller
 LEAST_WIDTH = 2.0
 #: The colours of models, in their order: those of the report, so that a model looks the same everywhere.
-PALETTE = ("#0068b5", "#c44500", "#00805f", "#a3357f", "#7a6200", "#1b86bd", "#5b4fc7", "#8a4b32")
+PALETTE = ("#0068b5", "#c44500", "#00805f", "#a3357f", "#7a6200", "#17749f", "#5b4fc7", "#8a4b32")
 NULL_COLOUR, INK, SOFT, RULE = "#555d66", "#1b1f24", "#57606a", "#d5dae0"
 #: Of weightings in one picture; and of models beyond the fourth, whose colours are less far apart.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
