@@ -34,4 +34,6 @@ def simulated(name="simulated", *, n=250, seed=1, lost=False):
         "visits": rng.poisson(3, n),
     })  # fmt: skip
     words = dict.fromkeys(("event", "start", "closing", "lost", "licence", "source", "notes"), "simulated")
-    return Dataset(name, X, y, None, (200.0, 300.0, 600.0), ("2012-09-26", "2013-07-23"), **words)
+    return Dataset(
+        name=name, X=X, y=y, groups=None, horizons=(200.0, 300.0, 600.0), cutoffs=("2012-09-26", "2013-07-23"), **words
+    )

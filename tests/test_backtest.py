@@ -135,6 +135,10 @@ def test_groups_are_drawn_together():
     spread = [np.std(made.draws[:, :, 0], axis=0).sum() for made in (alone, together, single)]
     assert spread[1] == pytest.approx(spread[2], rel=0.6)
     np.testing.assert_allclose(together.days[0].truth, single.days[0].truth)
+    # and how sure the truth is allows for them
+    np.testing.assert_allclose(together.days[0].truth_se, single.days[0].truth_se)
+    assert (alone.days[0].truth_se < 0.8 * single.days[0].truth_se).all()
+    np.testing.assert_array_equal(together.days[0].sure, single.days[0].sure)
 
 
 def test_other_metrics():
@@ -379,9 +383,7 @@ def test_nobody_is_there_twice():
     ids = np.arange(300)
     assert same(run(y, models, ids=ids), run(y, models))
     ids[[7, 9]] = 3
-    with pytest.raises(
-        ss.InputError, match=r"1 individual of 298 are there more than once, the first .*3.*give groups"
-    ):
+    with pytest.raises(ss.InputError, match=r"1 of 298 individuals come more than once, the first .*3.*give groups"):
         run(y, models, ids=ids)
 
 

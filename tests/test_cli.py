@@ -64,7 +64,8 @@ def test_the_demo_is_written_and_the_same_again(capsys, tmp_path, demonstration)
     code, out, err = run(capsys, "demo", "--size", "quick", "--seed", "5", "--out", str(folder))
     assert (code, err) == (0, "")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "around.csv", "demo-log.png", "demo.png", "report.html", "scores.csv", "settings.json", "summary.csv",
+        "around.csv", "demo-log.png", "demo-narrow.png", "demo.png", "report.html", "scores.csv", "settings.json",
+        "summary.csv",
     ]  # fmt: skip
     assert (folder / "demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert out.endswith(f"The report, to open in a browser: {folder / 'report.html'}\n")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import survscore as ss
 from figure_cases import LONG, backtested, calibrated, compared, of, problem, scores, segmented
 from survscore._rounding import Number, decimals, p_text, rounded, typical_decimals
-from survscore._short_names import legend, short_names
+from survscore._short_names import legend, short_names, with_short_names
 from survscore._tables import Part, Tables, as_html, as_latex, as_markdown, as_text
 
 HOSTILE = "<script>alert(1)</script> & $x_i$ | `a` \\ \x1b[31m\n2"
@@ -187,11 +187,25 @@ def test_names_are_escaped():
 
 def test_short_names_tell_weightings_apart():
     labels = ["administrative", "ipcw (a)", "ipcw (b)", "a word that is far too long for a column of a table"]
-    assert list(short_names(labels).values()) == [
-        "administrative", "ipcw [1]", "ipcw [2]", "a word that is far too l... [3]"
-    ]  # fmt: skip
-    assert len(legend(labels)) == 3
-    assert labels[-1] in legend(labels)[-1]
+    assert short(labels) == ["administrative", "IPCW (a)", "IPCW (b)", "a word that is far too long for…"]
+    assert legend(labels) == ["IPCW (a): a", "IPCW (b): b", f"a word that is far too long for…: {labels[-1]}"]
+    ipcw = "ipcw (Kaplan-Meier of the scored outcomes)"
+    capped = "ipcw (Kaplan-Meier of the scored outcomes, max_weight=3)"
+    assert short(["administrative", ipcw]) == ["administrative", "IPCW"]
+    assert short([ipcw, capped]) == ["IPCW", "IPCW (max_weight=3)"]
+    both = ["administrative", "administrative (fixed population)"]
+    assert short(both) == both
+    # what would be cut to the same is left as it is
+    long_ones = [f"ipcw (curves of a model with a very long name number {k})" for k in range(2)]
+    assert short(long_ones) == long_ones
+    assert short(["a weighting of (my own"]) == ["a weighting of (my own"]
+    assert with_short_names([f"better under {capped} and {ipcw}"], [ipcw, capped]) == [
+        "better under IPCW (max_weight=3) and IPCW"
+    ]
+
+
+def short(labels):
+    return list(short_names(labels).values())
 
 
 @settings(max_examples=40)

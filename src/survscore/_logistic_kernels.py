@@ -53,6 +53,19 @@ def _add_log_odds(columns, position, size, eta):
             eta[i] += coefficient * column[i]
 
 
+@inlined
+def _add_products(columns, weight, size, weighted, found):
+    """Add the weighted sums of the products of columns with each other; `weighted` is room."""
+    p = found.shape[0]
+    for j in range(p):
+        column = columns[j]
+        for i in range(size):
+            weighted[i] = weight[i] * column[i]
+        for k in range(j, p):
+            found[j, k] += dot(weighted[:size], columns[k][:size])
+            found[k, j] = found[j, k]
+
+
 @compiled
 def look(x, knots, to_design, event, share, shifted, position):
     """Return the gradient of the mean log-likelihood at a position, and the information; `shifted` if x is offset."""
@@ -74,13 +87,8 @@ def look(x, knots, to_design, event, share, shifted, position):
             weight[i] = w[i] * small * per_unit * per_unit
             residual[i] = w[i] * (y[i] - (1.0 if eta[i] >= 0.0 else small) * per_unit)
         for j in range(p):
-            column = columns[j]
-            gradient[j] += dot(residual[:size], column[:size])
-            for i in range(size):
-                weighted[i] = weight[i] * column[i]
-            for k in range(j, p):
-                information[j, k] += dot(weighted[:size], columns[k][:size])
-                information[k, j] = information[j, k]
+            gradient[j] += dot(residual[:size], columns[j][:size])
+        _add_products(columns, weight, size, weighted, information)
     return gradient, information
 
 
@@ -113,15 +121,9 @@ def products(x, knots, to_design, weight):
         rows = slice(start, min(start + ROWS, x.size))
         size, here = rows.stop - rows.start, x[rows]
         _fill(here, knots, to_design, bent, columns)
-        w = weight[rows]
         for j in range(p):
-            column = columns[j]
-            squares[j] += dot(column[:size], column[:size])
-            for i in range(size):
-                weighted[i] = w[i] * column[i]
-            for k in range(j, p):
-                found[j, k] += dot(weighted[:size], columns[k][:size])
-                found[k, j] = found[j, k]
+            squares[j] += dot(columns[j][:size], columns[j][:size])
+        _add_products(columns, weight[rows], size, weighted, found)
     return found, squares
 
 

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from survscore._validation import shown
-
-LONGEST = 24
+KINDS = {"ipcw": "IPCW"}
+MOST_CHARACTERS = 32
 
 
 def short_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each label, all of them different: what stands before its bracket.
+    """Return for each weighting a name that is as short as tells it from the others.
 
-    Where that is the same for two, or long, they are numbered.
+    Parameters
+    ----------
+    labels : iterable of str
+        Such as ``"ipcw (Kaplan-Meier of the scored outcomes, max_weight=5)"``.
 
     Examples
     --------
     >>> from survscore._short_names import short_names
-    >>> short_names(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"])
-    {'administrative': 'administrative', 'ipcw (Kaplan-Meier of the scored outcomes)': 'ipcw'}
-    >>> list(short_names(["ipcw (a model)", "ipcw (a model, max_weight=10)"]).values())
-    ['ipcw [1]', 'ipcw [2]']
+    >>> list(short_names(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"]).values())
+    ['administrative', 'IPCW']
+    >>> list(short_names(["ipcw (Kaplan-Meier of the scored outcomes)", "ipcw (individual curves)"]).values())
+    ['IPCW (Kaplan-Meier of the scor…)', 'IPCW (individual curves)']
     """
-    distinct = list(dict.fromkeys(labels))
-    first = {label: label.partition(" (")[0] for label in distinct}
-    often = Counter(first.values())
-    found, number = {}, 0
-    for label, name in first.items():
-        if often[name] == 1 and len(name) <= LONGEST:
-            found[label] = name
-        else:
-            number += 1
-            found[label] = f"{shown(name, LONGEST)} [{number}]"
-    return found
+    parsed = {label: _parsed(label) for label in labels}
+    found = {}
+    for label, (kind, settings) in parsed.items():
+        alike = [others for other, others in parsed.values() if other == kind]
+        shared = set(settings).intersection(*alike)
+        own = ", ".join(one for one in settings if one not in shared)
+        name = _cut(KINDS.get(kind, kind), MOST_CHARACTERS)
+        inside = _cut(own, MOST_CHARACTERS - len("IPCW ()"))
+        found[label] = f"{name} ({inside})" if len(alike) > 1 and own else name
+    names = list(found.values())
+    return {label: name if names.count(name) == 1 else label for label, name in found.items()}
 
 
 def legend(labels: Iterable[str]) -> list[str]:
@@ -43,12 +44,30 @@ def legend(labels: Iterable[str]) -> list[str]:
     --------
     >>> from survscore._short_names import legend
     >>> legend(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"])
-    ['ipcw: Kaplan-Meier of the scored outcomes']
+    ['IPCW: Kaplan-Meier of the scored outcomes']
     """
-    found = []
-    for label, name in short_names(labels).items():
-        if label == name:
-            continue
-        inside = label.removeprefix(f"{name} (")
-        found.append(f"{name}: {inside.removesuffix(')') if inside != label else label}")
+    return [
+        f"{name}: {', '.join(_parsed(label)[1]) or label}"
+        for label, name in short_names(labels).items()
+        if label != name
+    ]
+
+
+def with_short_names(sentences: Sequence[str], labels: Iterable[str]) -> list[str]:
+    """Return sentences with short names in place of full ones; the longest first, since one may be part of another."""
+    found = list(sentences)
+    for label, name in sorted(short_names(labels).items(), key=lambda pair: -len(pair[0])):
+        if "(" in label:
+            found = [sentence.replace(label, name) for sentence in found]
     return found
+
+
+def _parsed(label: str) -> tuple[str, list[str]]:
+    kind, bracket, settings = label.partition(" (")
+    if not bracket or not label.endswith(")"):
+        return label, []
+    return kind, settings[:-1].split(", ")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

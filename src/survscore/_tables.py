@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -78,12 +79,12 @@ class Tables:
     parts: Sequence[Part]
 
 
-class PrintedAsTables:
+class PrintedAsTables(ABC):
     """A result that prints as tables, and turns into those of a paper or a page."""
 
+    @abstractmethod
     def _printed(self) -> Tables:
         """Return what is shown."""
-        raise NotImplementedError
 
     def to_text(self, width: int = WIDTH) -> str:
         """Return the tables for a terminal with so many columns."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from survscore._config import config
 from survscore._frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
-from survscore.backtest_results import Day
+from survscore.backtest_results import Day, pairs_of
 from survscore.comparison import Comparison, compared, contrast_columns, score_columns
 from survscore.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
@@ -32,12 +31,13 @@ WeightingOf = Callable[[Outcomes], Weighting]
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """At which horizons models are judged, under which weightings, by which metric."""
+    """At which horizons models are judged, under which weightings, by which metric, and who belongs together."""
 
     horizons: NDArray[np.float64]
     weightings: tuple[str | Weighting | WeightingOf, ...]
     metric: Metric
     level: float
+    groups: NDArray[Any] | None = None
 
     def weightings_on(self, then: Outcomes, there: Index) -> list[str | Weighting]:
         """Return the weightings of those who had started; what a function makes is estimated from what was known."""
@@ -69,18 +69,20 @@ class Asked:
             return curves
         return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
 
-    def in_truth(self, y: Outcomes, curves: Mapping[str, SurvivalCurves], *, errors: bool = True) -> Comparison:
-        """Return how good models were, by all that is known now."""
-        return self.compared(y, curves, [Administrative()], errors=errors)
-
-    def compared(
-        self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[Any], *, errors: bool
-    ) -> Comparison:
-        """Return the scores of all models under every weighting."""
+    def in_truth(self, started: Started, curves: Mapping[str, SurvivalCurves]) -> Comparison:
+        """Return how good models were, by all that is known now, and how sure that is."""
         return compared(
-            y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=errors,
-            level=self.level,
+            started.now, curves, metric=self.metric, weighting=[Administrative()], times=self.horizons, null=False,
+            groups=None if self.groups is None else self.groups[started.there], level=self.level,
         )  # fmt: skip
+
+    def scores(
+        self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[str | Weighting]
+    ) -> Comparison:
+        """Return the scores of all models under some weightings, without errors."""
+        return compared(
+            y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=False
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ class Fitting:
 
     @classmethod
     def of(
-        cls, models: Mapping[str, Any], X: Any, cv: Any, groups: Any, n_jobs: int | None, seed: int
+        cls, models: Mapping[str, Any], X: Any, cv: Any, groups: NDArray[Any] | None, n_jobs: int | None, seed: int
     ) -> Fitting | None:
         """Return it; None where predictions are given."""
         estimators = [name for name, one in models.items() if hasattr(one, "fit")]
@@ -107,7 +109,7 @@ class Fitting:
             raise InputError("models must all be estimators, or all SurvivalCurves")
         if X is None:
             raise InputError("X must be given: estimators are fitted on each earlier day")
-        return cls(collected(X), cv, None if groups is None else np.asarray(groups), n_jobs, seed)
+        return cls(collected(X), cv, groups, n_jobs, seed)
 
     def curves(self, models: Mapping[str, Any], there: NDArray[np.bool_], then: Outcomes) -> dict[str, SurvivalCurves]:
         """Return what estimators predict for those who had started, from what was known then of the others."""
@@ -178,17 +180,16 @@ class Study:
             curves = {name: asked.needed(name, one) for name, one in fitting.curves(models, there, then).items()}
         return cls(started, curves, asked.weightings_on(then, np.flatnonzero(there)))
 
-    def day(self, asked: Asked, drawn: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Day:
-        """Return the scores as of then, and the truth, beside those of draws."""
+    def day(self, asked: Asked) -> Day:
+        """Return the scores as of then, and the truth; without draws."""
         started = self.started
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # times without score are NaN, and told below
-            said = asked.compared(started.then, self.curves, self.weightings, errors=False)
-            true = asked.in_truth(started.now, self.curves)
+            said, true = asked.scores(started.then, self.curves, self.weightings), asked.in_truth(started, self.curves)
         (truth,) = true.scored
         pairs = [
             np.isin(contrast_columns(truth, a, b, asked.level)["verdict"], ("better", "worse"))
-            for b, a in combinations(range(len(self.curves)), 2)
+            for b, a in zip(*pairs_of(len(self.curves)), strict=True)
         ]
         scores = np.array([one.scores for one in said.scored])
         _check_defined(said, started.date, asked.horizons, "as of then")
@@ -197,7 +198,7 @@ class Study:
         return Day(
             started.date, tuple(one.weighting for one in said.scored), len(started.then),
             int(started.then.event.sum()), started.judged(asked.horizons), scores, truth.scores, se,
-            np.array(pairs).reshape(-1, asked.horizons.size), *drawn,
+            np.array(pairs).reshape(-1, asked.horizons.size), *self.drawn(asked, []),
         )  # fmt: skip
 
     def drawn(self, asked: Asked, draws: Sequence[Index]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -216,8 +217,8 @@ class Study:
             weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in self.weightings]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                said = asked.compared(self.started.then[rows], curves, weightings, errors=False)
-                (truth,) = asked.in_truth(self.started.now[rows], curves, errors=False).scored
+                said = asked.scores(self.started.then[rows], curves, weightings)
+                (truth,) = asked.scores(self.started.now[rows], curves, [Administrative()]).scored
             scores[draw], truths[draw] = [one.scores for one in said.scored], truth.scores
         return scores, truths
 

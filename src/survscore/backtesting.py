@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from survscore._digest import digest
 from survscore._jobs import results_of
@@ -83,7 +83,8 @@ def backtest(
     predicted_on : date, or array_like of dates, optional
         When predictions were made. Those made after an earlier cut-off know what happened, and are refused.
     groups : array_like, optional
-        Labels of individuals that belong together: these are resampled together.
+        Labels of individuals that belong together: these are resampled together, and kept together in folds; whether
+        an order in truth is sure allows for them.
     n_draws : int, default 200
         How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none. Draws
         without a score at some horizon are left out, and counted in the settings.
@@ -111,6 +112,9 @@ def backtest(
     Intervals are as wide as draws vary, about the estimates. They contain the chance of who was observed, not that of
     which days were chosen: `Backtest.summary` has the smallest and largest regret of single days. Days overlap in
     their individuals, and the same draws are used for all.
+
+    Relative regrets are shares of the best's score, or of the largest where higher is better. Of metrics whose zero
+    does not mean that nothing is wrong, such as AUC, look at ``regret`` in `Backtest.table`, which is a difference.
 
     Examples
     --------
@@ -140,28 +144,30 @@ def backtest(
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
-    asked = Asked(as_times(horizons, "horizons"), tuple(one_or_more(weighting, Weighting, "weighting")), chosen, level)
+    labels = None if groups is None else Groups.of(groups, len(y)).codes
+    weightings = tuple(one_or_more(weighting, Weighting, "weighting"))
+    asked = Asked(as_times(horizons, "horizons"), weightings, chosen, level, labels)
     given = as_models(models)
     if len(given) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(given)}")
-    fitting = Fitting.of(given, X, cv, groups, n_jobs, seed)
+    fitting = Fitting.of(given, X, cv, labels, n_jobs, seed)
     if ids is not None:
         _check_ids(ids, len(y))
     days = [Started.of(y, date, asked.horizons) for date in _cut_offs(as_of, y)]
     _check_predicted_on(predicted_on, y, days)
     identity = "" if state is None else digest(
-        __version__, y, given, asked, n_draws, groups, seed, *(() if fitting is None else (fitting.X, cv))
+        __version__, y, given, asked, n_draws, seed, *(() if fitting is None else (fitting.X, cv))
     )  # fmt: skip
-    work = _Work(asked, given, fitting, _Draws(len(y), _members(groups, len(y)), n_draws, seed), n_jobs, progress)
+    work = _Work(asked, given, fitting, _Draws(len(y), _members(labels), n_draws, seed), n_jobs, progress)
     judged = work.days(days, Kept(state, identity))
-    labels = judged[-1].weightings
+    named = judged[-1].weightings
     settings = {
-        "survscore": __version__, "metric": chosen.name, "weightings": list(labels), "seed": seed, "n_draws": n_draws,
+        "survscore": __version__, "metric": chosen.name, "weightings": list(named), "seed": seed, "n_draws": n_draws,
         "n_draws_without_score": _n_without_score(judged), "as_of": [str(day.date) for day in days],
         "horizons": asked.horizons.tolist(), "grouped": groups is not None,
     }  # fmt: skip
     return Backtest(
-        tuple(given), labels, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
+        tuple(given), named, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
         level, settings,
     )  # fmt: skip
 
@@ -213,7 +219,7 @@ class _Work:
         when = shown_day(started.date)
         tell(0, f"{'scores' if self.fitting is None else 'fitting'} as of {when}")
         study = Study.of(started, self.models, self.asked, self.fitting)
-        day = study.day(self.asked, study.drawn(self.asked, []))
+        day = study.day(self.asked)
         parts = [range(start, min(start + DRAWS_AT_ONCE, self.draws.number))
                  for start in range(0, self.draws.number, DRAWS_AT_ONCE)]  # fmt: skip
         calls = [(_of_draws, study, self.asked, self.draws, part) for part in parts]
@@ -239,11 +245,10 @@ def _n_without_score(days: Sequence[Day]) -> int:
     return int(np.any(missing, axis=0).sum())
 
 
-def _members(groups: ArrayLike | None, n: int) -> list[Index] | None:
+def _members(codes: NDArray[Any] | None) -> list[Index] | None:
     """Return the individuals of each group."""
-    if groups is None:
+    if codes is None:
         return None
-    codes = Groups.of(groups, n).codes
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
@@ -274,8 +279,8 @@ def _check_ids(ids: ArrayLike, n: int) -> None:
     again = first[counts > 1]
     if again.size:
         raise InputError(
-            f"ids must be different: {plural(again.size, 'individual')} of {first.size} are there more than once, the "
-            f"first {names[again.min()]!r}, and would be judged by themselves; several spells of one individual belong "
+            f"ids must be different: {again.size} of {plural(first.size, 'individual')} come more than once, the first "
+            f"{names[again.min()]!r}, and would be judged by themselves; several spells of one individual belong "
             "together: give groups"
         )
 

@@ -14,7 +14,6 @@ from survscore.reports import figures, render, summarise
 from survscore.reports.answers import belief
 from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
 from survscore.reports.displays import Displays
-from survscore.reports.names import short_names, with_short_names
 from survscore.reports.verdicts import leak_sentence
 
 
@@ -120,22 +119,6 @@ def test_leaks_in_words(verdict, end):
 
 
 # Names and numbers
-
-
-def test_short_names_tell_weightings_apart():
-    ipcw = "ipcw (Kaplan-Meier of the scored outcomes)"
-    capped = "ipcw (Kaplan-Meier of the scored outcomes, max_weight=3)"
-    assert short_names(["administrative", ipcw]) == ["administrative", "IPCW"]
-    assert short_names([ipcw, capped]) == ["IPCW", "IPCW (max_weight=3)"]
-    both = ["administrative", "administrative (fixed population)"]
-    assert short_names(both) == both
-    # what would be cut to the same is left as it is
-    long_ones = [f"ipcw (curves of a model with a very long name number {k})" for k in range(2)]
-    assert short_names(long_ones) == long_ones
-    assert short_names(["a weighting of (my own"]) == ["a weighting of (my own"]
-    assert with_short_names([f"better under {capped} and {ipcw}"], [ipcw, capped]) == [
-        "better under IPCW (max_weight=3) and IPCW"
-    ]
 
 
 def test_columns_have_even_decimals():

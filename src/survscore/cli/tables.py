@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from survscore._rounding import p_text
 from survscore._validation import shown as printable
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool
 
 
 def _p(value: float) -> str:
-    return "-" if missing(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+    return "-" if missing(value) else p_text(value)
 
 
 def bounds_cell(form: str, row: dict[str, Any]) -> str:

@@ -17,8 +17,24 @@ if TYPE_CHECKING:
     from survscore._dates import Dates
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Described:
+    """What is said of a set, whether it is loaded or not; see `Dataset`."""
+
+    name: str
+    horizons: tuple[float, ...]
+    cutoffs: tuple[str, ...]
+    event: str
+    start: str
+    closing: str
+    lost: str
+    licence: str
+    source: str
+    notes: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Dataset(Described):
     r"""Real data whose end is a known date, so that everybody's :math:`C^*` is known.
 
     Made by `survscore.datasets.load`.
@@ -64,19 +80,9 @@ class Dataset:
         horizons: 5, 10, 15 years
     """
 
-    name: str
     X: pd.DataFrame
     y: Outcomes
     groups: NDArray[Any] | None
-    horizons: tuple[float, ...]
-    cutoffs: tuple[str, ...]
-    event: str
-    start: str
-    closing: str
-    lost: str
-    licence: str
-    source: str
-    notes: str
 
     @property
     def n(self) -> int:

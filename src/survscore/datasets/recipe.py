@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from survscore._units import Unit
 from survscore._validation import InputError
-from survscore.datasets.dataset import Dataset
+from survscore.datasets.dataset import Dataset, Described
 from survscore.datasets.origins import RFrame, TextFile, first_line
 from survscore.outcomes import Outcomes
 
@@ -35,9 +35,9 @@ class Counts(NamedTuple):
     lost: int
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What is said of a set, and how it is made; see `Dataset` for the words.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recipe(Described):
+    """What is said of a set, and how it is made.
 
     Attributes
     ----------
@@ -49,23 +49,15 @@ class Recipe:
         Makes covariates and dates of the table.
     counts : Counts
         Of the individuals that it makes.
+    unit : str
+        Of their times.
     """
 
-    name: str
     origin: TextFile | RFrame
     columns: tuple[str, ...]
     make: Callable[[pd.DataFrame], Made]
     counts: Counts
     unit: Unit
-    horizons: tuple[float, ...]
-    cutoffs: tuple[str, ...]
-    event: str
-    start: str
-    closing: str
-    lost: str
-    licence: str
-    source: str
-    notes: str
 
     def dataset(self, table: pd.DataFrame, where: str) -> Dataset:
         """Return the set that a table holds; `where` is what messages call it."""
@@ -80,10 +72,8 @@ class Recipe:
             y = Outcomes.from_dates(made.start, made.event_date, made.cutoff, unit=self.unit, last_seen=made.last_seen)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise InputError(f"{where} is not the table of {self.name!r} that is known: {first_line(error)}") from None
-        found = Dataset(
-            self.name, made.X, y, made.groups, self.horizons, self.cutoffs, self.event, self.start, self.closing,
-            self.lost, self.licence, self.source, self.notes,
-        )  # fmt: skip
+        words = {field.name: getattr(self, field.name) for field in fields(Described)}
+        found = Dataset(X=made.X, y=y, groups=made.groups, **words)
         counts = Counts(found.n, found.n_events, found.n_lost)
         if counts != self.counts:
             raise InputError(

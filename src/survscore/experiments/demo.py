@@ -82,14 +82,15 @@ class Demo:
 
     def save(self, folder: Path) -> list[Path]:
         """Write figures, every number, settings and the report, in this order; each file whole or not at all."""
-        from survscore.plots import pyplot
+        from survscore.plots import pyplot, save_figure
 
         folder.mkdir(parents=True, exist_ok=True)
         summary, scores = self.summary(), self.table[self.table.kind == s.SCORE].dropna(axis="columns", how="all")
         figures = {"demo": demo_figure.draw(self.around, summary, "brier"),
+                   "demo-narrow": demo_figure.draw(self.around, summary, "brier", width=demo_figure.PHONE),
                    "demo-log": demo_figure.draw(self.around, summary, "log")}  # fmt: skip
         writers: dict[str, Callable[[Path], Any]] = {
-            **{f"{name}.png": partial(figure.savefig, dpi=150) for name, figure in figures.items()},
+            **{f"{name}.png": partial(save_figure, figure, dpi=150) for name, figure in figures.items()},
             "scores.csv": lambda path: scores.to_csv(path, index=False),
             "around.csv": lambda path: self.around.to_csv(path, index=False),
             "summary.csv": lambda path: summary.to_csv(path, index=False),

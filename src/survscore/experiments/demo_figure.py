@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore.experiments import studies as s
-from survscore.plots import colours, pyplot
+from survscore.plots import colours, style
+from survscore.plots.labels import name_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +24,11 @@ SHORT = {
     s.IPCW_KM: "IPCW, Kaplan-Meier",
     s.IPCW_TRUE: "censored left out",
 }
-WIDTH, HEIGHT = 7.0, 5.4
-APART = 0.08  # labels at the ends of lines
-ROOM = 1.9  # for these, in inches
-NARROW = 5.0
+HEIGHT = 5.2
+PHONE = 4.4  # the width of a figure, in inches, whose letters can be read on one
 
 
-def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float = WIDTH) -> Any:
+def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float = style.PAGE) -> Any:
     """Return a matplotlib figure of a demo: above predictions around C*, below a row for each score.
 
     Parameters
@@ -41,64 +40,52 @@ def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float
     loss : str
         Of which the rows below are.
     width : float
-        In inches; a narrow one is for phones.
+        In inches.
     """
-    plt = pyplot()
-    figure, (above, below) = plt.subplots(
-        2, 1, figsize=(width, HEIGHT), height_ratios=[1.15, 1.0], layout="constrained"
-    )
-    _predictions(above, around)
-    _verdicts(below, summary[summary.loss == loss])
-    return figure
+    with style.applied(width):
+        figure, (above, below) = style.pyplot().subplots(2, 1, figsize=(width, HEIGHT), layout="constrained")
+        _predictions(above, around)
+        _verdicts(below, summary[summary.loss == loss])
+        style.refit(figure, None)
+        return figure
 
 
 def _predictions(ax: Axes, around: pd.DataFrame) -> None:
-    ends = {}
-    for name in (s.TRUTH, s.HAZARD, s.BCE):
-        rows = around[around.model == name]
-        since, survival = rows.since.to_numpy(), rows.survival.to_numpy()
-        ax.plot(since, survival, color=COLOURS[name], linewidth=2.2, linestyle=(0, (4, 2)) if name == s.TRUTH else "-")
-        ends[name] = survival[-1]
-    below = 0.0
-    for name in sorted(ends, key=lambda one: ends[one]):  # labels one above the other
-        below = max(ends[name], below + APART)
-        ax.annotate(NAMES[name], (since[-1], below), xytext=(5, 0), textcoords="offset points", color=COLOURS[name],
-                    va="center", fontsize=9, fontweight="bold")  # fmt: skip
-    ax.axvline(0, color="black", linewidth=1)
+    lines = []
+    for name, rows in around.groupby("model", sort=False):
+        dashes = style.DASHES[1] if name == s.TRUTH else "-"
+        lines += ax.plot(rows.since, rows.survival, color=COLOURS[str(name)], linestyle=dashes, linewidth=2.2)
+    ax.margins(x=0.0)
     ax.set_ylim(0, 1)
-    ax.set_xlim(since[0], since[-1] + ROOM / _inches(ax) * (since[-1] - since[0]))
-    ax.set_xticks(np.linspace(since[0], since[-1], 7 if _inches(ax) > NARROW else 3))
-    ax.text(-0.7, 0.94, "seen", ha="right", fontsize=9)
-    ax.text(0.7, 0.94, "not seen yet", ha="left", fontsize=9)
-    ax.set_xlabel("time since everybody's own C*")
-    ax.set_ylabel("mean predicted survival")
-    ax.set_title("What two methods predict", loc="left", fontsize=11, fontweight="bold")
-    _bare(ax)
+    ax.axvline(0, color=style.INK, linewidth=1)
+    for side, text in (("right", "seen "), ("left", " not seen yet")):
+        ax.text(0, 0.94, text, ha=side, fontsize=style.small(ax))
+    name_lines(ax, [(line, NAMES[str(name)]) for line, name in zip(lines, around.model.unique(), strict=True)])
+    style.say(ax, x="time since everybody's own C*", y="mean predicted survival", title="What two methods predict")
 
 
 def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
     names, preferred = list(rows.weighting), list(rows.prefers)
     difference, lower, upper = (rows[column].to_numpy(float) for column in ("difference", "lower", "upper"))
+    size = style.small(ax)
     for place, name in enumerate(names):
         colour, told = verdict(name, preferred[place], preferred[names.index(s.UNCENSORED)])
         ax.plot([lower[place], upper[place]], [place, place], color=colour, linewidth=5, solid_capstyle="butt")
         ax.plot(difference[place], place, "|", color=colour, markersize=13, markeredgewidth=2)
-        ax.annotate(told, (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0),
-                    textcoords="offset points", color=colour, va="center", fontsize=9, fontweight="bold")  # fmt: skip
+        ax.annotate(told, (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+                    color=colour, va="center", fontsize=size, fontweight="bold")  # fmt: skip
     reach = 1.15 * float(np.abs([lower, upper]).max())
     ax.set_xlim(min(-0.55 * reach, 1.15 * float(lower.min())), reach)
-    ax.axvline(0, color="black", linewidth=1)
-    shown = [SHORT[name].replace(", ", ",\n" if _inches(ax) <= NARROW else ", ") for name in names]
-    ax.set_yticks(range(len(names)), shown)
+    ax.axvline(0, color=style.INK, linewidth=1)
+    ax.set_yticks(range(len(names)), [SHORT[name] for name in names])
+    ax.grid(False, axis="y")
     ax.set_ylim(len(names) - 0.4, -1.2)
-    ax.text(-0.01 * reach, -0.75, "better: BCE ◂", ha="right", va="center", fontsize=9, color=COLOURS[s.BCE])
-    ax.text(0.01 * reach, -0.75, "▸ Logistic-Hazard", ha="left", va="center", fontsize=9,
-            color=COLOURS[s.HAZARD])  # fmt: skip
-    ax.set_xlabel(
-        "score of BCE minus that of Logistic-Hazard" + (", with 95 % interval" if _inches(ax) > NARROW else "")
-    )
-    ax.set_title("Which of them each score prefers", loc="left", fontsize=11, fontweight="bold")
-    _bare(ax)
+    for model, side, text in ((s.BCE, "right", "better: BCE ◂ "), (s.HAZARD, "left", " ▸ Logistic-Hazard")):
+        ax.text(0, -0.75, text, ha=side, va="center", fontsize=size, color=COLOURS[model])
+    style.say(
+        ax, x="score of BCE minus that of Logistic-Hazard, with 95 % interval",
+        title="Which of them each score prefers",
+    )  # fmt: skip
 
 
 def verdict(weighting: str, prefers: str, truth: str) -> tuple[str, str]:
@@ -110,15 +97,3 @@ def verdict(weighting: str, prefers: str, truth: str) -> tuple[str, str]:
     if not prefers:
         return OPEN, "can't tell"
     return (RIGHT, "right") if prefers == truth else (WRONG, "wrong")
-
-
-def _inches(ax: Axes) -> float:
-    width: float = ax.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
-    return width
-
-
-def _bare(ax: Axes) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    ax.grid(axis="x", color="#e5e5e5", linewidth=0.8)
-    ax.set_axisbelow(True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from survscore._short_names import short_names
 from survscore._units import plural_word
 from survscore._validation import InputError
 from survscore.backtest_results import Backtest
 from survscore.reports.comparing import as_table, records
-from survscore.reports.names import short_names
 from survscore.reports.verdicts import several, short
 
 
@@ -26,7 +26,7 @@ def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | 
         return None
     if not isinstance(backtest, Backtest):
         raise InputError(f"backtest must be a Backtest, as ss.backtest makes it, not {type(backtest).__name__}")
-    names = short_names(backtest.weightings)
+    names = list(short_names(backtest.weightings).values())
     days = [str(day.date.astype("datetime64[D]")) for day in backtest.days]
     summary = backtest.summary
     regrets = backtest.regrets()

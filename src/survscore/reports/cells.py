@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from survscore._rounding import p_text
 from survscore.reports.verdicts import missing, short
 
 Kind = Literal["text", "number", "model", "weighting", "verdict"]
@@ -109,7 +110,7 @@ def fixed(value: Any, digits: int) -> str:
 
 def p_values(values: Sequence[Any], heading: str = "p") -> Column:
     """Return p-values as papers print them."""
-    return Column(heading, ["–" if missing(p) else "<0.001" if p < 0.001 else f"{p:.3f}" for p in values], "number")
+    return Column(heading, ["–" if missing(p) else p_text(p) for p in values], "number")
 
 
 def numbers(heading: str, values: Sequence[Any]) -> Column:

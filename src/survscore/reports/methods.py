@@ -12,8 +12,8 @@ from survscore.reports.verdicts import several, share, short
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
 REFERENCES = {
-    "administrative": "Kvamme H, Borgan Ø (2023). The Brier Score under Administrative Censoring: Problems and a "
-    "Solution. Journal of Machine Learning Research 24(2), 1-26.",
+    "administrative": "Kvamme H, Borgan Ø (2023). The Brier Score under Administrative Censoring: Problems and "
+    "Solutions. Journal of Machine Learning Research 24(2), 1-26.",
     "ipcw": "Graf E, Schmoor C, Sauerbrei W, Schumacher M (1999). Assessment and comparison of prognostic "
     "classification schemes for survival data. Statistics in Medicine 18(17-18), 2529-2545.",
     "auc": "Blanche P, Dartigues J-F, Jacqmin-Gadda H (2013). Estimating and comparing time-dependent areas under "

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._progress import Progress, silent
+from survscore._short_names import short_names, with_short_names
 from survscore._units import Unit, plural_word
 from survscore._validation import (
     FewGroupsWarning,
@@ -40,7 +41,6 @@ from survscore.reports.comparing import WHOLE, Findings, as_table, plain
 from survscore.reports.follow_up import follow_up, for_whom
 from survscore.reports.leaks import around_censoring, leak_sentences
 from survscore.reports.methods import methods
-from survscore.reports.names import short_names, with_short_names
 from survscore.reports.segments import SegmentFindings
 from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
@@ -192,7 +192,7 @@ def summarise(
         ],
         "null_model": comparison.null,
         "weightings": comparison.weightings,
-        "short_weightings": short_names(comparison.weightings),
+        "short_weightings": list(short_names(comparison.weightings).values()),
         "headline": label,
         "believe": believed.sentence if len(weightings) > 1 else None,
         "unit": plural_word(unit),
