@@ -26,7 +26,7 @@ LAYERS = [
         "_caching",
         "_influences",
     ],
-    ["_validation", "_ending", "_digest", "_rounding"],
+    ["_validation", "_ending", "_digest", "_rounding", "_long_tables"],
     ["_jobs", "_files", "_databases", "_spreadsheets", "_frames", "_short_names", "_tables", "_units", "student"],
     ["multiplicity"],
     ["_smooth_test"],

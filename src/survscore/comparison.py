@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._long_tables import stacked
 from survscore._tables import PrintedAsTables, Tables
 from survscore._units import Unit
 from survscore._validation import InputError, check_choice, check_level
@@ -316,8 +317,6 @@ class Comparison(PrintedAsTables):
         For each metric the range is the same for all models and weightings: with ``nan="stop"``, up to the first time
         at which any of them has no score.
         """
-        import pandas as pd
-
         r = self.models.index(self.reference)
         tables: dict[str, list[Columns]] = {"scores": [], "contrasts": [], "skill": []}
         for metric, (weights, used_range) in self.means_over(lower, upper, nan=nan).items():
@@ -336,10 +335,7 @@ class Comparison(PrintedAsTables):
                     if self.null is not None and name != self.null and has_skill(one):
                         found = skill_columns(mean, a, self.null_index(), self.level)
                         tables["skill"].append({**row, **found, **ends})
-        frames = {
-            key: pd.concat([pd.DataFrame(rows) for rows in some], ignore_index=True) if some else None
-            for key, some in tables.items()
-        }
+        frames = {key: stacked(parts) if parts else None for key, parts in tables.items()}
         return IntegratedComparison(self.level, frames["scores"], frames["contrasts"], frames["skill"])
 
     def means_over(
@@ -517,18 +513,16 @@ class Comparison(PrintedAsTables):
         of: Sequence[Scored] | None = None,
     ) -> pd.DataFrame:
         """Return a long table, one part per metric, weighting and model; `columns` gives a part's at scored times."""
-        import pandas as pd
-
         parts = []
         for one, a, row in self._parts(against, skip, of):
             found = {name: padded(values, self.times.size) for name, values in columns(one, a).items()}
-            parts.append(pd.DataFrame({**row, "time": self.times, **found}))
+            parts.append({**row, "time": self.times, **found})
         if parts:
-            return pd.concat(parts, ignore_index=True)
+            return stacked(parts)
         one = self.scored[0]  # nothing to compare with: the columns alone
         reference = {} if against is None else {"reference": against}
         empty = {"metric": "", "weighting": "", "model": "", **reference, "time": 0.0}
-        return pd.DataFrame({**empty, **{name: values[:1] for name, values in columns(one, 0).items()}}).iloc[:0]
+        return stacked([{**empty, **{name: values[:1] for name, values in columns(one, 0).items()}}]).iloc[:0]
 
     def _printed(self) -> Tables:
         from survscore import comparison_tables

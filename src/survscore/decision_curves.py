@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._long_tables import stacked
 from survscore._rounding import DOUBT, Number, decimals
 from survscore._tables import Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore._units import Unit
@@ -102,15 +103,10 @@ class DecisionCurve(PrintedAsTables):
         band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
         varies, as where a model acts on nobody.
         """
-        import pandas as pd
-
-        parts = [
-            pd.DataFrame({
-                "strategy": name, "threshold": self.thresholds, "net_benefit": self.net_benefit[a], **self._limits(a, a)
-            })
+        return stacked([
+            {"strategy": name, "threshold": self.thresholds, "net_benefit": self.net_benefit[a], **self._limits(a, a)}
             for a, name in enumerate(self.strategies)
-        ]  # fmt: skip
-        return pd.concat(parts, ignore_index=True)
+        ])  # fmt: skip
 
     @property
     def contrasts(self) -> pd.DataFrame:
@@ -121,19 +117,16 @@ class DecisionCurve(PrintedAsTables):
         difference rests on these alone. Where they are so few that more than a tenth of the variance is that of the two
         who were added, intervals are wider than they say, and not `reliable`; nor is a band with a third of such.
         """
-        import pandas as pd
-
         r = self.strategies.index(self.reference)
-        parts = [
-            pd.DataFrame({
+        return stacked([
+            {
                 "strategy": name, "reference": self.reference, "threshold": self.thresholds,
                 "difference": self.net_benefit[a] - self.net_benefit[r], **self._limits(a, r),
                 "discordant": self.discordant[pair(a, r)],
-            })
+            }
             for a, name in enumerate(self.strategies)
             if a != r
-        ]  # fmt: skip
-        return pd.concat(parts, ignore_index=True)
+        ])  # fmt: skip
 
     def _limits(self, a: int, b: int) -> dict[str, NDArray[Any]]:
         """Return standard errors and limits of a strategy, or of the difference of two."""
