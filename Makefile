@@ -7,7 +7,7 @@ TESTS ?= tests src docs
 # What is installed is compiled when it is first imported, which most of it never is: that halves the time of setting up.
 INSTALL := -m pip install --quiet --no-compile
 
-.PHONY: demo test lint types bench docs links dist wheel-check lowest clean
+.PHONY: demo test lint types bench conformance docs links dist wheel-check lowest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/survscore demo
@@ -32,6 +32,11 @@ bench: $(BENCH_VENV)/.done
 	$(BENCH_VENV)/bin/python benchmarks/training.py
 	$(BENCH_VENV)/bin/python benchmarks/convergence.py --jobs 2
 	$(BENCH_VENV)/bin/python benchmarks/command_line.py
+
+# Which conventions other packages follow, into docs/conformance.json. Those of R are asked where there is an Rscript
+# (Debian: apt-get install r-cran-riskregression r-cran-pec r-cran-ipred r-cran-survival r-cran-jsonlite).
+conformance: $(BENCH_VENV)/.done
+	$(BENCH_VENV)/bin/python benchmarks/conformance.py
 
 $(BENCH_VENV)/.done: benchmarks/requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(BENCH_VENV)
@@ -72,7 +77,7 @@ lowest:
 	$(LOWEST_VENV)/bin/python -m pytest -n auto -W default::DeprecationWarning -W default::PendingDeprecationWarning $(LOWEST_TESTS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build dist docs/_build docs/api/generated docs/gallery docs/atlas_page demo-output
+	rm -rf $(VENV) $(BENCH_VENV) $(BENCH_VENV)-* build dist docs/_build docs/api/generated docs/gallery docs/atlas_page demo-output
 
 # A stamp is made anew when what it installs may have changed.
 $(VENV)/bin/python:

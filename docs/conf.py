@@ -22,6 +22,7 @@ extensions = [
     "sphinx_design",
     "numpydoc",
     "mathml",
+    "conformance_table",
     "dataset_table",
     "atlas_page",
 ]
