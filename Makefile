@@ -27,11 +27,13 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# Where it writes its numbers; RESULTS=docs/benchmarks puts them on the pages.
+RESULTS ?= build/benchmarks
 bench: $(BENCH_VENV)/.done
-	$(BENCH_VENV)/bin/python benchmarks/scores.py
-	$(BENCH_VENV)/bin/python benchmarks/training.py
-	$(BENCH_VENV)/bin/python benchmarks/convergence.py --jobs 2
-	$(BENCH_VENV)/bin/python benchmarks/command_line.py
+	$(BENCH_VENV)/bin/python benchmarks/scores.py --json $(RESULTS)/scores.json
+	$(BENCH_VENV)/bin/python benchmarks/training.py --json $(RESULTS)/training.json
+	$(BENCH_VENV)/bin/python benchmarks/convergence.py --jobs 2 --json $(RESULTS)/convergence.json
+	$(BENCH_VENV)/bin/python benchmarks/command_line.py --json $(RESULTS)/command_line.json
 
 # Which conventions other packages follow, into docs/conformance.json. Those of R are asked where there is an Rscript
 # (Debian: apt-get install r-cran-riskregression r-cran-pec r-cran-ipred r-cran-survival r-cran-jsonlite).

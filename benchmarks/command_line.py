@@ -1,11 +1,14 @@
 """The command line on files: how soon it answers, and 100 000 x 150 predictions from Parquet and CSV.
 
 ``python benchmarks/command_line.py [FOLDER]`` needs 400 MB of disk in FOLDER, or elsewhere. Each line is a
-fresh process, start and imports included, the median of five.
+fresh process, start and imports included, the median of five. A process's peak memory counts from that of the process
+that starts it; so those are small, and nothing is imported here before it is needed.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -14,10 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from report import number, table
+import results
+from results import Run
 
 N, M, REPEATS = 100_000, 150, 5
 TIMES = "5:95:1"
+COLUMNS = {"": "{name}", "milliseconds": "{seconds:ms}", "peak MB": "{bytes:MB}"}
 
 # What a user would write with another package: read, put into order, score.
 PYCOX = """
@@ -46,33 +51,55 @@ NOTHING = "pass"
 
 def main() -> None:
     """Write the files, run every command, print a table."""
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
-        folder = Path(name)
-        # in a process of its own: a child's peak memory counts from that of its parent
-        subprocess.run([sys.executable, __file__, "--write", str(folder)], check=True)
-        parquet, wide, csv = ([folder / f"y.{kind}", folder / f"{form}.{kind}"] for form, kind in
-                              (("lists", "parquet"), ("wide", "parquet"), ("wide", "csv")))  # fmt: skip
-        program = [sys.executable, "-m", "survscore"]
-        python = [sys.executable, "-c"]
-        admin, both = (
-            ["-w", "administrative", "-t", TIMES, "-l", "brier"],
-            ["-w", "administrative", "-w", "ipcw", "-t", TIMES],
-        )
-        rows = {
-            "start of Python, nothing else": [*python, NOTHING],
-            "survscore --help": [*program, "--help"],
-            "reading the Parquet files with pyarrow (the floor)": [*python, FLOOR, *wide],
-            "score, administrative Brier, Parquet lists": [*program, "score", *parquet, *admin],
-            "score, administrative Brier, wide Parquet": [*program, "score", *wide, *admin],
-            "score, both losses, two weightings, wide Parquet": [*program, "score", *wide, *both],
-            "score, administrative Brier, CSV (160 MB)": [*program, "score", *csv, *admin],
-            "report, two weightings, wide Parquet": [*program, "report", *wide, "-o", folder / "report.html", *both],
-            "pandas and pycox, administrative Brier, wide Parquet": [*python, PYCOX, *wide],
-            "pandas and scikit-survival, IPCW Brier, wide Parquet": [*python, SKSURV, *wide],
-        }
-        found = {name: measured([str(part) for part in command]) for name, command in rows.items()}
-        cells = [[name, number(1000 * seconds), number(megabytes)] for name, (seconds, megabytes) in found.items()]
-        print(table(["", "milliseconds", "peak MB"], cells))
+    parser = results.parser(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="where files are made for the while")
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.write:
+        write(options.write)
+    elif options.measure:
+        print(json.dumps(measured(json.loads(options.measure))))
+    else:
+        packages = ("numpy", "numba", "pyarrow", "pandas", "pycox", "scikit-survival")
+        run = Run(parser, options, packages=packages, rows=N, times=M, repetitions=REPEATS)
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            _in_process("--write", folder)
+            found = {
+                name: json.loads(_in_process("--measure", json.dumps([str(part) for part in command])))
+                for name, command in commands(Path(folder)).items()
+            }
+        run.add("commands", COLUMNS, [{"name": name, **values} for name, values in found.items()], "Commands")
+        run.write()
+
+
+def _in_process(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def commands(folder: Path) -> dict[str, list[str | Path]]:
+    """Return what is run, on the files in a folder."""
+    parquet, wide, csv = ([folder / f"y.{kind}", folder / f"{form}.{kind}"] for form, kind in
+                          (("lists", "parquet"), ("wide", "parquet"), ("wide", "csv")))  # fmt: skip
+    program, python = [sys.executable, "-m", "survscore"], [sys.executable, "-c"]
+    admin = ["-w", "administrative", "-t", TIMES, "-l", "brier"]
+    both = ["-w", "administrative", "-w", "ipcw", "-t", TIMES]
+    size = f"{csv[1].stat().st_size / 1e6:.0f} MB"
+    return {
+        "start of Python, nothing else": [*python, NOTHING],
+        "``survscore --help``": [*program, "--help"],
+        "reading the Parquet files with pyarrow (the floor)": [*python, FLOOR, *wide],
+        "``score``, administrative Brier, Parquet lists": [*program, "score", *parquet, *admin],
+        "``score``, administrative Brier, wide Parquet": [*program, "score", *wide, *admin],
+        "``score``, both losses under two weightings, wide Parquet": [*program, "score", *wide, *both],
+        f"``score``, administrative Brier, CSV ({size})": [*program, "score", *csv, *admin],
+        "``report``, both losses under two weightings, wide Parquet": [
+            *program, "report", *wide, "-o", folder / "report.html", *both
+        ],
+        "a script with pandas and pycox, administrative Brier, wide Parquet": [*python, PYCOX, *wide],
+        "a script with pandas and scikit-survival, IPCW Brier, wide Parquet": [*python, SKSURV, *wide],
+    }  # fmt: skip
 
 
 def write(folder: Path) -> None:
@@ -98,22 +125,19 @@ def write(folder: Path) -> None:
     io.write_predictions(folder / "lists.parquet", {"net": ss.SurvivalCurves(survival, grid)}, ids=ids[order])
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Return the median wall time in seconds and the largest memory in MB of a command, run afresh each time."""
-    seconds, megabytes = [], []
+def measured(command: list[str]) -> dict[str, float]:
+    """Return the median wall time in seconds and the largest memory of a command, run afresh each time."""
+    seconds, kilobytes = [], []
     for _ in range(REPEATS + 1):
         begun = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         seconds.append(time.perf_counter() - begun)
-        megabytes.append(used.ru_maxrss / 1e3)
+        kilobytes.append(used.ru_maxrss)
         if status:
             sys.exit(f"{command} ended with {status}")
-    return statistics.median(seconds[1:]), max(megabytes)
+    return {"seconds": statistics.median(seconds[1:]), "bytes": 1024 * max(kilobytes)}
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--write"]:
-        write(Path(sys.argv[2]))
-    else:
-        main()
+    main()

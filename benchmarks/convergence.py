@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
-import json
 import math
 import multiprocessing
 import os
@@ -16,16 +14,17 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from report import number, table
+import results
+from report import spaced
+from results import Row, Run
 
-PYCOX = "pycox"
+OURS, PYCOX = "survscore", "pycox"
 #: What is trained: survscore's estimator with these parameters, and pycox's with the paper's recipe.
-METHODS: dict[str, dict[str, Any] | None] = {"survscore": {}, "paper's recipe": {"preset": "paper"}, PYCOX: None}
+METHODS: dict[str, dict[str, Any] | None] = {OURS: {}, "paper's recipe": {"preset": "paper"}, PYCOX: None}
 SEEDS = (0, 1, 2, 3, 4)
 N_TIMES = 50
 SIZES = {"training": 10_000, "validation": 4_000, "test": 10_000}  # of simulated data: the paper's
@@ -35,10 +34,7 @@ TIMES = np.arange(1.0, 99.0)
 LAST_QUANTILE = 0.9
 NET = {"n_layers": 4, "width": 32, "dropout": 0.1}
 BATCH, RATE, EPOCHS = 256, 0.01, 511
-MEASURES = {
-    "loss": "validation loss", "brier": "Brier score", "uncensored": "uncensored Brier score",
-    "epochs": "epochs", "seconds": "CPU seconds",
-}  # fmt: skip
+WEIGHTINGS = {"administrative": "administrative", "ipcw": "IPCW"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +126,13 @@ def _shipped(name: str) -> Callable[[], tuple[Any, Any]]:
     return load
 
 
-SIMULATED = ("simple", "complicated", "independent", "constant hazard")
+SIMULATED = {
+    "simple": "simulation, simple censoring",
+    "complicated": "simulation, complicated censoring",
+    "independent": "simulation, independent censoring",
+    "constant hazard": "simulation, one hazard for all, C* told",
+}
+REAL = {"flchain": "flchain", "gbsg2": "GBSG2", "whas500": "WHAS500"}
 DATA: dict[str, Callable[[int], Data]] = {
     **{name: simulated(_study(name)) for name in SIMULATED},
     "flchain": real(_shipped("flchain"), without=("chapter", "sample.yr")),
@@ -208,7 +210,7 @@ def train_pycox(data: Data, seed: int) -> tuple[Any, dict[str, float]]:
     return curves, {"loss": loss, "epochs": len(log.to_pandas()), "seconds": seconds}
 
 
-def run(task: tuple[str, str, int, dict[str, Any] | None]) -> dict[str, Any]:
+def train_and_score(task: tuple[str, str, int, dict[str, Any] | None]) -> dict[str, Any]:
     """Train one net on one draw, and score it."""
     import torch
 
@@ -228,7 +230,9 @@ def run(task: tuple[str, str, int, dict[str, Any] | None]) -> dict[str, Any]:
     found["brier"] = mean_brier(data.y["test"], data.weighting)
     if data.uncensored is not None:
         found["uncensored"] = mean_brier(data.uncensored, "uncensored")
-    return {"data": name, "method": method, "seed": seed, "weighting": data.weighting, **found}
+    n = sum(len(part) for part in data.y.values())
+    title = SIMULATED[name] if name in SIMULATED else f"{REAL[name]} ({spaced(n)})"
+    return {"data": title, "method": method, "seed": seed, "weighting": data.weighting, **found}
 
 
 def warm_up() -> None:
@@ -242,9 +246,8 @@ def warm_up() -> None:
 
 def main() -> None:
     """Train every method on every data set with every seed, and print where they end."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__)
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, each with one thread")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs to this file")
     parser.add_argument("--only", nargs="+", choices=list(DATA), metavar="DATA", help=f"of {', '.join(DATA)}")
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED", help="by default 0 to 4")
     options = parser.parse_args()
@@ -252,6 +255,8 @@ def main() -> None:
     if importlib.util.find_spec("sksurv") is None:
         names = [name for name in names if name in SIMULATED]
         print("without scikit-survival, and so without its data sets")
+    packages = ("torch", "pycox", "torchtuples", "scikit-survival", "numpy", "numba")
+    run = Run(parser, options, packages=packages, outputs=N_TIMES, net=f"{NET['n_layers']} x {NET['width']}")
     tasks = [
         (name, method, seed, parameters)
         for name in names
@@ -259,10 +264,12 @@ def main() -> None:
         for method, parameters in METHODS.items()
     ]
     runs = all_runs(tasks, options.jobs)
-    if options.json:
-        options.json.write_text(json.dumps(runs, indent=2) + "\n")
-    for name in names:
-        print(f"\n## {name}\n\n{as_table([one for one in runs if one['data'] == name])}")
+    by_data = {title: [one for one in runs if one["data"] == title] for title in dict.fromkeys(r["data"] for r in runs)}
+    run.add("scores", SCORES, [row for title, several in by_data.items() for row in score_rows(title, several)])
+    run.add("losses", LOSSES, [loss_row(title, several) for title, several in by_data.items()])
+    run.add("summary", SUMMARY, [summary_row(title, several) for title, several in by_data.items()])
+    run.add("runs", {name: f"{{{name}}}" for name in runs[0]}, runs, show=False)
+    run.write()
 
 
 def all_runs(tasks: list[tuple[str, str, int, dict[str, Any] | None]], jobs: int) -> list[dict[str, Any]]:
@@ -270,38 +277,60 @@ def all_runs(tasks: list[tuple[str, str, int, dict[str, Any] | None]], jobs: int
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
     runs = []
     with multiprocessing.get_context("spawn").Pool(jobs, warm_up) as pool:
-        for i, found in enumerate(pool.imap(run, tasks), 1):
+        for i, found in enumerate(pool.imap(train_and_score, tasks), 1):
             runs.append(found)
             print(f"{i} of {len(tasks)}: {found['data']}, {found['method']}, seed {found['seed']}", file=sys.stderr)
     return runs
 
 
-def as_table(runs: list[dict[str, Any]]) -> str:
-    """Return one data set's means over seeds, and paired differences to pycox with their standard errors."""
-    by_method: dict[str, dict[int, dict[str, Any]]] = {}
+VALUES = {name: f"{{{name}:.4f}}" for name in METHODS}
+DIFFERENCE = {f"{OURS} less {PYCOX} (standard error)": "{difference:.4f} ({error:.4f})"}
+OF_THE_THREE = {
+    "epochs of the three": ", ".join(f"{{epochs {name}:.0f}}" for name in METHODS),
+    "CPU seconds of the three": ", ".join(f"{{seconds {name}}}" for name in METHODS),
+}
+SCORES = {"data": "{data}", "Brier score": "{weighting}", **VALUES, **DIFFERENCE}
+LOSSES = {"data": "{data}", **VALUES, **DIFFERENCE, **OF_THE_THREE}
+SUMMARY = {"data": "{data}", **VALUES, "CPU seconds of the three": OF_THE_THREE["CPU seconds of the three"]}
+
+
+def means(runs: list[dict[str, Any]], measure: str, prefix: str = "") -> Row:
+    """Return each method's mean over seeds."""
+    by_method: dict[str, list[float]] = {}
     for one in runs:
-        by_method.setdefault(one["method"], {})[one["seed"]] = one
-    rows = []
-    for measure, words in MEASURES.items():
-        if measure not in runs[0]:
-            continue
-        label = f"{words}, {runs[0]['weighting']}" if measure == "brier" else words
-        digits = number if measure in ("epochs", "seconds") else "{:.4f}".format
-        means = {name: statistics.mean(one[measure] for one in several.values()) for name, several in by_method.items()}
-        cells = [digits(mean) for mean in means.values()]
-        theirs = by_method.get(PYCOX, {})
-        for name, several in by_method.items():
-            if name != PYCOX and theirs:
-                cells.append(_difference([several[s][measure] - theirs[s][measure] for s in several], digits))
-        rows.append([label, *cells])
-    others = [name for name in by_method if name != PYCOX] if PYCOX in by_method else []
-    return table(["", *by_method, *(f"{name} - {PYCOX}" for name in others)], rows)
+        by_method.setdefault(one["method"], []).append(one[measure])
+    return {prefix + method: statistics.mean(values) for method, values in by_method.items()}
 
 
-def _difference(values: list[float], digits: Callable[[float], str]) -> str:
-    """Return a mean with its standard error over seeds."""
+def difference(runs: list[dict[str, Any]], measure: str) -> Row:
+    """Return the mean difference to pycox within seeds, with its standard error over seeds."""
+    by_seed: dict[int, dict[str, float]] = {}
+    for one in runs:
+        by_seed.setdefault(one["seed"], {})[one["method"]] = one[measure]
+    values = [several[OURS] - several[PYCOX] for several in by_seed.values()]
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return f"{digits(statistics.mean(values))} ({digits(error)})"
+    return {"difference": statistics.mean(values), "error": error}
+
+
+def score_rows(title: str, runs: list[dict[str, Any]]) -> list[Row]:
+    """Return the scores of one data set, and those without censoring where that is known."""
+    kinds = {"brier": WEIGHTINGS[runs[0]["weighting"]], "uncensored": "uncensored"}
+    return [
+        {"data": title, "weighting": words, **means(runs, kind), **difference(runs, kind)}
+        for kind, words in kinds.items()
+        if kind in runs[0]
+    ]
+
+
+def loss_row(title: str, runs: list[dict[str, Any]]) -> Row:
+    """Return the validation losses, and what training took."""
+    took = {**means(runs, "epochs", "epochs "), **means(runs, "seconds", "seconds ")}
+    return {"data": title, **means(runs, "loss"), **difference(runs, "loss"), **took}
+
+
+def summary_row(title: str, runs: list[dict[str, Any]]) -> Row:
+    """Return the score of the test data, and the seconds of training."""
+    return {"data": title, **means(runs, "brier"), **means(runs, "seconds", "seconds ")}
 
 
 if __name__ == "__main__":

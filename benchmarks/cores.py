@@ -5,22 +5,21 @@ Needs survscore and numpy alone: ``PYTHONPATH=src python benchmarks/cores.py``. 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import results
 import survscore as ss
 from data import Data
 from measure import Timing, timings
-from report import number, table
+from report import spaced
+from results import Row, Run
 from survscore._parallel import each, row_blocks
 
-ROWS, ROWS_WITH_GROUPS, TIMES_WITH_GROUPS, GROUPS = 2_000_000, 10_000_000, 24, 4_000_000
+ROWS, TIMES = 2_000_000, 150
+ROWS_WITH_GROUPS, TIMES_WITH_GROUPS, GROUPS = 10_000_000, 24, (0, 50, 4_000_000)
 COUNTS = (1, 2, 4, 8, 16)
 
 READING = "checks of 2 models' curves"
@@ -32,27 +31,22 @@ WANTED = {ADMINISTRATIVE: 8, ERRORS: 6, COMPARED.format("Kaplan-Meier"): 6}
 
 def main() -> None:
     """Measure on as many cores as there are, and print tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--only", nargs="+", metavar="WORD", help="time only what has one of these words in its name")
     parser.add_argument("--groups", action="store_true", help="measure what groups cost, too")
     parser.add_argument("--group-rows", type=int, default=ROWS_WITH_GROUPS, metavar="ROWS", help="for that")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to this file")
     options = parser.parse_args()
-    available = len(os.sched_getaffinity(0))
-    counts = [n for n in COUNTS if n <= available]
-    chosen = calls(make(options.rows, 150))
+    run = Run(parser, options, packages=("numpy", "numba"), times=TIMES, type="float32", group_times=TIMES_WITH_GROUPS)
+    counts = [n for n in COUNTS if n <= ss.config.n_cores()]
+    chosen = calls(make(options.rows, TIMES))
     if options.only:
         chosen = {name: call for name, call in chosen.items() if any(word in name for word in options.only)}
-    found = measured(chosen, counts)
-    print(f"\n## {options.rows:,} x 150, float32, ms\n\n{as_table(found, counts)}", flush=True)
+    run.add("cores", columns(counts), core_rows(chosen, counts), f"{spaced(options.rows)} x {TIMES}, float32, ms")
     if options.groups:
-        compared = group_calls(options.group_rows)
-        with_groups = timings(compared, repetitions=3)
-        print(f"\n## {options.group_rows:,} x {TIMES_WITH_GROUPS}, two models, {available} cores\n")
-        print(group_table(list(compared), with_groups))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        title = f"{spaced(options.group_rows)} x {TIMES_WITH_GROUPS}, two models"
+        run.add("groups", GROUP_COLUMNS, group_rows(options.group_rows), title)
+    run.write()
 
 
 def make(n: int, m: int) -> Data:
@@ -110,9 +104,9 @@ def _sum_of(matrix: np.ndarray[Any, Any]) -> Callable[[], Any]:
     return lambda: sum(each(lambda rows: total(matrix[rows]), blocks, threads=True))
 
 
-def measured(calls: dict[str, Callable[[], Any]], counts: list[int]) -> dict[str, dict[int, float]]:
-    """Return seconds by what is timed and how many cores it may use; all counts in turn."""
-    found: dict[str, dict[int, float]] = {}
+def core_rows(calls: dict[str, Callable[[], Any]], counts: list[int]) -> list[Row]:
+    """Return seconds by what is timed and how many cores it may use, all counts in turn, and the gain of the most."""
+    rows = []
     for name, call in calls.items():
 
         def on(n: int, call: Callable[[], Any] = call) -> Callable[[], Any]:
@@ -123,50 +117,54 @@ def measured(calls: dict[str, Callable[[], Any]], counts: list[int]) -> dict[str
             return run
 
         timed = timings({str(n): on(n) for n in counts}, repetitions=7, budget=4.0)
-        found[name] = {n: one.median for n in counts if isinstance(one := timed[str(n)], Timing)}
-    return found
+        row: Row = {"name": name}
+        row |= {f"seconds on {n}": one.median if isinstance(one := timed[str(n)], Timing) else one for n in counts}
+        least, most = timed[str(counts[0])], timed[str(counts[-1])]
+        if isinstance(least, Timing) and isinstance(most, Timing):
+            row["gain"] = least.median / most.median
+        if name in WANTED and counts[-1] == COUNTS[-1]:
+            row["wanted"] = WANTED[name]
+        rows.append(row)
+    return rows
 
 
-def as_table(found: dict[str, dict[int, float]], counts: list[int]) -> str:
-    """Return milliseconds by number of cores, and how many times as fast the most are as one."""
-    rows = []
-    for name, seconds in found.items():
-        wanted = f" (wanted {WANTED[name]})" if name in WANTED and counts[-1] == COUNTS[-1] else ""
-        gain = number(seconds[counts[0]] / seconds[counts[-1]])
-        rows.append([name, *(number(1e3 * seconds[n]) for n in counts), gain + wanted])
-    return table(["cores", *map(str, counts), f"1 / {counts[-1]}"], rows)
+def columns(counts: list[int]) -> dict[str, str]:
+    """Return a column for each number of cores."""
+    gain = {f"1 / {counts[-1]}": "{gain:.1f}", "wanted": "{wanted}"}
+    return {"cores": "{name}", **{str(n): f"{{seconds on {n}:ms}}" for n in counts}, **gain}
 
 
-def group_calls(n: int) -> dict[str, Callable[[], Any]]:
-    """Return comparisons without groups, with few and with millions of them."""
+def group_rows(n: int) -> list[Row]:
+    """Return seconds of comparisons without groups, with few and with millions of them, and ratios to the first."""
     data = make(n, TIMES_WITH_GROUPS)
     models = {"first": ss.SurvivalCurves(data.survival, data.grid),
               "second": ss.SurvivalCurves(data.censoring_survival, data.grid)}  # fmt: skip
     rng = np.random.default_rng(2)
-    kinds = {"": None, "50": rng.integers(0, 50, len(data)), f"{GROUPS:,}": rng.integers(0, GROUPS, len(data))}
-    found: dict[str, Callable[[], Any]] = {}
-    for weighting in ("administrative", "ipcw"):
-        for name, groups in kinds.items():
-
-            def call(weighting: str = weighting, groups: Any = groups) -> Any:
-                return ss.compare(
-                    data.outcomes, models, weighting=weighting, times=data.grid, null=False, groups=groups
-                )
-
-            found[f"{weighting}, {name + ' groups' if name else 'no groups'}"] = call
-    return found
-
-
-def group_table(names: Sequence[str], found: dict[str, Timing | str]) -> str:
-    """Return seconds, and ratios to the comparison without groups."""
+    kinds = {count: rng.integers(0, count, len(data)) if count else None for count in GROUPS}
     rows = []
-    for name in names:
-        one, plain = found[name], found[f"{name.partition(',')[0]}, no groups"]
-        if isinstance(one, Timing) and isinstance(plain, Timing):
-            rows.append([name, number(one.median), number(one.median / plain.median)])
-        else:
-            rows.append([name, str(one), ""])
-    return table(["compared", "s", "x without groups (wanted: 3)"], rows)
+    for weighting in ("administrative", "ipcw"):
+
+        def compared(groups: Any, weighting: str = weighting) -> Callable[[], Any]:
+            settings = {"weighting": weighting, "times": data.grid, "null": False, "groups": groups}
+            return lambda: ss.compare(data.outcomes, models, **settings)
+
+        timed = timings({str(count): compared(groups) for count, groups in kinds.items()}, repetitions=3)
+        row: Row = {"name": weighting}
+        plain = timed["0"]
+        for count in GROUPS:
+            one = timed[str(count)]
+            row[f"seconds {count}"] = one.median if isinstance(one, Timing) else one
+            if isinstance(one, Timing) and isinstance(plain, Timing):
+                row[f"times {count}"] = one.median / plain.median
+        rows.append(row)
+    return rows
+
+
+GROUP_COLUMNS = {
+    "compared": "{name}",
+    "no groups": "{seconds 0:s} s",
+    **{f"{spaced(count)} groups": f"{{seconds {count}:s}} s ({{times {count}:.1f}} times)" for count in GROUPS[1:]},
+}
 
 
 if __name__ == "__main__":

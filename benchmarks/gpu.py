@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from report import number, table
+import results
+from results import Row, Run
 from survscore import Outcomes
 from survscore.models import LogisticHazard
 from survscore.models.architectures import DenseNet, TabularNet
@@ -26,28 +27,48 @@ CASES = {
     "100 000 x 40, 6 x 128, 150 outputs": (100_000, 40, 150, {"n_layers": 6, "width": 128}),
 }
 BATCH, EPOCHS = 256, 15
-TOGETHER = (2, 4, 8, 16)
+TOGETHER = (1, 2, 4, 8, 16)
 TURNS = 5  # both in turn, so that the machine's moods meet both
 WANTED = 8  # times, for the small net
+CAPTURED_COLUMNS = {
+    "an epoch with validation": "{name}", "captured, ms": "{captured:ms}", "ordinary, ms": "{ordinary:ms}",
+    "times as fast": "{ratio:.1f}", "wanted": "{wanted}",
+}  # fmt: skip
+TOGETHER_COLUMNS = {
+    "replicates at once": "{nets}", "ms per epoch of all": "{seconds:ms}",
+    "times the throughput of one": "{throughput:.1f}",
+}  # fmt: skip
 
 
 def main() -> None:
     """Measure, and check that a model trained there predicts as one trained here."""
+    parser = results.parser(__doc__)
+    options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("there is no CUDA device")
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
+    run = Run(parser, options, packages=("torch", "numpy"), device=torch.cuda.get_device_name(), batch=BATCH)
+    run.add("captured", CAPTURED_COLUMNS, captured_rows())
+    run.add("together", TOGETHER_COLUMNS, together_rows())
+    check_predictions()
+    run.write()
+
+
+def captured_rows() -> list[Row]:
+    """Time epochs with steps that are captured, and with ordinary calls."""
     rows = []
     for name, case in CASES.items():
         turns = [[epoch_seconds(*case, capture=capture) for capture in (True, False)] for _ in range(TURNS)]
         captured, ordinary = (statistics.median(values) for values in zip(*turns, strict=True))
-        rows.append([name, *(number(1e3 * value) for value in (captured, ordinary)), number(ordinary / captured)])
-    print(table([f"ms per epoch, batch {BATCH}, with validation", "captured", "ordinary", "times as fast"], rows))
-    print(f"\nwanted: {WANTED} times for the small net\n")
-    name, case = next(iter(CASES.items()))
-    alone = together(1, *case)
-    rows = [[str(n), number(1e3 * (all_of := together(n, *case))), number(n * alone / all_of)] for n in TOGETHER]
-    print(table([f"replicates at once, {name}", "ms per epoch of all", "times the throughput of one"], rows), "\n")
-    check_predictions()
+        wanted = {} if rows else {"wanted": WANTED}
+        rows.append({"name": name, "captured": captured, "ordinary": ordinary, "ratio": ordinary / captured, **wanted})
+    return rows
+
+
+def together_rows() -> list[Row]:
+    """Time epochs of several small nets at once."""
+    case = next(iter(CASES.values()))
+    seconds = {n: together(n, *case) for n in TOGETHER}
+    return [{"nets": n, "seconds": took, "throughput": n * seconds[1] / took} for n, took in seconds.items()]
 
 
 SETTINGS = Settings(Schedule(), BATCH, EPOCHS, EPOCHS, 0.0, progress=False)
@@ -104,7 +125,7 @@ def check_predictions() -> None:
         for device in ("cuda", "cpu")
     }
     again = LogisticHazard(**settings, device="cuda").fit(X, y).predict_curves(X).probabilities
-    print(f"largest difference of predicted survival, twice on the GPU: {np.abs(again - curves['cuda']).max():.1e}")
+    print(f"\nlargest difference of predicted survival, twice on the GPU: {np.abs(again - curves['cuda']).max():.1e}")
     print(f"mean difference, GPU and processor: {np.abs(curves['cpu'] - curves['cuda']).mean():.1e}")
 
 

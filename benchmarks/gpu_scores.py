@@ -7,7 +7,6 @@ processor only, in a few cases (``--check-all``: in all), ``--tune`` tries how k
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
 import time
@@ -19,8 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
+import results
 import survscore as ss
-from report import table
+from report import spaced
+from results import Row, Run
 from survscore.engine import tensor_identity, tensor_kernels
 from survscore.engine.blocks import Block
 from survscore.engine.evaluation import Evaluation
@@ -29,9 +30,11 @@ from survscore.engine.tensor_sums import add_by_kernel
 from survscore.engine.tensors import DeviceSums
 from survscore.stretches import TimeIndex
 
-WANTED = {"kernel": 1.7, "with preparation": 4.0, "with standard errors": 8.0}
+KERNEL, PREPARED = "kernel, with the sums of weights", "with preparation: sorting, Kaplan-Meier, weights"
+ERRORS = "with standard errors"
+WANTED = {KERNEL: 1.7, PREPARED: 4.0, ERRORS: 8.0}
 WANTED_DEVIATION = 1e-9
-WANTED_MEMORY = 10.0  # % of the matrix
+WANTED_MEMORY = 0.1  # of the matrix
 CHECKED_ROWS = 100_000
 FEW = ["administrative, Kaplan-Meier", "log, between grid points", "compared, null model", "drop-outs"]
 WEIGHTINGS = ["administrative", "ipcw"]
@@ -40,7 +43,7 @@ SIZES = [512, 1024, 2048]  # rows that a program walks down
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--times", type=int, default=150)
     parser.add_argument("--type", default="float32", choices=["float16", "bfloat16", "float32", "float64"])
@@ -50,21 +53,37 @@ def main() -> None:
     parser.add_argument("--tune", action="store_true", help="try shapes of the kernels")
     parser.add_argument("--profile", action="store_true", help="show where the time of a score with errors goes")
     asked = parser.parse_args()
+    if asked.json and (asked.tune or asked.profile):
+        parser.error("--json goes with measurements and checks, not with --tune and --profile")
     if not torch.cuda.is_available():
         raise SystemExit("there is no CUDA device")
     warnings.simplefilter("ignore")
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
-    check(asked.times, asked.type, [*asked_for(0)] if asked.check_all else FEW)
-    if asked.check or asked.check_all:
-        return
-    y, matrix, grid = draw(asked.rows, asked.times, asked.type)
-    print(f"{asked.rows:,} x {asked.times}, {asked.type}: {matrix.numel() * matrix.element_size() / 1e9:.1f} GB\n")
-    if asked.tune:
-        tune(y, matrix, grid, asked.repeats)
-    elif asked.profile:
-        profile(y, matrix, grid)
-    else:
-        measure(y, matrix, grid, asked.repeats)
+    run = Run(parser, asked, packages=("torch", "triton", "numpy"), device=torch.cuda.get_device_name())
+    run.add("agreement", AGREEMENT, check(asked.times, asked.type, [*asked_for(0)] if asked.check_all else FEW),
+            f"Largest relative deviations, {spaced(CHECKED_ROWS)} rows, wanted: {WANTED_DEVIATION:.0e} for scores",
+            )  # fmt: skip
+    if not (asked.check or asked.check_all):
+        y, matrix, grid = draw(asked.rows, asked.times, asked.type)
+        size = f"{matrix.numel() * matrix.element_size() / 1e9:.1f} GB"
+        print(f"\n{spaced(asked.rows)} x {asked.times}, {asked.type}: {size}\n")
+        if asked.tune:
+            tune(y, matrix, grid, asked.repeats)
+        elif asked.profile:
+            profile(y, matrix, grid)
+        else:
+            title = f"Brier unless said, both weightings; at most {WANTED_MEMORY:.0%} extra memory wanted"
+            run.add("scores", COLUMNS, measure(y, matrix, grid, asked.repeats), title)
+    run.write()
+
+
+AGREEMENT = {
+    "against float64 on the processor": "{name}", "scores": "{scores:.0e}", "variances": "{variances:.0e}",
+    "of means": "{of means:.0e}", "bounds": "{bounds:.0e}",
+}  # fmt: skip
+COLUMNS = {
+    "": "{name}", "ms": "{seconds:ms}", "times the sum": "{sums}", "wanted": "{wanted}",
+    "extra memory, %": "{memory:%.1f}",
+}  # fmt: skip
 
 
 def draw(n: int, m: int, kind: str, seed: int = 1) -> tuple[ss.Outcomes, torch.Tensor, np.ndarray]:
@@ -87,9 +106,9 @@ def draw(n: int, m: int, kind: str, seed: int = 1) -> tuple[ss.Outcomes, torch.T
     return y, matrix, grid
 
 
-def check(m: int, kind: str, names: list[str]) -> None:
-    """Compare with the processor's float64 results on some rows."""
-    rows = []
+def check(m: int, kind: str, names: list[str]) -> list[Row]:
+    """Compare with the processor's float64 results on some rows; the last row has the largest deviations of all."""
+    rows: list[Row] = []
     for name in names:
         asked = asked_for(CHECKED_ROWS)[name]
         started = time.perf_counter()
@@ -107,11 +126,10 @@ def check(m: int, kind: str, names: list[str]) -> None:
         }
         here = Evaluation.of(y.numpy(), exact, times=times, unasked=False, **asked).run()
         took = time.perf_counter() - started
-        rows.append([name, *(f"{value:.1e}" for value in deviation(there, here)), f"{took:.1f}"])
-        print(rows[-1], flush=True)
-    named = ["scores", "variances", "of means", "bounds", "s"]
-    print("\n" + table([f"{CHECKED_ROWS:,} rows, against float64 here", *named], rows))
-    print(f"\nwanted: {WANTED_DEVIATION:.0e} for scores\n")
+        rows.append({"name": name, **deviation(there, here)})
+        print(f"{name}: {took:.1f} s", flush=True)
+    kinds = [kind for kind in rows[0] if kind != "name"]
+    return [*rows, {"name": "largest", **{kind: max(row[kind] for row in rows) for kind in kinds}}]
 
 
 def lose_some(y: ss.Outcomes) -> ss.Outcomes:
@@ -137,7 +155,7 @@ def asked_for(n: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def deviation(found: list[Any], expected: list[Any]) -> list[float]:
+def deviation(found: list[Any], expected: list[Any]) -> dict[str, float]:
     """Return the largest relative deviations of scores, variances, variances of means, and bounds."""
 
     def largest(read: Callable[[Any], np.ndarray | None]) -> float:
@@ -151,12 +169,14 @@ def deviation(found: list[Any], expected: list[Any]) -> list[float]:
             worst = max(worst, float(np.nanmax(np.where(b == 0, np.abs(a), off), initial=0.0)))
         return worst
 
-    return [
-        largest(lambda one: one.scores),
-        largest(lambda one: one.moments.pointwise),
-        largest(lambda one: one.moments.of_averages),
-        largest(lambda one: None if one.bounds is None else np.concatenate((one.bounds.lower, one.bounds.upper))),
-    ]
+    return {
+        "scores": largest(lambda one: one.scores),
+        "variances": largest(lambda one: one.moments.pointwise),
+        "of means": largest(lambda one: one.moments.of_averages),
+        "bounds": largest(
+            lambda one: None if one.bounds is None else np.concatenate((one.bounds.lower, one.bounds.upper))
+        ),
+    }
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
@@ -201,8 +221,8 @@ def prepared(y: ss.Outcomes, grid: np.ndarray) -> None:
         weighting.prepare(index)
 
 
-def measure(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -> None:
-    """Print the table."""
+def measure(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -> list[Row]:
+    """Return time and memory of scores and more, beside the sum of the matrix."""
     curves = ss.SurvivalCurves(matrix, grid)
     size = matrix.numel() * matrix.element_size()
     floor, _ = seconds(matrix.sum, repeats)
@@ -215,34 +235,32 @@ def measure(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int
 
     cases: dict[str, Callable[[], Any]] = {
         "kernel, losses alone": kernel_only(y, curves, grid, weights=False),
-        "kernel": kernel_only(y, curves, grid),
+        KERNEL: kernel_only(y, curves, grid),
         "preparation alone": lambda: prepared(y, grid),
-        "with preparation": run(errors=False),
-        "with standard errors": run(),
+        PREPARED: run(errors=False),
+        ERRORS: run(),
         "administrative alone, with standard errors": run(weighting="administrative"),
-        "log, scores": run(metric="log", errors=False),
+        "log loss, scores": run(metric="log", errors=False),
         "groups of 5, administrative": run(weighting="administrative", groups=groups),
         "AUC at one time, administrative": run(
             metric="auc", weighting="administrative", times=grid[len(grid) // 2 :][:1]
         ),
-        "check of the matrix": lambda: ss.SurvivalCurves(matrix, grid),
+        "checks of the matrix": lambda: ss.SurvivalCurves(matrix, grid),
     }
-    rows = [["sum of the matrix", f"{1e3 * floor:.2f}", "1", "", ""]]
-    for name, work in cases.items():
+    rows: list[Row] = [{"name": "sum of the matrix", "seconds": floor, "sums": 1.0}]
+
+    def add(name: str, work: Callable[[], Any]) -> None:
         took, memory = seconds(work, repeats)
-        wanted = f"{WANTED[name]:g}" if name in WANTED else ""
-        rows.append([name, f"{1e3 * took:.2f}", f"{took / floor:.2f}", wanted, f"{100 * memory / size:.1f}"])
-        print(rows[-1], flush=True)
+        wanted = {"wanted": WANTED[name]} if name in WANTED else {}
+        rows.append({"name": name, "seconds": took, "sums": took / floor, "memory": memory / size, **wanted})
+        print(f"{name}: {1e3 * took:.2f} ms", flush=True)
+
+    for name, work in cases.items():
+        add(name, work)
     if torch.cuda.mem_get_info()[0] > 1.3 * size:
         other = ss.SurvivalCurves((matrix * 0.98).to(matrix.dtype), grid)
-        took, memory = seconds(run(models={"one": curves, "other": other}), repeats)
-        rows.append(
-            ["two models compared", f"{1e3 * took:.2f}", f"{took / floor:.2f}", "", f"{100 * memory / size:.1f}"]
-        )
-    print(
-        "\n" + table(["Brier unless said, both weightings", "ms", "times the sum", "wanted", "extra memory, %"], rows)
-    )
-    print(f"\nwanted: at most {WANTED_MEMORY:g} % extra memory")
+        add("two models compared", run(models={"one": curves, "other": other}))
+    return rows
 
 
 def every(**choices: list[Any]) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -16,30 +17,50 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from report import number, table
+import results
+from report import spaced
+from results import Row, Run
 
-REAL, TENTH = 2_400_000, 240_000
+REAL = 2_400_000
+BESIDE_PANDAS = {
+    "": "{name}", "times as long": "{seconds:.1f}", "times the memory": "{bytes:.1f}",
+    "largest difference": "{difference:.0e}",
+}  # fmt: skip
+COLUMNS = {"step": "{name}", "seconds": "{seconds}", "peak memory, GB": "{bytes:GB}"}
 LAST, AGES = pd.Timestamp("2017-01-29"), pd.Timestamp("2017-03-01")
 
 
 def main() -> None:
     """Measure each step in a process of its own, and print a table."""
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
-        folder = Path(name)
-        rows = []
-        for label, customers in (("real size", REAL), ("a tenth", TENTH)):
-            raw = folder / str(customers)
-            made = measured("synthesize", raw, customers)
-            rows.append([f"synthesize, {label}", number(made["seconds"]), number(made["gigabytes"])])
-            found = measured("prepare", raw)
-            rows.append([f"prepare, {label} ({found['rows']:,} transactions)", number(found["seconds"]),
-                         number(found["gigabytes"])])  # fmt: skip
-        slow = measured("pandas", raw)
-        rows.append([f"the same rules in pandas, {label}", number(slow["seconds"]), number(slow["gigabytes"])])
-        print(table(["", "seconds", "peak GB"], rows))
-        print(f"\npandas takes {slow['seconds'] / found['seconds']:.1f} times as long, in "
-              f"{slow['gigabytes'] / found['gigabytes']:.1f} times the memory; largest difference of the outputs: "
-              f"{slow['difference']:.0e}")  # fmt: skip
+    parser = results.parser(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="where files are made for the while")
+    parser.add_argument("--customers", type=int, default=REAL, help="so many in place of the real number")
+    parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        name, folder, *rest = options.step
+        print(json.dumps(step(name, Path(folder), *rest)))
+        return
+    run = Run(parser, options, packages=("numpy", "pandas", "duckdb", "pyarrow"))
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        rows, pandas = step_rows(Path(name), options.customers)
+    run.add("steps", COLUMNS, rows, "KKBox")
+    run.add("pandas", BESIDE_PANDAS, [pandas], "Beside pandas")
+    run.write()
+
+
+def step_rows(folder: Path, customers: int) -> tuple[list[Row], Row]:
+    """Return every step at full size and at a tenth, and what pandas takes beside it there."""
+    rows: list[Row] = []
+    for label, n in (("full size", customers), ("a tenth", customers // 10)):
+        raw = folder / str(n)
+        rows.append({"name": f"synthesize, {label}", **measured("synthesize", raw, n)})
+        found = measured("prepare", raw)
+        rows.append({"name": f"prepare, {label} ({spaced(found['rows'])} transactions)", **found})
+    slow = measured("pandas", raw)
+    rows.append({"name": f"the same rules in pandas, {label}", **slow})
+    ratios = {key: slow[key] / found[key] for key in ("seconds", "bytes")}
+    return rows, {"name": "pandas", **ratios, "difference": slow["difference"]}
 
 
 def measured(step: str, *arguments: Any) -> dict[str, Any]:
@@ -66,7 +87,7 @@ def step(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
     else:
         frame = in_pandas(folder)
     found["seconds"] = time.perf_counter() - begun
-    found["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    found["bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if name == "pandas":
         found["difference"] = compare(frame, pd.read_parquet(folder / "out.parquet"))
     return found
@@ -133,8 +154,4 @@ def compare(ours: pd.DataFrame, theirs: pd.DataFrame) -> float:
 
 
 if __name__ == "__main__":
-    if "--step" in sys.argv:
-        _, _, which, where, *rest = sys.argv
-        print(json.dumps(step(which, Path(where), *rest)))
-    else:
-        main()
+    main()

@@ -1,6 +1,6 @@
 """How long predictions in long form take to read and score, beside reading the same Parquet file with pyarrow alone.
 
-    python benchmarks/long_parquet.py [--rows 1000000] [--times 24] [--repetitions 5]
+    python benchmarks/long_parquet.py [--rows 1000000] [--times 24] [--repetitions 5] [--json FILE]
 
 A row for each individual and time (id, time, survival: 24 million), sorted, sorted by time, and in random order; ids
 are numbers or text. All calls take their turns in one process; memory is that of the call, at its peak.
@@ -8,8 +8,8 @@ are numbers or text. All calls take their turns in one process; memory is that o
 
 from __future__ import annotations
 
-import argparse
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,30 +20,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import results
 import survscore as ss
 from data import simulate
 from measure import extra_memory
+from report import spaced
+from results import Row, Run
 
 TARGET = 3.0  # times reading the file with pyarrow
 LAYOUTS = ("sorted by id and time", "text as ids", "sorted by time and id", "in random order")
+COLUMNS = {
+    "rows": "{name}", "pyarrow alone, s": "{pyarrow:.2f}", "read, s": "{read:.2f}",
+    "read and scored, s": "{scored:.2f}", "times pyarrow": "{ratio}", "wanted": "{wanted}",
+    "memory, MB": "{memory:MB}", "pyarrow's, MB": "{pyarrow memory:MB}",
+}  # fmt: skip
 
 
 def main() -> None:
     """Print times, their ratio and memory for each order of the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = results.parser(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="individuals")
     parser.add_argument("--times", type=int, default=24)
     parser.add_argument("--repetitions", type=int, default=5)
     asked = parser.parse_args()
+    run = Run(parser, asked, packages=("numpy", "numba", "pyarrow"))
     data = simulate(asked.rows, asked.times)
-    print(f"{asked.rows} individuals x {asked.times} times: {asked.rows * asked.times} rows of id, time, survival")
-    print(f"{'':24}{'pyarrow':>10}{'read':>10}{'and score':>11}{'ratio':>8}{'target':>9}{'memory':>10}{'pyarrow':>10}")
     with tempfile.TemporaryDirectory() as folder:
-        for layout in LAYOUTS:
-            measure(layout, data, Path(folder), asked.repetitions)
+        rows = [measure(layout, data, Path(folder), asked.repetitions) for layout in LAYOUTS]
+    size = f"{spaced(asked.rows)} individuals x {asked.times} times"
+    run.add("orders", COLUMNS, rows, f"{size}: {spaced(asked.rows * asked.times)} rows of id, time, survival")
+    run.write()
 
 
-def measure(layout: str, data: Any, folder: Path, repetitions: int) -> None:
+def measure(layout: str, data: Any, folder: Path, repetitions: int) -> Row:
     """Time reading, reading as a study, and scoring too, in turn."""
     outcomes, predictions = write(layout, data, folder)
 
@@ -64,12 +73,9 @@ def measure(layout: str, data: Any, folder: Path, repetitions: int) -> None:
             if turn:  # the first compiles, and fills the cache of files
                 seconds[name].append(time.perf_counter() - start)
     median = {name: statistics.median(several) for name, several in seconds.items()}
-    memory = [peak(calls[name]) / 1e6 for name in ("scored", "pyarrow")]
-    ratio = median["scored"] / median["pyarrow"]
-    print(
-        f"{layout:24}{median['pyarrow']:9.2f}s{median['read']:9.2f}s{median['scored']:10.2f}s{ratio:8.2f}"
-        f"{'met' if ratio <= TARGET else 'NOT met':>9}" + "".join(f"{one:7.0f} MB" for one in memory)
-    )
+    print(f"{layout}: done", file=sys.stderr)
+    memory = {"memory": peak(calls["scored"]), "pyarrow memory": peak(calls["pyarrow"])}
+    return {"name": layout, **median, "ratio": median["scored"] / median["pyarrow"], "wanted": TARGET, **memory}
 
 
 def peak(call: Callable[[], Any]) -> int:

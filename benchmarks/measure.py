@@ -22,11 +22,12 @@ FEWEST = 3  # repetitions, however long they take
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call."""
+    """Seconds per call; those of the processor, on all cores together, are a median, too."""
 
     median: float
     fastest: float
     slowest: float
+    processor: float
     repetitions: int
 
 
@@ -45,6 +46,7 @@ def timings(
         Or to a message, for a call that failed.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
+    processor: dict[str, list[float]] = {name: [] for name in calls}
     failed: dict[str, str] = {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -53,18 +55,20 @@ def timings(
                 continue
             time.sleep(pause)
             try:
-                start = time.perf_counter()
+                start, worked = time.perf_counter(), time.process_time()
                 call()
-                elapsed = time.perf_counter() - start
+                elapsed, worked = time.perf_counter() - start, time.process_time() - worked
             except Exception as error:  # a peer may refuse the data; the others are still of interest
                 failed[name] = f"failed: {type(error).__name__}: {error}"
                 continue
             if turn:
                 seconds[name].append(elapsed)
+                processor[name].append(worked)
     found: dict[str, Timing | str] = dict(failed)
     for name in calls.keys() - failed.keys():
         values = seconds[name]
-        found[name] = Timing(statistics.median(values), min(values), max(values), len(values))
+        worked = statistics.median(processor[name])
+        found[name] = Timing(statistics.median(values), min(values), max(values), worked, len(values))
     return found
 
 

@@ -1,15 +1,50 @@
-"""Results as Markdown tables."""
+"""Numbers as people read them, and tables of them: what scripts print, and what the documentation shows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-Rows = Sequence[dict[str, Any]]
+#: What values are multiplied by to be shown in a unit; files hold seconds, bytes and shares.
+UNITS = {"s": 1, "ms": 1e3, "MB": 1e-6, "GB": 1e-9, "%": 1e2}
+FIELD = re.compile(r"\{([^{}:]+)(?::([^{}]*))?\}")
+
+
+def filled(template: str, row: Mapping[str, Any]) -> str:
+    """Return a template with the values of a row in it: ``{seconds:ms} ({floors:.1f})`` becomes ``4.75 (1.0)``.
+
+    After the colon comes a unit, or a format of Python's, or both. Text where there is one says why there is no number,
+    and stands alone. If a value is missing, there is nothing to show.
+    """
+    fields = [(row.get(name), form) for name, form in FIELD.findall(template)]
+    reason = next((value for value, form in fields if form and isinstance(value, str)), None)
+    if reason is not None:
+        return reason
+    if any(value is None for value, _ in fields):
+        return ""
+    return FIELD.sub(lambda field: formatted(row[field[1]], field[2] or ""), template)
+
+
+def formatted(value: Any, form: str = "") -> str:
+    """Return a value in a form such as ``ms``, ``.1f`` or ``ms.1f``; without one, three digits, and counts in full."""
+    if isinstance(value, str):
+        return value
+    unit = next((unit for unit in UNITS if form.startswith(unit)), "")
+    if rest := form.removeprefix(unit):
+        if not value and rest.endswith("e"):
+            return "0"
+        return format(value * UNITS.get(unit, 1), rest)
+    return spaced(value) if isinstance(value, int) and not unit else number(value * UNITS.get(unit, 1))
+
+
+def cells(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return what is shown of each row, by the templates of the columns."""
+    return [[filled(template, row) for template in columns.values()] for row in rows]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table whose columns line up; all but the first are set to the right."""
+    """Return a table in Markdown whose columns line up; all but the first are set to the right."""
     widths = [max(3, *map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -21,115 +56,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), rule, *map(line, rows)])
 
 
-def score_table(rows: Rows, floor: str) -> str:
-    """Return times of floors, survscore and peers, and how well the peers' numbers agree."""
-    own = [row for row in rows if row["kind"] != "peer"]
-    peers = [row for row in rows if row["kind"] == "peer"]
-    ours = table(
-        ["", "ms", "fastest", "slowest", f"times {floor.partition(':')[0]}"],
-        [[row["name"], *_spread(row), number(row.get("to_floor"))] for row in own],
-    )
-    theirs = table(
-        [
-            "other libraries",
-            "ms",
-            "fastest",
-            "slowest",
-            "times floor A",
-            "times survscore",
-            "max. difference",
-            "convention",
-        ],
-        [
-            [
-                row["name"],
-                *_spread(row),
-                number(row.get("to_floor")),
-                number(row.get("times_survscore")),
-                f"{row['max_difference']:.0e}" if "max_difference" in row else "",
-                row["convention"],
-            ]
-            for row in peers
-        ],
-    )
-    return f"{ours}\n\n{theirs}"
-
-
-def memory_table(rows: Rows) -> str:
-    """Return the extra memory of each call."""
-    return table(
-        ["", "rows", "MB", "% of the matrix"],
-        [
-            [row["name"], spaced(row["rows"]), f"{row['bytes'] / 1e6:.1f}", f"{100 * row['share']:.1f}"]
-            if "bytes" in row
-            else [row["name"], spaced(row["rows"]), row["note"], ""]
-            for row in rows
-        ],
-    )
-
-
-def growth_table(rows: Rows) -> str:
-    """Return times by size."""
-    return table(
-        ["rows", "cells", "path", "ms", "ns per cell"],
-        [
-            [
-                spaced(row["rows"]),
-                spaced(row["cells"]),
-                row["path"],
-                milliseconds(row["seconds"]["median"]) if "seconds" in row else "failed",
-                number(row.get("ns_per_cell")),
-            ]
-            for row in rows
-        ],
-    )
-
-
-def start_table(rows: Rows) -> str:
-    """Return times of fresh processes."""
-    return table(
-        ["", "ms"],
-        [
-            [row["name"], row["seconds"] if isinstance(row["seconds"], str) else milliseconds(row["seconds"])]
-            for row in rows
-        ],
-    )
-
-
-def target_table(rows: Rows) -> str:
-    """Return what was wanted and what was reached."""
-    return table(
-        ["target", "rows", "measured", ""],
-        [
-            [
-                row["target"],
-                spaced(row["rows"]),
-                number(row["value"]),
-                {True: "met", False: "NOT met", None: "-"}[row["met"]],
-            ]
-            for row in rows
-        ],
-    )
-
-
-def _spread(row: dict[str, Any]) -> list[str]:
-    if "seconds" not in row:
-        return [row["note"], "", ""]
-    return [milliseconds(row["seconds"][which]) for which in ("median", "fastest", "slowest")]
-
-
 def spaced(count: int) -> str:
     """Return a count in groups of three digits."""
     return f"{count:,}".replace(",", " ")
 
 
-def milliseconds(seconds: float) -> str:
+def number(value: float) -> str:
     """Return three digits, and no exponent."""
-    return number(1e3 * seconds)
-
-
-def number(value: float | None) -> str:
-    """Return three digits, and no exponent."""
-    if value is None:
-        return ""
+    if abs(value) >= 10_000:
+        return spaced(round(value))
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -18,6 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import results
+from report import spaced
+from results import Row, Run
+
 N_TIMES, ROW_GROUP = 24, 1 << 17
 CALLS: dict[str, dict[str, Any]] = {
     "administrative Brier, two models with paired errors": {"weighting": "administrative"},
@@ -26,7 +30,13 @@ CALLS: dict[str, dict[str, Any]] = {
     "administrative, with errors of means over time": {"weighting": "administrative", "ranges": "any"},
     "administrative, with groups in buckets (two passes)": {"weighting": "administrative", "groups": "customer"},
 }
-TARGETS = dict(zip(CALLS, (1.3, 1.7, 1.9, 2.2, None), strict=True))
+TARGETS = dict(zip(CALLS, (1.3, 1.7, 1.9, 2.2), strict=False))
+DECODING = "decoding alone, one thread a file (the floor)"
+COLUMNS = {
+    "evaluate": "{name}", "seconds": "{wall:.1f}", "CPU seconds": "{cpu:.1f}",
+    "times decoding (CPU)": "{times_decoding:.2f}", "wanted": "{wanted}", "peak memory, GB": "{peak:GB.2f}",
+}  # fmt: skip
+ENGINES = {"engine": "{name}", "seconds": "{wall:.1f}", "times threads": "{times_threads:.2f}"}
 
 
 def make(path: Path, n: int, seed: int) -> None:
@@ -70,7 +80,7 @@ def decode(folder: Path) -> None:
 
 def measure(folder: Path, call: str, engine: str) -> dict[str, float]:
     """Do one thing in this process, twice, and return what the second time took."""
-    if call == "decode":
+    if call == DECODING:
         run = lambda: decode(folder)  # noqa: E731
         run()  # once, so that the files are in the system's memory
     else:
@@ -122,27 +132,33 @@ def in_fresh_process(folder: Path, call: str, engine: str = "threads") -> dict[s
 
 
 def main() -> None:
-    """Make data, measure, print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Make data, measure, print tables."""
+    parser = results.parser(__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--engines", action="store_true", help="Dask and Spark too")
-    parser.add_argument("--large", type=int, default=0, help="this many rows too, of the first call")
-    parser.add_argument("--where", type=Path, default=None, help="the folder in which the data are made")
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--measure")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--engine", default="threads")
-    given = parser.parse_args()
-    if given.measure:
-        print(json.dumps(measure(given.folder, given.measure, given.engine)))
+    parser.add_argument("--large", type=int, default=0, metavar="ROWS", help="this many rows too, of the first call")
+    parser.add_argument("--where", type=Path, help="the folder in which the data are made")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--engine", default="threads", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.folder, options.measure, options.engine)))
         return
-    with tempfile.TemporaryDirectory(dir=given.where) as place:
-        rows = [*_table(Path(place), given.rows, given.files, engines=given.engines)]
-        if given.large:
-            rows += _larger(Path(place), given.rows, given.files, given.large)
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1))
+    with tempfile.TemporaryDirectory(dir=options.where) as place:
+        folder = _made(Path(place) / "data", options.rows, options.files)
+        size = sum(one.stat().st_size for one in folder.iterdir())
+        packages = ("numpy", "numba", "pyarrow", "dask", "pyspark")
+        run = Run(parser, options, packages=packages, times=N_TIMES, models=2, bytes=size)
+        rows = call_rows(folder)
+        if options.large:
+            rows += larger_rows(Path(place), options.rows // options.files, options.large)
+        form = f"{options.files} Parquet files (zstd, {size / 1e9:.2f} GB)"
+        run.add("files", COLUMNS, rows, f"{spaced(options.rows)} rows x {N_TIMES} x 2 models, {form}")
+        if options.engines:
+            run.add("engines", ENGINES, engine_rows(folder, rows[1]["wall"]), next(iter(CALLS)))
+    run.write()
 
 
 def _made(folder: Path, rows: int, files: int) -> Path:
@@ -152,51 +168,35 @@ def _made(folder: Path, rows: int, files: int) -> Path:
     return folder
 
 
-def _table(place: Path, rows: int, files: int, *, engines: bool) -> Any:
-    folder = _made(place / "data", rows, files)
-    size = sum(one.stat().st_size for one in folder.iterdir())
-    load = os.getloadavg()[0]
-    print(f"{rows:,} rows x {N_TIMES} x 2 models, {files} Parquet files (zstd, {size / 1e9:.2f} GB), load {load:.1f}\n")
-    print(
-        "| | wall s | CPU s | x decoding (CPU) | target | peak memory, GB |\n| --- | ---: | ---: | ---: | ---: | ---: |"
-    )
-    base = in_fresh_process(folder, "decode")
-    threads: dict[str, float] = {}
-    for call in ("decode", *CALLS):
-        found = base if call == "decode" else in_fresh_process(folder, call)
-        threads = threads or ({} if call == "decode" else found)
-        yield _row(call, found, base, TARGETS.get(call))
-    for engine in ("dask", "spark") if engines else ():
-        call = next(iter(CALLS))
-        found = in_fresh_process(folder, call, engine)
-        print(
-            f"| {call}, {engine} | {found['wall']:.1f} | | {found['wall'] / threads['wall']:.2f} x threads (wall) | | |"
-        )
-        yield {"call": call, "engine": engine, **found, "times_threads": found["wall"] / threads["wall"]}
+def call_rows(folder: Path) -> list[Row]:
+    """Return what decoding takes, and every call beside it."""
+    base = in_fresh_process(folder, DECODING)
+    return [_row(DECODING, base, base), *(_row(call, in_fresh_process(folder, call), base) for call in CALLS)]
 
 
-def _larger(place: Path, rows: int, files: int, large: int) -> list[dict[str, Any]]:
+def engine_rows(folder: Path, threads: float) -> list[Row]:
+    """Return the time of the first call on clusters of this machine, beside that of threads."""
+    rows = [{"name": "threads", "wall": threads, "times_threads": 1.0}]
+    for engine, name in (("dask", "Dask, a process a core"), ("spark", "Spark, over the names of files")):
+        found = in_fresh_process(folder, next(iter(CALLS)), engine)
+        rows.append({"name": name, **found, "times_threads": found["wall"] / threads})
+    return rows
+
+
+def larger_rows(place: Path, rows_per_file: int, large: int) -> list[Row]:
     """Give the files other names, which takes no room, and see whether time grows with the rows."""
     folder, source = place / "large", sorted((place / "data").iterdir())
     folder.mkdir()
-    for k in range(large // (rows // files)):
-        os.link(source[k % files], folder / f"{k:05d}.parquet")
-    base = in_fresh_process(folder, "decode")
-    return [_row(f"{large:,} rows: {call}", in_fresh_process(folder, call), base, None) for call in list(CALLS)[:1]]
+    for k in range(large // rows_per_file):
+        os.link(source[k % len(source)], folder / f"{k:05d}.parquet")
+    base, call = in_fresh_process(folder, DECODING), next(iter(CALLS))
+    return [_row(f"{spaced(large)} rows, {call}", in_fresh_process(folder, call), base)]
 
 
-def _row(call: str, found: dict[str, float], base: dict[str, float], target: float | None) -> dict[str, Any]:
-    ratio = found["cpu"] / base["cpu"]
-    cells = [
-        call,
-        f"{found['wall']:.1f}",
-        f"{found['cpu']:.1f}",
-        f"{ratio:.2f}",
-        f"{target or ''}",
-        f"{found['peak'] / 1e9:.2f}",
-    ]
-    print("| " + " | ".join(cells) + " |", flush=True)
-    return {"call": call, **found, "times_decoding": ratio, "target": target}
+def _row(call: str, found: dict[str, float], base: dict[str, float]) -> Row:
+    print(f"{call}: {found['wall']:.1f} s", file=sys.stderr)
+    wanted = {"wanted": TARGETS[call]} if call in TARGETS else {}
+    return {"name": call, **found, "times_decoding": found["cpu"] / base["cpu"], **wanted}
 
 
 if __name__ == "__main__":

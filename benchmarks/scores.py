@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import statistics
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import results
 from data import N_TIMES, Data, simulate
 from measure import Timing, import_seconds, in_fresh_process, timings
 from ours import COMPARED, FLOOR, FLOORS, FOUR, OURS, PLAIN_OF_TWO, TWO, TWO_RAW, WITH_ERRORS
 from peers import PEERS
-from report import growth_table, memory_table, score_table, spaced, start_table, target_table
+from report import spaced
+from results import Row, Run
 from survscore import config
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000,)
@@ -33,116 +31,164 @@ CELLS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 45_
 PYCOX, PYCOX_BY_TIME = "pycox, administrative Brier", "pycox, administrative Brier, copied by time"
 SCIKIT_SURVIVAL = "scikit-survival, brier_score"
 COMPARISONS = tuple(COMPARED.format(weighting) for weighting in WITH_ERRORS)
+NOT_RUN = "not run"
+#: The titles of tables that have a column for each size, and what is in these; the columns of others.
+SCORES = "milliseconds (times floor A)", "{seconds SIZE:ms} ({floors SIZE:.1f})"
+OTHERS = "milliseconds (times survscore's counterpart)", "{seconds SIZE:ms} ({ours SIZE:.1f})"
+MEMORY = "MB (% of the matrix)", "{bytes SIZE:MB.1f} ({share SIZE:%.1f})"
+TARGETS = "target", "{value SIZE}, {met SIZE}"
+AGREEMENT = {"largest difference": "{difference:.0e}", "convention": "{convention}"}
+GROWTH = {
+    "rows": "{rows}", "cells": "{cells}", "path": "{path}", "ms": "{seconds:ms}", "ns per cell": "{ns_per_cell}"
+}  # fmt: skip
+START = {"start, in a fresh process": "{name}", "milliseconds": "{seconds:ms}"}
 PACKAGES = (
-    "survscore", "numpy", "numba", "scipy", "pandas", "torch",
+    "numpy", "numba", "scipy", "pandas", "torch",
     "pycox", "scikit-survival", "hazardous", "SurvivalEVAL", "torchsurv",
 )  # fmt: skip
 
 
 def main() -> None:
     """Measure everything, print tables, and write all numbers where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke test on 10 000 rows; its numbers mean little")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to this file")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # few rows leave some times without a score, and peers warn about themselves
+    quick: bool = options.quick
+    run = Run(parser, options, packages=PACKAGES, times=N_TIMES, type="float32")
 
-    results: dict[str, Any] = {"quick": options.quick, "machine": machine(), "versions": versions()}
-    describe(results)
-    sizes = QUICK_SIZES if options.quick else SIZES
+    sizes = QUICK_SIZES if quick else SIZES
     data = simulate(max(sizes))
-
-    results["scores"] = {}
+    own: dict[int, list[Row]] = {}
+    others: dict[int, list[Row]] = {}
     for n in sizes:
-        results["scores"][n] = rows = score_rows(data.head(n))
-        show(f"{spaced(n)} x {N_TIMES}, float32", score_table(rows, FLOOR))
+        own[n], others[n] = score_rows(data.head(n))
+        print(f"{spaced(n)} rows: done", file=sys.stderr)
+    run.add("scores", size_columns(SCORES, sizes), by_size(own), f"Scores, x {N_TIMES}, float32")
+    run.add("peers", {**size_columns(OTHERS, sizes), **AGREEMENT}, with_largest_difference(by_size(others), sizes),
+            "Other libraries")  # fmt: skip
 
-    results["memory"] = memory_rows([n for n in sizes if judged(n, results)], quick=options.quick)
-    show(f"Peak memory beyond the inputs, x {N_TIMES}", memory_table(results["memory"]))
+    judged = [n for n in sizes if quick or n >= JUDGED_ROWS]
+    memory = memory_rows(judged, quick=quick)
+    if memory:
+        run.add("memory", size_columns(MEMORY, judged), by_size(memory), "Peak memory beyond the inputs")
+    run.add("growth", GROWTH, growth_rows(data), f"Growth: {TWO}")
+    run.add("start", START, start_rows(QUICK_FIRST_LARGE_ROWS if quick else FIRST_LARGE_ROWS))
 
-    results["growth"] = growth_rows(data)
-    show(f"Growth: {TWO}", growth_table(results["growth"]))
-
-    results["start"] = start_rows(QUICK_FIRST_LARGE_ROWS if options.quick else FIRST_LARGE_ROWS)
-    show("Start, in fresh processes", start_table(results["start"]))
-
-    results["targets"] = targets(results)
-    show("Targets" + (" (of larger data; not judged here)" if options.quick else ""), target_table(results["targets"]))
-    results["machine"]["load_after"] = load()
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+    wanted = {n: targets([*own[n], *others[n]], memory.get(n, []), quick=quick) for n in judged}
+    run.add("targets", size_columns(TARGETS, judged), by_size(wanted),
+            "Targets" + (" (of larger data; not judged here)" if quick else ""))  # fmt: skip
+    run.write()
 
 
-def score_rows(data: Data) -> list[dict[str, Any]]:
-    """Time floors, survscore and peers on the same data."""
+def by_size(rows: Mapping[int, Sequence[Row]]) -> list[Row]:
+    """Return one row for each name, in which every other value has the number of individuals behind its own."""
+    found: dict[str, Row] = {}
+    for n, several in rows.items():
+        for row in several:
+            wide = found.setdefault(row["name"], {"name": row["name"]})
+            wide |= {f"{key} {spaced(n)}": value for key, value in row.items() if key != "name"}
+    return list(found.values())
+
+
+def size_columns(titled: tuple[str, str], sizes: Sequence[int]) -> dict[str, str]:
+    """Return a column of names with this title, and one for each size, its number in the place of SIZE."""
+    first, template = titled
+    return {first: "{name}", **{f"{spaced(n)} x {N_TIMES}": template.replace("SIZE", spaced(n)) for n in sizes}}
+
+
+def with_largest_difference(rows: Sequence[Row], sizes: Sequence[int]) -> list[Row]:
+    """Return rows of peers with their convention, and how far their numbers are from ours under it, at any size."""
+    found = []
+    for row in rows:
+        differences = [row[key] for n in sizes if (key := f"difference {spaced(n)}") in row]
+        largest = {"difference": max(differences)} if differences else {}
+        found.append({**row, **largest, "convention": PEERS[row["name"]].convention})
+    return found
+
+
+def score_rows(data: Data) -> tuple[list[Row], list[Row]]:
+    """Time floors and survscore, and peers, on the same data."""
     calls = {name: prepare(data) for name, prepare in {**FLOORS, **OURS}.items()}
     own = timings(calls, budget=20.0)
-    rows: list[dict[str, Any]] = [_row(name, "floor" if name in FLOORS else "survscore", own[name]) for name in calls]
+    peers, ready = peer_timings(data)
+    ours = [_row(name, own[name]) for name in calls]
+    theirs = []
+    for name, timing in peers.items():
+        row, same = _row(name, timing), own[PEERS[name].counterpart]
+        if isinstance(timing, Timing) and isinstance(same, Timing):
+            row["ours"] = timing.median / same.median
+            row["difference"] = float(np.max(np.abs(ready[name]() - PEERS[name].expected(data))))
+        theirs.append(row)
+    floor = own[FLOOR]
+    for row in [*ours, *theirs]:
+        if isinstance(floor, Timing) and not isinstance(row["seconds"], str):
+            row["floors"] = row["seconds"] / floor.median
+    return ours, theirs
+
+
+def peer_timings(data: Data) -> tuple[dict[str, Timing | str], dict[str, Callable[[], Any]]]:
+    """Return times of all peers, or why there is none, and the calls that can be made."""
     ready: dict[str, Callable[[], Any]] = {}
-    notes: dict[str, str] = {}
+    found: dict[str, Timing | str] = dict.fromkeys(PEERS, NOT_RUN)
     for name, peer in PEERS.items():
         if peer.most_rows is not None and len(data) > peer.most_rows:
-            notes[name] = f"not run: {peer.reason}"
+            found[name] = f"{NOT_RUN}: {peer.reason}"
             continue
         try:
             ready[name] = peer.prepare(data)
         except ImportError as error:
-            notes[name] = f"not installed: {error.name}"
+            found[name] = f"not installed: {error.name}"
         except Exception as error:
-            notes[name] = f"failed: {type(error).__name__}: {error}"
+            found[name] = f"failed: {type(error).__name__}: {error}"
     # One by one, not in turn: most make large temporary arrays, which after other calls can cost several times as much.
-    found: dict[str, Timing | str] = dict(notes)
     for name, call in ready.items():
         found |= timings({name: call}, repetitions=7)
-    for name, peer in PEERS.items():
-        row = _row(name, "peer", found[name]) | {"convention": peer.convention, "counterpart": peer.counterpart}
-        ours = own[peer.counterpart]
-        if "seconds" in row and isinstance(ours, Timing):
-            row["times_survscore"] = row["seconds"]["median"] / ours.median
-            row["max_difference"] = float(np.max(np.abs(ready[name]() - peer.expected(data))))
-        rows.append(row)
-    floor = own[FLOOR]
-    for row in rows:
-        if "seconds" in row and isinstance(floor, Timing):
-            row["to_floor"] = row["seconds"]["median"] / floor.median
-    return rows
+    return found, ready
 
 
-def _row(name: str, kind: str, timing: Timing | str) -> dict[str, Any]:
-    found = {"note": timing} if isinstance(timing, str) else {"seconds": asdict(timing)}
-    return {"name": name, "kind": kind, **found}
+def _row(name: str, timing: Timing | str) -> Row:
+    return {"name": name, **_times(timing)}
 
 
-def memory_rows(sizes: Sequence[int], *, quick: bool) -> list[dict[str, Any]]:
+def _times(timing: Timing | str) -> Row:
+    """Return the median as seconds, or what was said in its place, and the rest as it is."""
+    if isinstance(timing, str):
+        return {"seconds": timing}
+    values = asdict(timing)
+    return {"seconds": values.pop("median"), **values}
+
+
+def memory_rows(sizes: Sequence[int], *, quick: bool) -> dict[int, list[Row]]:
     """Measure the extra memory of each call, each in its own process; the peers only at the smallest size."""
     if not Path("/proc/self/clear_refs").exists():
-        return []  # not Linux
-    n = sizes[0]
-    peers = [SCIKIT_SURVIVAL] if quick else [name for name, peer in PEERS.items() if (peer.most_rows or n) >= n]
-    cases = [(name, n) for n in sizes for name in (TWO, TWO_RAW, FOUR, *COMPARISONS)] + [(name, n) for name in peers]
-    rows = []
-    for name, n in cases:
-        found = in_fresh_process("memory", name, n)
-        measured = {"note": found} if isinstance(found, str) else {"bytes": found, "share": found / (n * N_TIMES * 4)}
-        rows.append({"name": name, "rows": n, **measured})
+        return {}  # not Linux
+    first = sizes[0]
+    peers = [SCIKIT_SURVIVAL] if quick else [name for name, peer in PEERS.items() if (peer.most_rows or first) >= first]
+    rows: dict[int, list[Row]] = {}
+    for n in sizes:
+        for name in (TWO, TWO_RAW, FOUR, *COMPARISONS, *peers):
+            found = NOT_RUN if name in peers and n != first else in_fresh_process("memory", name, n)
+            share = {} if isinstance(found, str) else {"share": found / (n * N_TIMES * 4)}
+            rows.setdefault(n, []).append({"name": name, "bytes": found, **share})
     return rows
 
 
-def growth_rows(data: Data) -> list[dict[str, Any]]:
+def growth_rows(data: Data) -> list[Row]:
     """Time one call on more and more rows."""
     sizes = [round(cells / N_TIMES) for cells in CELLS if cells <= data.survival.size]
     rows = []
     for n in sizes:
         timing = timings({TWO: OURS[TWO](data.head(n))}, repetitions=31, budget=3.0, pause=0)[TWO]
         cells = n * N_TIMES
-        row = {"rows": n, "cells": cells, "path": "compiled" if config.compiles(cells) else "NumPy"}
+        row = {"rows": n, "cells": cells, "path": "compiled" if config.compiles(cells) else "NumPy", **_times(timing)}
         if isinstance(timing, Timing):
-            row |= {"seconds": asdict(timing), "ns_per_cell": 1e9 * timing.median / cells}
+            row["ns_per_cell"] = 1e9 * timing.median / cells
         rows.append(row)
     return rows
 
 
-def start_rows(n_large: int) -> list[dict[str, Any]]:
+def start_rows(n_large: int) -> list[Row]:
     """Time imports and first calls in fresh processes."""
     large = f"first call, {spaced(n_large)} x {N_TIMES}, from raw arrays"
     found: dict[str, list[float | str]] = {}
@@ -154,7 +200,7 @@ def start_rows(n_large: int) -> list[dict[str, Any]]:
                 (f"{large}: compiled code on disk", (n_large, N_TIMES)),
             ):
                 found.setdefault(name, []).append(in_fresh_process("first", *size, NUMBA_CACHE_DIR=cache))
-    rows: list[dict[str, Any]] = [
+    rows: list[Row] = [
         {"name": f"import {module}", "seconds": seconds}
         for module, seconds in import_seconds(("numpy", "survscore")).items()
     ]
@@ -164,81 +210,32 @@ def start_rows(n_large: int) -> list[dict[str, Any]]:
     return rows
 
 
-def judged(n: int, results: dict[str, Any]) -> bool:
-    """Whether the targets, and what is measured for them, mean data of this size."""
-    return results["quick"] or n >= JUDGED_ROWS
-
-
-def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Compare with what the library wants to reach."""
-    quick = results["quick"]
-    found = []
-    for n, rows in results["scores"].items():
-        if not judged(n, results):
-            continue
-        median = {row["name"]: row["seconds"]["median"] for row in rows if "seconds" in row}
-        floor, two, four = median[FLOOR], median[TWO], median[FOUR]
-        found += [
-            _target("both Briers: at most 5 times floor A", n, two / floor, quick, most=5),
-            _target("four scores: at most 12 times floor A", n, four / floor, quick, most=12),
-        ]
-        for weighting in WITH_ERRORS:
-            ratio = median[COMPARED.format(weighting)] / median[PLAIN_OF_TWO.format(weighting)]
-            text = f"two models compared, {weighting}: at most 3 times their scores alone"
-            found.append(_target(text, n, ratio, quick, most=3))
-        for peer, least in ((PYCOX, 5), (PYCOX_BY_TIME, 5), (SCIKIT_SURVIVAL, 15)):
-            if peer in median:
-                text = f"both Briers: at least {least} times as fast as {peer}"
-                found.append(_target(text, n, median[peer] / two, quick, least=least))
-    for row in results["memory"]:
+def targets(scores: Sequence[Row], memory: Sequence[Row], *, quick: bool) -> list[Row]:
+    """Compare with what the library wants to reach, on data of one size."""
+    median = {row["name"]: row["seconds"] for row in scores if not isinstance(row["seconds"], str)}
+    floor, two, four = median[FLOOR], median[TWO], median[FOUR]
+    found = [
+        _target("both Briers: at most 5 times floor A", two / floor, quick, most=5),
+        _target("four scores: at most 12 times floor A", four / floor, quick, most=12),
+    ]
+    for weighting in WITH_ERRORS:
+        ratio = median[COMPARED.format(weighting)] / median[PLAIN_OF_TWO.format(weighting)]
+        text = f"two models compared, {weighting}: at most 3 times their scores alone"
+        found.append(_target(text, ratio, quick, most=3))
+    for peer, least in ((PYCOX, 5), (PYCOX_BY_TIME, 5), (SCIKIT_SURVIVAL, 15)):
+        if peer in median:
+            text = f"both Briers: at least {least} times as fast as {peer}"
+            found.append(_target(text, median[peer] / two, quick, least=least))
+    for row in memory:
         if row["name"] in (TWO, FOUR, *COMPARISONS) and "share" in row:
             text = f"{row['name']}: extra memory below 10 % of the matrix"
-            found.append(_target(text, row["rows"], 100 * row["share"], quick, most=10))
+            found.append(_target(text, 100 * row["share"], quick, most=10))
     return found
 
 
-def _target(
-    text: str, n: int, value: float, quick: bool, *, most: float = np.inf, least: float = -np.inf
-) -> dict[str, Any]:
-    return {"target": text, "rows": n, "value": value, "met": None if quick else bool(least <= value <= most)}
-
-
-def machine() -> dict[str, Any]:
-    """Return what the numbers depend on, and nothing that tells whose machine it is."""
-    model = platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = models[0] if models else model
-    return {"system": platform.system(), "cpu": model, "cores": config.n_cores(), "load_before": load()}
-
-
-def load() -> float | None:
-    """Return how many processes wanted to run in the last minute."""
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything that is compared."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
-
-
-def describe(results: dict[str, Any]) -> None:
-    """Print where this runs."""
-    host = results["machine"]
-    print(f"{host['system']}, {host['cores']} cores ({host['cpu']}), load {host['load_before']}")
-    print(", ".join(f"{name} {number}" for name, number in results["versions"].items()), flush=True)
-
-
-def show(title: str, table: str) -> None:
-    """Print a section."""
-    print(f"\n## {title}\n\n{table}", flush=True)
+def _target(text: str, value: float, quick: bool, *, most: float = np.inf, least: float = -np.inf) -> Row:
+    met = "met" if least <= value <= most else "NOT met"
+    return {"name": text, "value": value, "met": "not judged" if quick else met}
 
 
 if __name__ == "__main__":

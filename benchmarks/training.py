@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import results
 from measure import HERE, extra_memory
-from report import number, table
+from report import spaced
+from results import Row, Run
 
 OURS, PYCOX = "survscore", "pycox"
 TRAINING, VALIDATION = (20_000, 1), (10_000, 2)  # rows, seed
@@ -28,24 +29,24 @@ REPETITIONS = 5
 ROWS, N_COVARIATES, N_OUTPUTS, N_WANTED = 100_000, 40, 150, 1_000
 LARGE_NET = {"n_layers": 6, "width": 128, "dropout": 0.1}
 SCORED_EPOCHS = 4  # the first prepares the score
-TARGETS = {"epoch": 1.5, "prediction": 4.0, "megabytes": 500.0, "score": 0.05}
+TARGETS = {"epoch": 1.5, "prediction": 4.0, "bytes": 5e8, "score": 0.05}
 
 
 def main() -> None:
     """Measure with one and with two threads, each in a process of its own, and print tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to this file")
+    parser = results.parser(__doc__)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.threads:
         print(json.dumps(measure(options.threads)))
         return
     counts = [n for n in (1, 2) if n <= len(os.sched_getaffinity(0))]
+    run = Run(parser, options, packages=("torch", "pycox", "torchtuples", "numpy", "numba"), **SETTINGS)
     found = {threads: in_process_with(threads) for threads in counts}
-    for threads, results in found.items():
-        print(f"\n## Networks, {threads} thread{'s' if threads > 1 else ''}\n\n{as_table(results)}", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    run.add("networks", NETWORKS, network_rows(found), "Networks")
+    run.add("memory", MEMORY, memory_rows(found), f"Extra memory of predictions, {ROWS} x {N_WANTED}, result included")
+    run.add("validation", VALIDATION_SCORE, validation_rows(found), f"A validation score, {ROWS} x {N_OUTPUTS}")
+    run.write()
 
 
 def in_process_with(threads: int) -> dict[str, Any]:
@@ -57,8 +58,8 @@ def in_process_with(threads: int) -> dict[str, Any]:
         preexec_fn=lambda: os.sched_setaffinity(0, cores),
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
-    results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return results
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def measure(threads: int) -> dict[str, Any]:
@@ -186,7 +187,7 @@ def predictions() -> dict[str, Any]:
                 seconds[name].append(time.perf_counter() - begun)
     return {
         "prediction": {name: statistics.median(values) for name, values in seconds.items()},
-        "megabytes": {name: extra_memory(call, 2) / 1e6 for name, call in calls.items()},
+        "bytes": {name: extra_memory(call, 2) for name, call in calls.items()},
     }
 
 
@@ -241,22 +242,52 @@ def validation_score() -> dict[str, Any]:
     }
 
 
-def as_table(results: dict[str, Any]) -> str:
-    """Return one number of threads as a table."""
-    epoch, prediction, megabytes = (results[key] for key in ("epoch", "prediction", "megabytes"))
-    what = f"{TRAINING[0]} x 23, 4 x 32, {N_TIMES} outputs, batch {BATCH}"
-    rows = [
-        [f"an epoch with validation, ms ({what})", *(number(1e3 * epoch[n]) for n in (OURS, PYCOX)),
-         number(epoch[PYCOX] / epoch[OURS]), f"{TARGETS['epoch']:g}"],
-        [f"prediction, ms ({ROWS} rows, 6 x 128, {N_OUTPUTS} outputs, read at {N_WANTED} times)",
-         *(number(1e3 * prediction[n]) for n in (OURS, PYCOX)), number(prediction[PYCOX] / prediction[OURS]),
-         f"{TARGETS['prediction']:g}"],
-        ["its extra memory with the result, MB", *(f"{megabytes[n]:.0f}" for n in (OURS, PYCOX)), "",
-         f"{TARGETS['megabytes']:g}"],
-        [f"a validation score, {ROWS} x {N_OUTPUTS}, % of an epoch on as many rows (6 x 128)",
-         f"{100 * results['score'] / results['scored_epoch']:.1f}", "", "", f"{100 * TARGETS['score']:g}"],
+SETTINGS = {
+    "training": TRAINING[0], "validation": VALIDATION[0], "outputs": N_TIMES, "batch": BATCH, "seeds": len(SEEDS),
+    "scored": ROWS, "scored_times": N_OUTPUTS,
+}  # fmt: skip
+NETWORKS = {
+    "milliseconds": "{name}", **{name: f"{{{name}:ms}}" for name in (OURS, PYCOX)}, "ratio": "{ratio}",
+    "wanted": "{wanted}",
+}  # fmt: skip
+MEMORY = {"threads": "{threads}", **{name: f"{{{name}:MB}} MB" for name in (OURS, PYCOX)}, "wanted": "{wanted:MB} MB"}
+VALIDATION_SCORE = {
+    "threads": "{threads}", "score, ms": "{score:ms}", "epoch on as many rows, ms": "{epoch:ms}", "%": "{share:%}",
+    "wanted, %": "{wanted:%}",
+}  # fmt: skip
+
+
+def network_rows(found: dict[int, dict[str, Any]]) -> list[Row]:
+    """Return the time of epochs and of predictions, by the number of threads."""
+    net = f"{NET['n_layers']} x {NET['width']}, {N_TIMES} outputs"
+    large = f"{LARGE_NET['n_layers']} x {LARGE_NET['width']}, {N_OUTPUTS} outputs, read at {spaced(N_WANTED)} times"
+    names = {
+        "epoch": f"an epoch with validation ({net})",
+        "prediction": f"prediction, {spaced(ROWS)} rows ({large})",
+    }
+    return [
+        {"name": f"{name}, {_threads(threads)}", **values[what], "ratio": values[what][PYCOX] / values[what][OURS],
+         "wanted": TARGETS[what]}
+        for what, name in names.items() for threads, values in found.items()
     ]  # fmt: skip
-    return table(["", OURS, PYCOX, "times as fast", "wanted"], rows)
+
+
+def _threads(n: int) -> str:
+    return f"{n} thread{'' if n == 1 else 's'}"
+
+
+def memory_rows(found: dict[int, dict[str, Any]]) -> list[Row]:
+    """Return the extra memory of predictions, by the number of threads."""
+    return [{"threads": threads, **values["bytes"], "wanted": TARGETS["bytes"]} for threads, values in found.items()]
+
+
+def validation_rows(found: dict[int, dict[str, Any]]) -> list[Row]:
+    """Return what a validation score takes beside an epoch, by the number of threads."""
+    return [
+        {"threads": threads, "score": values["score"], "epoch": values["scored_epoch"],
+         "share": values["score"] / values["scored_epoch"], "wanted": TARGETS["score"]}
+        for threads, values in found.items()
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

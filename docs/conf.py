@@ -25,6 +25,7 @@ extensions = [
     "conformance_table",
     "dataset_table",
     "atlas_page",
+    "benchmark_tables",
 ]
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -41,7 +42,7 @@ html_context = {"default_mode": "auto"}
 templates_path = ["_templates"]
 html_math_renderer = "mathml"
 html_static_path = ["_ext/static"]
-html_css_files = ["gallery.css"]
+html_css_files = ["gallery.css", "benchmarks.css"]
 # An example on data that are not installed here is left out; the rest of the gallery is built.
 NEED_DATA = {"plot_then_and_now": "cdnow", "plot_diabetes_register": "dmlate"}
 without_data = [example for example, name in NEED_DATA.items() if name not in datasets.available()]

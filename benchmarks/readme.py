@@ -1,0 +1,60 @@
+"""Write the part of README.md that quotes benchmarks, from the files in docs/benchmarks."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+from results import quote
+
+README = Path(__file__).parents[1] / "README.md"
+START, STOP = "<!-- written by benchmarks/readme.py -->", "<!-- up to here -->"
+#: What stands in double brackets is quoted, as `results.quote` does.
+TABLE = """\
+| milliseconds, [[scores | machine | {cores} cores]] | 100 000 x 150 | 1 000 000 x 150 |
+| --- | ---: | ---: |
+| one parallel sum over the matrix (the floor) | [[floor A: one parallel sum over the matrix]] |
+| **administrative Brier** | [[administrative Brier]] |
+| **administrative Brier with standard errors** | [[one model, Brier, administrative: with standard errors]] |
+| **two models compared, Kaplan-Meier IPCW** | [[two models, Brier, ipcw: compared]] |
+| pycox, administrative Brier alone | [[pycox, administrative Brier]] |
+| scikit-survival, IPCW Brier | [[scikit-survival, brier_score]] |"""
+SENTENCES = """
+One run of `benchmarks/scores.py`, everything a score prepares included. Below half a million cells everything is
+computed in NumPy, instantly but slower per cell: pycox, itself compiled, is faster there.
+[[scale | settings | {rows} x {times}]] predictions in Parquet files are compared in
+[[scale | files | administrative Brier, two models with paired errors | {wall:.1f} seconds and {peak:GB.1f} GB]];
+[[gpu_scores | settings | {rows} x {times}]] on one [[gpu_scores | machine | {device}]] are scored under two weightings
+in [[gpu_scores | scores | with preparation: sorting, Kaplan-Meier, weights | {seconds:ms.0f} ms]],
+in [[gpu_scores | scores | with standard errors | {seconds:ms.0f} ms]] with standard errors. More peers, memory,
+[[cores | machine | {cores} cores]] and training in
+[performance](https://survscore.readthedocs.io/en/latest/performance.html)."""
+
+
+def written() -> str:
+    """Return the part with its numbers."""
+    table, sentences = (re.sub(r"\[\[(.+?)\]\]", lambda found: _quoted(found[1]), text) for text in (TABLE, SENTENCES))
+    filled = textwrap.fill(sentences.strip(), 140, break_long_words=False, break_on_hyphens=False)
+    return f"{table}\n\n{filled}"
+
+
+def _quoted(asked: str) -> str:
+    """Return what an address quotes; a name alone is a row of the table, with its two numbers."""
+    if "|" in asked:
+        return quote(asked)
+    table = "peers" if asked.startswith(("pycox", "scikit-survival")) else "scores"
+    return " | ".join(quote(f"scores | {table} | {asked} | {{seconds {size}:ms}}") for size in ("100 000", "1 000 000"))
+
+
+def with_part(readme: str) -> str:
+    """Return the whole README with that part in its place."""
+    before, _, rest = readme.partition(START)
+    _, stop, after = rest.partition(STOP)
+    if not stop:
+        raise ValueError(f"README.md has no part between {START} and {STOP}")
+    return f"{before}{START}\n\n{written()}\n\n{STOP}{after}"
+
+
+if __name__ == "__main__":
+    README.write_text(with_part(README.read_text(encoding="utf-8")), encoding="utf-8")
