@@ -12,7 +12,7 @@ from registry import random_problem
 
 TIMES = np.array([2.0, 4.0, 6.0, 8.0])
 N = 1000
-REPLICATES = 2000
+REPLICATES = 1000
 Z = 1.959963984540054
 
 
@@ -106,7 +106,7 @@ def one_replicate(seed, grid):
 @pytest.mark.statistical
 @pytest.mark.parametrize("grid", [None, 1.0])
 def test_unbiased_and_covering(grid):
-    """Bias below 0.001, coverage 93 to 97 % at n = 1 000 over 2 000 replicates, in continuous and in whole time."""
+    """Bias below 0.001, coverage 93 to 97 % at n = 1 000 over 1 000 replicates, in continuous and in whole time."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(partial(one_replicate, grid=grid), range(REPLICATES), chunksize=50))
     estimates = np.array([numbers for numbers, _ in found])
