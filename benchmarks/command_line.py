@@ -7,7 +7,6 @@ that starts it; so those are small, and nothing is imported here before it is ne
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -16,9 +15,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-
-import results
-from results import Run
 
 N, M, REPEATS = 100_000, 150, 5
 TIMES = "5:95:1"
@@ -51,26 +47,21 @@ NOTHING = "pass"
 
 def main() -> None:
     """Write the files, run every command, print a table."""
+    import results
+
     parser = results.parser(__doc__)
     parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="where files are made for the while")
-    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.write:
-        write(options.write)
-    elif options.measure:
-        print(json.dumps(measured(json.loads(options.measure))))
-    else:
-        packages = ("numpy", "numba", "pyarrow", "pandas", "pycox", "scikit-survival")
-        run = Run(parser, options, packages=packages, rows=N, times=M, repetitions=REPEATS)
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            _in_process("--write", folder)
-            found = {
-                name: json.loads(_in_process("--measure", json.dumps([str(part) for part in command])))
-                for name, command in commands(Path(folder)).items()
-            }
-        run.add("commands", COLUMNS, [{"name": name, **values} for name, values in found.items()], "Commands")
-        run.write()
+    packages = ("numpy", "numba", "pyarrow", "pandas", "pycox", "scikit-survival")
+    run = results.Run(parser, options, packages=packages, rows=N, times=M, repetitions=REPEATS)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        _in_process("--write", folder)
+        found = {
+            name: json.loads(_in_process("--measure", json.dumps([str(part) for part in command])))
+            for name, command in commands(Path(folder)).items()
+        }
+    run.add("commands", COLUMNS, [{"name": name, **values} for name, values in found.items()], "Commands")
+    run.write()
 
 
 def _in_process(*arguments: str) -> str:
@@ -83,7 +74,7 @@ def commands(folder: Path) -> dict[str, list[str | Path]]:
     parquet, wide, csv = ([folder / f"y.{kind}", folder / f"{form}.{kind}"] for form, kind in
                           (("lists", "parquet"), ("wide", "parquet"), ("wide", "csv")))  # fmt: skip
     program, python = [sys.executable, "-m", "survscore"], [sys.executable, "-c"]
-    admin = ["-w", "administrative", "-t", TIMES, "-l", "brier"]
+    admin = ["-w", "administrative", "-t", TIMES, "-m", "brier"]
     both = ["-w", "administrative", "-w", "ipcw", "-t", TIMES]
     size = f"{csv[1].stat().st_size / 1e6:.0f} MB"
     return {
@@ -140,4 +131,10 @@ def measured(command: list[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    match sys.argv[1:]:
+        case ["--write", folder]:
+            write(Path(folder))
+        case ["--measure", command]:
+            print(json.dumps(measured(json.loads(command))))
+        case _:
+            main()
