@@ -83,7 +83,7 @@ def drawn_texts(figure):
             slack = 1e-9 * (high - low)
             for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
                 ticks |= {tick.label1, tick.label2}
-                if ax.get_visible() and low - slack <= tick.get_loc() <= high + slack:
+                if ax.get_visible() and ax.axison and low - slack <= tick.get_loc() <= high + slack:
                     seen |= {tick.label1, tick.label2}
     every = {id(text): text for text in figure.findobj(Text)}.values()
     hidden = {text for ax in figure.axes if not ax.get_visible() for text in ax.findobj(Text)}
@@ -175,6 +175,54 @@ def test_names_that_do_not_fit_stand_in_a_legend_beside_the_curves():
     for name, score in scores().items():
         score.plot(ax=ax, label=name)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(scores())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [name for name in DRAWINGS if name.startswith("paper") or name == "scores"])
+def test_lines_of_panels_are_named_once_and_beside_them(name, width):
+    figure = figure_of(name, width)
+    figure.canvas.draw()
+    drawn = [ax for ax in figure.axes if ax.lines]
+    at_ends = [one for ax in drawn for one in ax.artists if isinstance(one, EndLabels)]
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    assert bool(at_ends) + len(legends) == 1
+    names = {text.get_text() for one in at_ends for text in one.get_children()}
+    names |= {text.get_text() for legend in legends for text in legend.get_texts()}
+    assert len(names) >= 3
+    for label in [*at_ends, *legends]:
+        assert not [ax for ax in drawn if label.get_window_extent().overlaps(ax.bbox)]
+    shapes = {round(ax.bbox.height / ax.bbox.width, 2) for ax in drawn}
+    assert max(shapes) - min(shapes) < 0.02  # panels are as large as each other, and not squeezed by titles
+    assert abs(min(shapes) - style.PANEL_SHAPE) < 0.1
+
+
+def test_a_method_has_one_colour_in_all_figures_of_studies():
+    found = {}
+    for name in ("demo", "paper-2", "paper-5"):
+        figure = figure_of(name, plots.PAGE)
+        figure.canvas.draw()
+        for ax in figure.axes:
+            for labels in (one for one in ax.artists if isinstance(one, EndLabels)):
+                for line, told, *_ in labels.entries:
+                    found.setdefault({"the truth": "true survival"}.get(told, told), set()).add(line.get_color())
+    assert {name: len(colours) for name, colours in found.items()} == {
+        "true survival": 1, "Logistic-Hazard": 1, "BCE": 1, "BCE told C*": 1,
+    }  # fmt: skip
+    assert len(set.union(*found.values())) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "folded"),
+    [
+        ("difference in Brier score to net", "difference in\nBrier score to net"),
+        ("IPCW, Logistic-Hazard, weights up to 1000", "IPCW, Logistic-Hazard,\nweights up to 1000"),
+        ("short", "short"),
+        ("", ""),
+        ("x" * 40, "x" * 40),
+    ],
+)
+def test_no_last_word_stands_alone(words, folded):
+    assert style.folded(words, 140.0, 9.0) == folded
 
 
 # Numbers below
@@ -276,7 +324,7 @@ def test_models_are_told_apart_by_everybody(vision):
 
 def test_nothing_global_changes():
     before = dict(mpl.rcParams)
-    for name in ("score", "scores", "paper", "training"):
+    for name in ("score", "scores", "paper-5", "training", "demo"):
         figure_of(name, plots.COLUMN)
     assert dict(mpl.rcParams) == before
 
