@@ -3,6 +3,7 @@
 The pictures in ``reference/figures`` are made by ``python tests/figure_cases.py tests/reference/figures``.
 """
 
+import doctest
 import re
 from itertools import combinations
 from pathlib import Path
@@ -18,11 +19,14 @@ from PIL import Image
 
 import survscore as ss
 from figure_cases import DRAWINGS, PICTURES, compared, figure_of, scores, small_image, training
+from looks import WRITE, read_picture
 from survscore import plots
+from survscore.experiments import demo, demo_figure
 from survscore.plots import style
 from survscore.plots.labels import EndLabels, spread
 
 REFERENCES = Path(__file__).parent / "reference" / "figures"
+DOCS = Path(__file__).parents[1] / "docs" / "_static"
 WIDTHS = (plots.COLUMN, plots.PAGE)
 #: Of images, as a share of white: axes that another font makes a bit smaller pass, swapped colours do not.
 TOLERANCE = 0.02
@@ -39,8 +43,7 @@ def clean():
 
 
 def reference(name):
-    with Image.open(REFERENCES / f"{name}.png") as image:
-        return image.convert("RGB")
+    return read_picture(REFERENCES / f"{name}.png")
 
 
 def difference(one, other):
@@ -68,6 +71,30 @@ def test_the_image_test_tells_pictures_apart():
     assert difference(ours, swapped) > TOLERANCE
     without = small_image(compared("administrative").plot(width=plots.COLUMN, band=False, unit="month").figure_)
     assert difference(ours, without) > TOLERANCE
+
+
+def pictures_of_the_docs():
+    """Return (name, figure, dots per inch): those of the first page, and those that docs/figures.rst draws."""
+    page, namespace = (DOCS.parent / "figures.rst").read_text(encoding="utf-8"), {}
+    for example in doctest.DocTestParser().get_examples(page):
+        exec(compile(example.source, "figures.rst", "single"), namespace)
+        if "drawn" in namespace:
+            break
+    plotted = {"comparison": namespace["display"], "calibration": namespace["drawn"]}
+    return [
+        ("demo", figure_of("demo", plots.PAGE), demo.DPI),
+        ("demo-narrow", figure_of("demo", demo_figure.PHONE), demo.DPI),
+        *((f"figures-{name}", display.figure_, 200) for name, display in plotted.items()),
+    ]
+
+
+def test_pictures_of_the_docs_are_of_today(tmp_path):
+    """`SURVSCORE_WRITE_REFERENCES=1 pytest tests/test_figures.py` writes them anew: look at them."""
+    for name, figure, dpi in pictures_of_the_docs():
+        kept = DOCS / f"{name}.png"
+        seen = plots.save_figure(figure, kept if WRITE else tmp_path / kept.name, dpi=dpi)
+        assert np.abs(np.subtract(read_picture(seen).size, read_picture(kept).size)).max() < 5, name
+        assert difference(read_picture(seen), read_picture(kept)) < TOLERANCE / 4, name
 
 
 # Words

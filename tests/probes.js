@@ -51,6 +51,47 @@
     });
   },
 
+  // Of any page: lines of text that leave the window or a box that hides what sticks out, that nobody can scroll to, or
+  // that lie on another; and pictures that are missing, or wider than the page.
+  pageFaults() {
+    const clips = (e) => ["hidden", "clip"].includes(getComputedStyle(e).overflowX);
+    const scrolls = (e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX);
+    const parents = (e) => (e && e !== document.body ? [e, ...parents(e.parentElement)] : []);
+    const lines = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode, parent = node.parentElement, range = document.createRange();
+      if (!node.data.trim() || !parent.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+      if (parent.closest("math, svg, script, style, noscript")) continue;
+      range.selectNodeContents(node);
+      for (const box of range.getClientRects()) {
+        if (box.bottom + scrollY > 0 && box.width > 1) lines.push({ said: node.data.trim().slice(0, 60), box, parent });
+      }
+    }
+    const sticksOut = ({ box, parent }) => {
+      const outer = parents(parent), scroller = outer.findIndex(scrolls);
+      const hiding = (scroller < 0 ? outer : outer.slice(0, scroller)).filter(clips);
+      const bounds = hiding.map((e) => e.getBoundingClientRect());
+      if (scroller < 0) bounds.push({ left: 0, right: document.documentElement.clientWidth });
+      return bounds.some(({ left, right }) => box.left < left - 1 || box.right > right + 1);
+    };
+    const cut = lines.filter(sticksOut).map(({ said }) => `cut: ${said}`);
+    lines.sort((a, b) => a.box.top - b.box.top);
+    const onOthers = lines.flatMap((a, k) => {
+      const found = [];
+      for (let j = k + 1; j < lines.length && lines[j].box.top < a.box.bottom - 4; j++) {
+        const b = lines[j], wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+        const high = Math.min(a.box.bottom, b.box.bottom) - b.box.top;
+        if (wide > 2 && high > 4) found.push(`${a.said} | ${b.said}`);
+      }
+      return found;
+    });
+    const pictures = [...document.images].filter((e) => e.checkVisibility()).flatMap((e) => {
+      const box = e.getBoundingClientRect(), wide = box.right > innerWidth + 1 || box.left < -1;
+      return !e.naturalWidth ? [`missing: ${e.getAttribute("src")}`] : wide ? [`too wide: ${e.getAttribute("src")}`] : [];
+    });
+    return [...cut, ...onOthers, ...pictures];
+  },
+
   // Rows of tables in which a cell's text runs into the next one's.
   touchingCells() {
     const endsOf = (cell) => {
