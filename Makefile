@@ -47,6 +47,7 @@ $(BENCH_VENV)/.done: benchmarks/requirements.txt pyproject.toml
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	SURVSCORE_PAGES=docs/_build/html $(BIN)/python -m pytest tests/test_pages.py
 
 links: $(VENV)/.docs
 	$(BIN)/sphinx-build -b linkcheck docs docs/_build/links

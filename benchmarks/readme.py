@@ -12,7 +12,7 @@ README = Path(__file__).parents[1] / "README.md"
 START, STOP = "<!-- written by benchmarks/readme.py -->", "<!-- up to here -->"
 #: What stands in double brackets is quoted, as `results.quote` does.
 TABLE = """\
-| milliseconds, [[scores | machine | {cores} cores]] | 100 000 x 150 | 1 000 000 x 150 |
+| milliseconds, [[scores | machine | {cores} cores]] | 100k x 150 | 1M x 150 |
 | --- | ---: | ---: |
 | one parallel sum over the matrix (the floor) | [[floor A: one parallel sum over the matrix]] |
 | **administrative Brier** | [[administrative Brier]] |

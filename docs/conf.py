@@ -42,7 +42,7 @@ html_context = {"default_mode": "auto"}
 templates_path = ["_templates"]
 html_math_renderer = "mathml"
 html_static_path = ["_ext/static"]
-html_css_files = ["gallery.css", "benchmarks.css"]
+html_css_files = ["pages.css", "benchmarks.css"]
 # An example on data that are not installed here is left out; the rest of the gallery is built.
 NEED_DATA = {"plot_then_and_now": "cdnow", "plot_diabetes_register": "dmlate"}
 without_data = [example for example, name in NEED_DATA.items() if name not in datasets.available()]
@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "within_subsection_order": "gallery_order.ReadingOrder",
+    "reset_modules": ("matplotlib", "gallery_style.apply"),
     "abort_on_example_error": True,
     "show_memory": False,
     "show_signature": False,

@@ -90,7 +90,7 @@ def difference(kind, outcomes, weighting):
     return comparison.integrated(5, 85).contrasts.iloc[0][["difference", "se"]].astype(float)
 
 
-figure, axes = plt.subplots(1, 2, sharey=True, figsize=(10, 4), layout="constrained")
+figure, axes = plt.subplots(1, 2, sharey=True, figsize=(9, 4), layout="constrained")
 found = {}
 for ax, (kind, sample) in zip(axes, test.items(), strict=True):
     by_cap = [difference(kind, sample.outcomes, ss.IPCW(max_weight=cap)) for cap in caps]

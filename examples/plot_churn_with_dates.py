@@ -129,7 +129,7 @@ for name, score in scores.items():
     score.plot(ax=above, label=name)
 above.set_xlabel("")
 below.plot(times, scores["net"].n_effective, color="0.4")
-below.set(xlabel="days since joining", ylabel="customers counted", ylim=(0, None))
+below.set(xlabel="days since joining", ylabel="counted", ylim=(0, None))
 
 # %%
 # Is the difference real?
@@ -146,6 +146,7 @@ comparison = ss.compare(
     times=times,
     reference="Cox",
 )
+# sphinx_gallery_thumbnail_number = 3
 display = comparison.plot()
 display.ax_.axvline(365, color="0.8", zorder=0)
 
@@ -174,5 +175,5 @@ for ax, (name, curves) in zip(
     axes, {"Cox": cox_curves, "net": net_curves}.items(), strict=True
 ):
     found = ss.calibration(y[test], curves, 350)
-    found.plot(ax=ax)
+    found.plot(ax=ax, color=ss.plots.colours(["Cox", "net"])[name])
     ax.set_title(name)

@@ -152,6 +152,7 @@ table.round(4)
 
 # %%
 
+# sphinx_gallery_thumbnail_number = 2
 figure, ax = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
 position = np.arange(len(table))
 ax.errorbar(table["difference"], position, xerr=1.96 * table["se"], fmt="o", capsize=3)

@@ -128,6 +128,7 @@ truth = ss.compare(
     times=times,
     reference="found with administrative",
 )
+# sphinx_gallery_thumbnail_number = 2
 truth.plot()
 truth.integrated(10, 80).contrasts.round(4)
 

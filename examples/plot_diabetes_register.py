@@ -132,6 +132,7 @@ late = X["year"].to_numpy() >= 9
 observed = ss.models.KaplanMeier().fit(X[late], now[late])
 shown = np.arange(0.0, 5.1, 0.1)
 alive = observed.predict_curves(X[:1], shown).at(shown)[0]
+# sphinx_gallery_thumbnail_number = 2
 figure, ax = plt.subplots(layout="constrained")
 ax.plot(shown, alive, color="0.6", lw=4, label="observed")
 for name, one in curves.items():

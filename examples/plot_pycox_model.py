@@ -115,7 +115,7 @@ axes[1].legend()
 # Kaplan-Meier curve for everybody.
 
 comparison = ss.compare(y, models, weighting="administrative", times=times, reference="CoxPH")
-figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for name, curves in models.items():
     ss.brier_score(y, curves, weighting="administrative", times=times).plot(
         ax=axes[0], label=name

@@ -43,6 +43,7 @@ by_serial_number = ss.SurvivalCurves(np.exp(-0.95 * load[:, None] * times / 900)
 # while IPCW prefers the one that is wrong after the end of the data. *Diagnosis* has the
 # cliff at C*, *Single curves* the same for six machines.
 
+# sphinx_gallery_thumbnail_path = "_static/report.png"
 report = ss.report(
     y,
     {"by load": by_load, "by serial number": by_serial_number},

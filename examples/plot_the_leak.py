@@ -84,7 +84,7 @@ chosen = [
     int(np.argmin(np.abs(y.censoring_time - c) + 20 * np.abs(X["load"] - 0.4)))
     for c in (20, 40, 60, 80)
 ]
-figure, axes = plt.subplots(1, 4, sharey=True, figsize=(11, 3.2), layout="constrained")
+figure, axes = plt.subplots(1, 4, sharey=True, figsize=(9, 3.2), layout="constrained")
 for ax, i in zip(axes, chosen, strict=True):
     ax.plot(times, true_survival[i], color="0.6", lw=4, label="truth")
     for name, curves in models.items():
@@ -152,7 +152,7 @@ pd.DataFrame(rows).T
 
 # %%
 
-figure, axes = plt.subplots(1, 3, sharey=True, figsize=(11, 3.8), layout="constrained")
+figure, axes = plt.subplots(1, 3, sharey=True, figsize=(9, 3.8), layout="constrained")
 for ax, label in zip(axes, list(weightings)[:3], strict=True):
     outcomes, weighting = weightings[label]
     lines = [

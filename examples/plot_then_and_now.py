@@ -92,7 +92,7 @@ table.round(3)
 # It knew that the last model was worse, but not how much: nobody had been seen where that model
 # fails. Points on the diagonal mean that a score said what came true.
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.5, 4), sharey=True, layout="constrained")
 for ax, (weighting, rows) in zip(axes, found.scores.groupby("weighting"), strict=True):
     for model, points in rows.groupby("model", sort=False):
         ax.plot(points["truth"], points["score"], "o", label=model)

@@ -1,14 +1,15 @@
 """One of every display, drawn from simulated data: what the tests of figures look at."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 
 import survscore as ss
-from survscore.experiments import studies
+from demo_case import kept
+from survscore.experiments import demo_figure, studies
 from survscore.experiments.figures import FIGURES
-from survscore.plots import TrainingDisplay
+from survscore.plots import PAGE, TrainingDisplay
 
 TIMES = np.arange(2.0, 97.0, 2.0)
 LONG = "gradient boosting with all covariates and their interactions"
@@ -88,11 +89,13 @@ def training():
 def paper_numbers(figure):
     """Return numbers of the form that the paper's figures show, of no meaning."""
     times, rng = np.linspace(1.0, 98.0, 30), np.random.default_rng(1)
+    about_survival = figure.kind == studies.SURVIVAL
+    models = (studies.TRUTH, studies.BCE, studies.BCE_TOLD if about_survival else studies.HAZARD)
     rows = [
-        {"loss": "brier", "weighting": panel, "model": model, "time": t, "value": 0.2 * np.sin(t / 40) + 0.01 * k,
-         "replicate": r}
+        {"loss": "brier", "censoring_time" if about_survival else "weighting": panel, "model": model, "time": t,
+         "value": np.exp(-t / 80) - 0.1 * k if about_survival else 0.2 * np.sin(t / 40) + 0.01 * k, "replicate": r}
         for panel in figure.panels
-        for k, model in enumerate((studies.TRUTH, studies.HAZARD, studies.BCE))
+        for k, model in enumerate(models)
         for r in range(2)
         for t in times + rng.random()
     ]  # fmt: skip
@@ -122,9 +125,15 @@ def hostile(width):
     return compared("administrative", **names).plot(width=width)
 
 
-def paper(width):
-    figure = FIGURES["figure-5"]
-    return figure.draw(paper_numbers(figure), "brier")
+def paper(name, width):
+    figure = FIGURES[name]
+    about = "synthetic data" if figure.study == "kkbox" else ""
+    return figure.draw(paper_numbers(figure), "brier", about=about, width=width)
+
+
+def demonstration(width):
+    demo = kept()
+    return demo_figure.draw(demo.around, demo.summary(), "brier", width=width)
 
 
 #: Every display, as a function of the figure's width.
@@ -144,7 +153,10 @@ DRAWINGS = {
     "backtest": lambda width: backtested().plot(width=width),
     "diagnosis": lambda width: ss.diagnose(*problem(), times=TIMES).plot(unit="month", width=width),
     "training": lambda width: training().plot(width=width),
-    "paper": paper,
+    # a figure of the paper for each number of panels: 2, 6 of survival, 4, 6 of scores, 7
+    **{f"paper-{k}": partial(paper, f"figure-{k}") for k in (1, 2, 3, 5, 6)},
+    "demo": demonstration,
+    "demo-wide": lambda width: demonstration(max(width, PAGE)),
 }
 
 

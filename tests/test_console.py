@@ -1,20 +1,30 @@
-"""What the terminal shows: differences at every horizon and in percent, whom to believe, who leaks, and units."""
+"""What the terminal shows: the demo, differences at every horizon and in percent, whom to believe, who leaks, units.
+
+`SURVSCORE_WRITE_REFERENCES=1 pytest tests/test_console.py` writes the demo's texts anew: read them.
+"""
 
 import json
+import os
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import demo_case
 import survscore as ss
 from commands import run
 from survscore import cli
 from survscore.belief import which_to_believe
 from survscore.cli import horizons
+from survscore.cli.demonstrating import print_demo, print_opening, print_written
 from survscore.diagnostics import leaking_models
 from survscore.simulate import ConstantHazardStudy
+
+DEMO_FILES = ["demo.png", "demo-narrow.png", "demo-log.png", "scores.csv", "around.csv", "summary.csv",
+              "settings.json", "report.html"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +43,41 @@ def rows(out):
     """Return the cells of the lines of all tables, as far as they name a model."""
     found = [re.split(r"  +", line.strip()) for line in out.splitlines()]
     return [cells for cells in found if {"truth", "leaking", "Kaplan-Meier"} & set(cells[:2]) and len(cells) > 1]
+
+
+# The demo
+
+
+def demo_text(capsys, monkeypatch, width):
+    """Return what the demo prints on a terminal so many columns wide, from kept numbers."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    size = demo_case.SIZE
+    print_opening(size.training + size.validation, size.test)
+    print_demo(demo_case.kept())
+    print_written([Path("demo-output") / name for name in DEMO_FILES])
+    return capsys.readouterr().out.replace("\\", "/")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_demo_reads_as_it_did(capsys, monkeypatch, width):
+    out = demo_text(capsys, monkeypatch, width)
+    path = demo_case.FOLDER / f"{width}.txt"
+    if os.environ.get("SURVSCORE_WRITE_REFERENCES"):
+        path.write_text(out, encoding="utf-8")
+    assert out == path.read_text(encoding="utf-8")
+    lines = out.splitlines()
+    # it uses the width that there is, and no more
+    assert width - 12 < max(map(len, lines)) <= width
+    # no word is cut, and none is missing: they are those of a terminal on which every sentence is one line
+    assert out.split() == demo_text(capsys, monkeypatch, 1000).split()
+    # columns stand below each other
+    rows_of_tables = [re.search(r"±[\d.]+  ()(?=BCE|Logistic-Hazard)", line) for line in lines]
+    ends = [(found.start(), found.start(1)) for found in rows_of_tables if found]
+    assert len(ends) == 8
+    assert len(set(ends)) == 1
+
+
+# Comparisons
 
 
 def test_every_horizon_has_its_differences(capsys, play, narrow):

@@ -3,6 +3,7 @@
 The pictures in ``reference/figures`` are made by ``python tests/figure_cases.py tests/reference/figures``.
 """
 
+import doctest
 import re
 from itertools import combinations
 from pathlib import Path
@@ -18,11 +19,14 @@ from PIL import Image
 
 import survscore as ss
 from figure_cases import DRAWINGS, PICTURES, compared, figure_of, scores, small_image, training
+from looks import WRITE, read_picture
 from survscore import plots
+from survscore.experiments import demo, demo_figure
 from survscore.plots import style
 from survscore.plots.labels import EndLabels, spread
 
 REFERENCES = Path(__file__).parent / "reference" / "figures"
+DOCS = Path(__file__).parents[1] / "docs" / "_static"
 WIDTHS = (plots.COLUMN, plots.PAGE)
 #: Of images, as a share of white: axes that another font makes a bit smaller pass, swapped colours do not.
 TOLERANCE = 0.02
@@ -39,8 +43,7 @@ def clean():
 
 
 def reference(name):
-    with Image.open(REFERENCES / f"{name}.png") as image:
-        return image.convert("RGB")
+    return read_picture(REFERENCES / f"{name}.png")
 
 
 def difference(one, other):
@@ -70,6 +73,30 @@ def test_the_image_test_tells_pictures_apart():
     assert difference(ours, without) > TOLERANCE
 
 
+def pictures_of_the_docs():
+    """Return (name, figure, dots per inch): those of the first page, and those that docs/figures.rst draws."""
+    page, namespace = (DOCS.parent / "figures.rst").read_text(encoding="utf-8"), {}
+    for example in doctest.DocTestParser().get_examples(page):
+        exec(compile(example.source, "figures.rst", "single"), namespace)
+        if "drawn" in namespace:
+            break
+    plotted = {"comparison": namespace["display"], "calibration": namespace["drawn"]}
+    return [
+        ("demo", figure_of("demo", plots.PAGE), demo.DPI),
+        ("demo-narrow", figure_of("demo", demo_figure.PHONE), demo.DPI),
+        *((f"figures-{name}", display.figure_, 200) for name, display in plotted.items()),
+    ]
+
+
+def test_pictures_of_the_docs_are_of_today(tmp_path):
+    """`SURVSCORE_WRITE_REFERENCES=1 pytest tests/test_figures.py` writes them anew: look at them."""
+    for name, figure, dpi in pictures_of_the_docs():
+        kept = DOCS / f"{name}.png"
+        seen = plots.save_figure(figure, kept if WRITE else tmp_path / kept.name, dpi=dpi)
+        assert np.abs(np.subtract(read_picture(seen).size, read_picture(kept).size)).max() < 5, name
+        assert difference(read_picture(seen), read_picture(kept)) < TOLERANCE / 4, name
+
+
 # Words
 
 
@@ -83,7 +110,7 @@ def drawn_texts(figure):
             slack = 1e-9 * (high - low)
             for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
                 ticks |= {tick.label1, tick.label2}
-                if ax.get_visible() and low - slack <= tick.get_loc() <= high + slack:
+                if ax.get_visible() and ax.axison and low - slack <= tick.get_loc() <= high + slack:
                     seen |= {tick.label1, tick.label2}
     every = {id(text): text for text in figure.findobj(Text)}.values()
     hidden = {text for ax in figure.axes if not ax.get_visible() for text in ax.findobj(Text)}
@@ -175,6 +202,54 @@ def test_names_that_do_not_fit_stand_in_a_legend_beside_the_curves():
     for name, score in scores().items():
         score.plot(ax=ax, label=name)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(scores())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [name for name in DRAWINGS if name.startswith("paper") or name == "scores"])
+def test_lines_of_panels_are_named_once_and_beside_them(name, width):
+    figure = figure_of(name, width)
+    figure.canvas.draw()
+    drawn = [ax for ax in figure.axes if ax.lines]
+    at_ends = [one for ax in drawn for one in ax.artists if isinstance(one, EndLabels)]
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    assert bool(at_ends) + len(legends) == 1
+    names = {text.get_text() for one in at_ends for text in one.get_children()}
+    names |= {text.get_text() for legend in legends for text in legend.get_texts()}
+    assert len(names) >= 3
+    for label in [*at_ends, *legends]:
+        assert not [ax for ax in drawn if label.get_window_extent().overlaps(ax.bbox)]
+    shapes = {round(ax.bbox.height / ax.bbox.width, 2) for ax in drawn}
+    assert max(shapes) - min(shapes) < 0.02  # panels are as large as each other, and not squeezed by titles
+    assert abs(min(shapes) - style.PANEL_SHAPE) < 0.1
+
+
+def test_a_method_has_one_colour_in_all_figures_of_studies():
+    found = {}
+    for name in ("demo", "paper-2", "paper-5"):
+        figure = figure_of(name, plots.PAGE)
+        figure.canvas.draw()
+        for ax in figure.axes:
+            for labels in (one for one in ax.artists if isinstance(one, EndLabels)):
+                for line, told, *_ in labels.entries:
+                    found.setdefault({"the truth": "true survival"}.get(told, told), set()).add(line.get_color())
+    assert {name: len(colours) for name, colours in found.items()} == {
+        "true survival": 1, "Logistic-Hazard": 1, "BCE": 1, "BCE told C*": 1,
+    }  # fmt: skip
+    assert len(set.union(*found.values())) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "folded"),
+    [
+        ("difference in Brier score to net", "difference in\nBrier score to net"),
+        ("IPCW, Logistic-Hazard, weights up to 1000", "IPCW, Logistic-Hazard,\nweights up to 1000"),
+        ("short", "short"),
+        ("", ""),
+        ("x" * 40, "x" * 40),
+    ],
+)
+def test_no_last_word_stands_alone(words, folded):
+    assert style.folded(words, 140.0, 9.0) == folded
 
 
 # Numbers below
@@ -276,7 +351,7 @@ def test_models_are_told_apart_by_everybody(vision):
 
 def test_nothing_global_changes():
     before = dict(mpl.rcParams)
-    for name in ("score", "scores", "paper", "training"):
+    for name in ("score", "scores", "paper-5", "training", "demo"):
         figure_of(name, plots.COLUMN)
     assert dict(mpl.rcParams) == before
 

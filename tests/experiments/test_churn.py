@@ -102,6 +102,28 @@ def test_standard_errors_are_clustered_by_customer(data, monkeypatch):
         np.testing.assert_allclose(two.se, one.se, rtol=1e-6, atol=1e-12)
 
 
+def test_weights_that_are_soon_infinite_leave_the_other_scores_whole(data, monkeypatch):
+    """A censoring model may predict that nobody is seen for long, as one does that is barely trained."""
+
+    def predict(model, X):
+        grid = np.arange(1.0, 800.0)
+        return ss.SurvivalCurves(np.tile(np.where(grid < 300, 0.9, 0.0), (len(X), 1)), grid, "step")
+
+    monkeypatch.setattr("survscore.models.LogisticHazard.fit_censoring", lambda model, *_, **__: None)
+    real = ss.models.LogisticHazard.predict_curves
+    monkeypatch.setattr(
+        "survscore.models.LogisticHazard.predict_curves",
+        lambda model, X, *times: real(model, X, *times) if times else predict(model, X),
+    )
+    table = churn.run(TINY, s.Seeds.of(1, 0), lambda what: None, data)
+    scores = table[(table.kind == s.SCORE) & (table.loss == "brier")].groupby("weighting").value
+    undefined = scores.apply(lambda values: values.isna().any())
+    assert undefined[undefined].index.tolist() == [churn.UNCAPPED]
+    late = table[table.kind == churn.LATE]
+    assert set(late.weighting) == set(FIGURES["figure-6"].panels) - {churn.UNCAPPED}
+    assert late.value.notna().all()
+
+
 @pytest.mark.parametrize("contents", [b"no parquet", None])
 def test_other_files_are_refused(tmp_path, contents):
     path = tmp_path / "other.parquet"

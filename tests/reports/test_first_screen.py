@@ -1,10 +1,10 @@
 """Who reads only the first screen can say: which model, by how much, how sure, and whether to believe it."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from looks import measure
 from report_situations import SITUATIONS, report_of
 
 NUMBER = r"\d\.\d{4,}"
@@ -52,7 +52,6 @@ WANTED = {
         "Do models know when the data end? That can't be told: that needs everybody's C*.",
     ),
 }  # fmt: skip
-PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -61,7 +60,7 @@ def test_the_first_screen_answers(browser, situation, tmp_path):
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(report.save(tmp_path / "report.html").as_uri())
     page.wait_for_selector("html[data-drawn]")
-    text = page.evaluate(f"({PROBES}).visibleText()")
+    text = measure(page, "visibleText")
     which, how_much, believe, leak = WANTED[situation]
     assert which in text
     assert re.search(how_much, text), text

@@ -3,26 +3,21 @@
 `SURVSCORE_WRITE_REFERENCES=1 pytest tests/reports/test_looks.py` writes the reference pictures anew: look at them.
 """
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import survscore as ss
+from looks import BLOCKS, COLUMNS, MOST_DIFFERENT, WRITE, check_looks, distance, measure, read_picture, screenshot
 from report_case import HOSTILE, OPTIONS
 from report_situations import make_large, report_of
 
 REFERENCES = Path(__file__).parent / "references"
-PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 ASSETS = Path(ss.__file__).parent / "reports" / "assets"
-# Colours are averaged over blocks, so many across and down: letters of other fonts are blurred, what is missing is not.
-# On a phone other fonts move all that follows up or down, so that only columns are compared.
-BLOCKS = {"phone": (16, 1)}
-MOST_DIFFERENT = 2.0  # of 255, in the mean over blocks
+DOCS = Path(__file__).parents[2] / "docs" / "_static"
 VIEWS = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
     "phone": {"viewport": {"width": 390, "height": 1200}},
@@ -33,7 +28,8 @@ VIEWS = {
 
 @pytest.fixture(scope="module")
 def contradiction(tmp_path_factory):
-    return report_of("contradiction", n_curves=3).save(tmp_path_factory.mktemp("page") / "report.html")
+    made = report_of("contradiction", n_curves=3, title="Which model to use?")
+    return made.save(tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -74,39 +70,28 @@ def opened(browser, path, view="desktop"):
     return page
 
 
-def measure(page, what):
-    return page.evaluate(f"({PROBES}).{what}()")
-
-
-def distance(a, b, view):
-    """Return how far two pictures are apart, in the mean colours of their blocks."""
-    means = [one.convert("RGB").resize(BLOCKS.get(view, (32, 32)), Image.Resampling.BOX) for one in (a, b)]
-    return float(np.abs(np.asarray(means[0], dtype=float) - np.asarray(means[1], dtype=float)).mean())
-
-
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_page_looks_as_it_did(browser, contradiction, view, tmp_path):
+def test_the_page_looks_as_it_did(browser, contradiction, view):
     page = opened(browser, contradiction, view)
-    path = REFERENCES / f"{view}.png"
-    page.screenshot(path=tmp_path / "seen.png")
-    with Image.open(tmp_path / "seen.png") as picture:
-        seen = picture.convert("RGB")
-    if os.environ.get("SURVSCORE_WRITE_REFERENCES"):
-        small = seen.resize((seen.width * 2 // 5, seen.height * 2 // 5), Image.Resampling.LANCZOS)
-        small.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
-    with Image.open(path) as kept:
-        reference = kept.convert("RGB")
-    assert abs(reference.width / reference.height - seen.width / seen.height) < 0.01
-    assert distance(seen, reference, view) < MOST_DIFFERENT
+    blocks = COLUMNS if view == "phone" else BLOCKS
+    kept = check_looks(screenshot(page), REFERENCES / f"{view}.png", blocks)
     # the tolerance is not so wide that missing parts, or colours of the night, would pass
     page.evaluate(
         "document.querySelectorAll('.card, [data-chart=answer] svg').forEach((e) => { e.style.opacity = 0; })"
     )
-    page.screenshot(path=tmp_path / "without.png")
-    with Image.open(tmp_path / "without.png") as without:
-        assert distance(without, reference, view) > MOST_DIFFERENT
-    with Image.open(REFERENCES / ("desktop.png" if view == "dark" else "dark.png")) as other:
-        assert distance(other, reference, view) > 10 * MOST_DIFFERENT
+    assert distance(screenshot(page), kept, blocks) > MOST_DIFFERENT
+    other = read_picture(REFERENCES / ("desktop.png" if view == "dark" else "dark.png"))
+    assert distance(other, kept, blocks) > 10 * MOST_DIFFERENT
+    page.close()
+
+
+def test_the_picture_of_a_report_in_the_readme_is_one_of_today(browser, contradiction):
+    page = opened(browser, contradiction)
+    page.set_viewport_size({"width": 1280, "height": 780})
+    seen = screenshot(page)
+    if WRITE:
+        seen.save(DOCS / "report.png", optimize=True)
+    assert distance(seen, read_picture(DOCS / "report.png")) < MOST_DIFFERENT
     page.close()
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from survscore._validation import shown
+from survscore.cli.screen import LONGEST_LINE, say
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from survscore.experiments.demo import Demo
@@ -47,6 +55,16 @@ def print_demo(found: Demo) -> None:
     console.print(Text(what_was_seen(found), "bold"))
 
 
+def print_written(paths: list[Path]) -> None:
+    """Print which files there are now, the report in a line of its own; names of files stay whole."""
+    from rich.console import Console
+
+    *others, page = paths
+    told = shown(f"Written to {page.parent}: {', '.join(path.name for path in others)}", most=LONGEST_LINE)
+    click.echo(textwrap.fill(told, Console().width, break_long_words=False, break_on_hyphens=False))
+    say(f"The report, to open in a browser: {page}")
+
+
 def what_they_predict(found: Demo) -> str:
     """Return how far both methods' predictions fall right after C*."""
     from survscore.experiments import studies as s
@@ -62,7 +80,6 @@ def what_they_predict(found: Demo) -> str:
 def what_was_seen(found: Demo) -> str:
     """Return in a sentence or two which scores are right."""
     from survscore.experiments import studies as s
-    from survscore.experiments.demo_figure import SHORT
 
     rows = found.summary()
     rows = rows[rows.loss == "brier"].set_index("weighting")
@@ -73,20 +90,26 @@ def what_was_seen(found: Demo) -> str:
             "individuals (without --size quick), or another --seed."
         )
     percent = 100 * abs(rows.difference[s.UNCENSORED]) / rows[truth][s.UNCENSORED]
-    fooled = [SHORT[name] for name in rows.index if rows.prefers[name] not in ("", truth)]
+    fooled = [name for weighting, name in _names().items() if rows.prefers[weighting] not in ("", truth)]
     right = "The administrative score says so, too." if ours == truth else "The administrative score does not say so."
     others = f" Fooled: {'; '.join(fooled)}." if fooled else " No score was fooled."
     return f"{truth} is better in truth: the other's Brier score is {percent:.0f} % higher. {right}{others}"
+
+
+def _names() -> dict[str, str]:
+    """Return what each weighting is called here: as in the legend."""
+    from survscore.experiments.demo import WEIGHTINGS
+
+    return dict(zip(WEIGHTINGS, LEGEND, strict=True))
 
 
 def _table(name: str, rows: pd.DataFrame) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from survscore.experiments import studies as s
     from survscore.experiments.demo_figure import verdict
 
-    names = dict(zip((s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE), LEGEND, strict=True))
+    names = _names()
     table = Table(title=f"{name}: BCE minus Logistic-Hazard, 95 % interval", title_justify="left", box=None,
                   padding=(0, 2, 0, 0), pad_edge=False)  # fmt: skip
     table.add_column("score", no_wrap=True)

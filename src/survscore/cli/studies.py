@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from survscore._validation import InputError
-from survscore.cli.demonstrating import print_demo, print_opening
+from survscore.cli.demonstrating import print_demo, print_opening, print_written
 from survscore.cli.screen import check_folder, progress, say
 from survscore.cli.tables import print_claims
 
@@ -35,10 +35,8 @@ def demo(out: Path, size: str, seed: int) -> None:
         result = study.run(size=chosen, seed=seed, report=lambda what: show(0, 0, what))
     paths = result.save(out)
     print_demo(result)
-    *others, page = paths
     click.echo()
-    say("Written: " + ", ".join(str(path) for path in others))
-    say(f"The report, to open in a browser: {page}")
+    print_written(paths)
 
 
 @click.command(short_help="Reproduce a figure of the paper, with its claims.")

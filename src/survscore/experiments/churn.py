@@ -95,13 +95,17 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
             tables.append(s.rows(ERROR, model=name, time=times, value=errors))
     weightings: dict[str, Weighting] = {s.IPCW_KM: IPCW(), s.ADMINISTRATIVE: Administrative()}
     weightings |= {capped(cap): IPCW(estimated, max_weight=cap) for cap in CAPS}
-    weightings[UNCAPPED] = IPCW(estimated)
     groups = parts["test"]["msno"].factorize()[0]
+    late = float(times[-1]) * 2 / 3
     for loss in s.LOSSES:
         tables += s.compared(
             outcomes["test"], curves, weightings, loss, (s.HAZARD,), times=times, groups=groups,
-            ranges={s.INTEGRATED: (None, None), LATE: (float(times[-1]) * 2 / 3, None)},
+            ranges={s.INTEGRATED: (None, None), LATE: (late, None)},
         )  # fmt: skip
+        # alone, since means end for all where one score does, and weights without a cap may soon be infinite
+        tables += s.compared(
+            outcomes["test"], curves, {UNCAPPED: IPCW(estimated)}, loss, (s.HAZARD,), times=times, groups=groups
+        )
     return pd.concat(tables, ignore_index=True)[s.COLUMNS]
 
 

@@ -26,6 +26,7 @@ LEVEL = 0.95
 WEIGHTINGS = (s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE)
 #: How far from C* predictions are shown, of those who are so far from the first time and the last.
 REACH = 30.0
+DPI = 150
 FALLS = 5.0  # units of time after C* over which a fall is told
 
 
@@ -90,7 +91,7 @@ class Demo:
                    "demo-narrow": demo_figure.draw(self.around, summary, "brier", width=demo_figure.PHONE),
                    "demo-log": demo_figure.draw(self.around, summary, "log")}  # fmt: skip
         writers: dict[str, Callable[[Path], Any]] = {
-            **{f"{name}.png": partial(save_figure, figure, dpi=150) for name, figure in figures.items()},
+            **{f"{name}.png": partial(save_figure, figure, dpi=DPI) for name, figure in figures.items()},
             "scores.csv": lambda path: scores.to_csv(path, index=False),
             "around.csv": lambda path: self.around.to_csv(path, index=False),
             "summary.csv": lambda path: summary.to_csv(path, index=False),

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore.experiments import studies as s
-from survscore.plots import colours, style
-from survscore.plots.labels import name_lines
+from survscore.experiments.method_lines import COLOURS, line_of
+from survscore.plots import style
+from survscore.plots.labels import name_at_ends
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-COLOURS = colours([s.HAZARD, s.BCE, s.TRUTH], null=s.TRUTH)
 #: Of verdicts; the colour-blind can tell them apart, too.
 RIGHT, WRONG, OPEN = "#00795A", "#C2185B", "#777777"
 NAMES = {s.TRUTH: "the truth", s.HAZARD: "Logistic-Hazard", s.BCE: "BCE"}
@@ -25,7 +25,7 @@ SHORT = {
     s.IPCW_TRUE: "censored left out",
 }
 HEIGHT = 5.2
-PHONE = 4.4  # the width of a figure, in inches, whose letters can be read on one
+PHONE = style.COLUMN  # letters of a figure so wide can be read on one
 
 
 def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float = style.PAGE) -> Any:
@@ -43,9 +43,10 @@ def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float
         In inches.
     """
     with style.applied(width):
-        figure, (above, below) = style.pyplot().subplots(2, 1, figsize=(width, HEIGHT), layout="constrained")
-        _predictions(above, around)
-        _verdicts(below, summary[summary.loss == loss])
+        figure = style.pyplot().figure(figsize=(width, HEIGHT), layout="constrained")
+        above, below = figure.subfigures(2, 1)  # each with the margins that its own words take
+        _predictions(above.add_subplot(), around)
+        _verdicts(below.add_subplot(), summary[summary.loss == loss])
         style.refit(figure, None)
         return figure
 
@@ -53,14 +54,13 @@ def draw(around: pd.DataFrame, summary: pd.DataFrame, loss: str, *, width: float
 def _predictions(ax: Axes, around: pd.DataFrame) -> None:
     lines = []
     for name, rows in around.groupby("model", sort=False):
-        dashes = style.DASHES[1] if name == s.TRUTH else "-"
-        lines += ax.plot(rows.since, rows.survival, color=COLOURS[str(name)], linestyle=dashes, linewidth=2.2)
+        lines += ax.plot(rows.since, rows.survival, linewidth=2.2, **line_of(str(name)))
     ax.margins(x=0.0)
     ax.set_ylim(0, 1)
     ax.axvline(0, color=style.INK, linewidth=1)
     for side, text in (("right", "seen "), ("left", " not seen yet")):
         ax.text(0, 0.94, text, ha=side, fontsize=style.small(ax))
-    name_lines(ax, [(line, NAMES[str(name)]) for line, name in zip(lines, around.model.unique(), strict=True)])
+    name_at_ends(ax, [(line, NAMES[str(name)]) for line, name in zip(lines, around.model.unique(), strict=True)])
     style.say(ax, x="time since everybody's own C*", y="mean predicted survival", title="What two methods predict")
 
 
@@ -80,7 +80,7 @@ def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_yticks(range(len(names)), [SHORT[name] for name in names])
     ax.grid(False, axis="y")
     ax.set_ylim(len(names) - 0.4, -1.2)
-    for model, side, text in ((s.BCE, "right", "better: BCE ◂ "), (s.HAZARD, "left", " ▸ Logistic-Hazard")):
+    for model, side, text in ((s.BCE, "right", "BCE ◂ "), (s.HAZARD, "left", " ▸ Logistic-Hazard")):
         ax.text(0, -0.75, text, ha=side, va="center", fontsize=size, color=COLOURS[model])
     style.say(
         ax, x="score of BCE minus that of Logistic-Hazard, with 95 % interval",

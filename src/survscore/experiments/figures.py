@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 from survscore.experiments import churn
 from survscore.experiments import claims as c
 from survscore.experiments import studies as s
+from survscore.experiments.method_lines import line_of
 from survscore.inference import limits
 from survscore.metrics import metric_label
 from survscore.plots import style
-from survscore.plots.labels import outside_legend
+from survscore.plots.labels import name_panels
+from survscore.plots.scores import time_axis
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-COLOURS = {s.TRUTH: style.NULL_COLOUR, **style.colours([s.HAZARD, s.BCE, s.BCE_TOLD])}
 #: Of the confidence intervals of one replicate, and the share of several between the limits of a band.
 LEVEL, BAND = 0.95, 0.9
 SCORES_3 = (s.UNCENSORED, s.IPCW_KM, s.IPCW_TRUE, s.ADMINISTRATIVE)
@@ -63,39 +64,56 @@ class Figure:
         )
         return table.drop(columns=[column for column in table if table[column].isna().all()])
 
-    def draw(self, numbers: pd.DataFrame, loss: str, *, about: str = "") -> Any:
-        """Return a matplotlib figure; `about` says below the title what must not be missed."""
-        n_columns = 2 if len(self.panels) in (2, 4) else 4 if len(self.panels) == 7 else 3
+    def draw(self, numbers: pd.DataFrame, loss: str, *, about: str = "", width: float = style.PAGE) -> Any:
+        """Return a matplotlib figure, so many inches wide; `about` says below the title what must not be missed."""
         by = "weighting" if self.kind == s.SCORE else "censoring_time"
         shown = numbers[numbers.loss == loss] if self.kind == s.SCORE else numbers
-        lines: dict[str, Any] = {}
-        width = 2.6 * n_columns
+        n_columns = self._n_columns(width)
         with style.applied(width):
             figure, axes = style.panels(len(self.panels), n_columns, width)
-            for ax, panel in zip(axes, self.panels, strict=True):
-                for model in dict.fromkeys(shown.model):
-                    rows = shown[(shown[by] == panel) & (shown.model == model)]
-                    lines[model] = _line(ax, rows, COLOURS[model])
-                if self.kind == s.SURVIVAL:
+            lines = [
+                _panel(ax, shown[shown[by] == panel], self._words(panel, loss))
+                for ax, panel in zip(axes, self.panels, strict=True)
+            ]
+            if self.kind == s.SURVIVAL:
+                for ax, panel in zip(axes, self.panels, strict=True):
                     style.mark(ax, x=panel, color=style.INK)
-                title = str(panel) if self.kind == s.SCORE else f"C* = {panel:g}"
-                ax.margins(x=0.0)
-                style.say(ax, x="time", y=metric_label(loss) if self.kind == s.SCORE else "survival", title=title)
             style.label_outer(axes, n_columns)
-            outside_legend(figure, list(lines.values()), list(lines))
-            n = numbers.replicate.nunique()
-            how = f", mean and {BAND:.0%} of {n} replicates" if n > 1 else ""
-            heading = figure.suptitle("")
-            style.put(heading, f"{self.title}{how}" + (f"\n{about}" if about else ""), 70.0 * width)
-            style.refit(figure, None)
+            name_panels(axes, n_columns, lines)
+            style.put(figure.suptitle(""), self._heading(numbers, about), 70.0 * width)
+            style.refit_panels(figure)
         return figure
 
+    def _n_columns(self, width: float) -> int:
+        if width < style.NARROW or len(self.panels) in (2, 4):
+            return 2
+        return 4 if len(self.panels) == 7 else 3
 
-def _line(ax: Axes, rows: pd.DataFrame, colour: str) -> Any:
+    def _words(self, panel: Any, loss: str) -> dict[str, str]:
+        """Return what a panel and its axes are called."""
+        if self.kind == s.SURVIVAL:
+            return {"title": f"C* = {panel:g}", "x": "time", "y": "survival"}
+        return {"title": str(panel), "x": "time", "y": f"{metric_label(loss)} (lower is better)"}
+
+    def _heading(self, numbers: pd.DataFrame, about: str) -> str:
+        n = numbers.replicate.nunique()
+        how = f", mean and {100 * BAND:.0f} % of {n} replicates" if n > 1 else ""
+        return f"{self.title}{how}" + (f"\n{about}" if about else "")
+
+
+def _panel(ax: Axes, rows: pd.DataFrame, words: dict[str, str]) -> dict[str, Any]:
+    """Draw all models into one panel; return their lines."""
+    lines = {str(model): _line(ax, part, str(model)) for model, part in rows.groupby("model", sort=False)}
+    time_axis(ax, own=True)
+    style.say(ax, **words)
+    return lines
+
+
+def _line(ax: Axes, rows: pd.DataFrame, model: str) -> Any:
     """Draw one model: the mean over replicates with a band over them, or one replicate with confidence intervals."""
     by_time = rows.groupby("time").value
     mean = by_time.mean()
-    (line,) = ax.plot(mean.index, mean, color=colour)
+    (line,) = ax.plot(mean.index, mean, **line_of(model))
     if rows.replicate.nunique() > 1:
         style.shade(ax, line, mean.index, by_time.quantile((1 - BAND) / 2), by_time.quantile((1 + BAND) / 2))
     elif "se" in rows:

@@ -21,6 +21,7 @@ from survscore.experiments.figures import FIGURES, Figure
 from survscore.experiments.studies import COLUMNS, STUDIES, Seeds, Size
 from survscore.experiments.versions import versions_of
 from survscore.experiments.workers import in_processes
+from survscore.plots import pyplot, save_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,9 +219,8 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     for loss in figure.losses:
         drawn = figure.draw(numbers, loss, about="synthetic data" if settings["data"] == SYNTHETIC else "")
         for path in _picture_paths(folder, figure.name, loss):
-            with written_whole(path) as temporary:
-                drawn.savefig(temporary, dpi=120)
-        _close(drawn)
+            save_figure(drawn, path, dpi=150)
+        pyplot().close(drawn)
     return Result(claims, folder)
 
 
@@ -232,9 +232,3 @@ def _picture_paths(folder: Path, name: str, loss: str) -> Iterator[Path]:
     suffix = "-log" if loss == "log" else ""
     for kind in ("png", "svg"):
         yield folder / f"{name}{suffix}.{kind}"
-
-
-def _close(drawn: Any) -> None:
-    from survscore.plots import pyplot
-
-    pyplot().close(drawn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,8 @@ WIDEST = 0.3  # a label may take so much of the axes' width
 LONGEST = 20  # letters on one line of a label
 AWAY = 7.0  # points between the axes and the labels
 BETWEEN = 1.0  # points between two labels
+BESIDE_PANELS = 0.16  # names beside small multiples may take so much of the figure's width
+KEY = 4.0  # sizes of letters: what a legend takes beside its names
 
 Vector = NDArray[np.float64]
 
@@ -146,6 +148,14 @@ def _end_of(line: Line2D) -> tuple[float, float]:
     return float(place[0]), float(place[1])
 
 
+def name_at_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> EndLabels:
+    """Name lines at their ends, in a figure whose layout makes room there; return all names of the axes."""
+    labels = EndLabels.of(ax)
+    for line, name in lines:
+        labels.add(line, name)
+    return labels
+
+
 def name_lines(ax: Axes, lines: Sequence[tuple[Line2D, str]]) -> None:
     """Name lines at their ends, together with those of the axes that are named already; or all in a legend.
 
@@ -154,9 +164,7 @@ def name_lines(ax: Axes, lines: Sequence[tuple[Line2D, str]]) -> None:
     if not lines:
         return
     if has_room(ax):
-        labels = EndLabels.of(ax)
-        for line, name in lines:
-            labels.add(line, name)
+        labels = name_at_ends(ax, lines)
         every = [(line, name) for line, name, *_ in labels.entries]
         if _fit([name for _, name in every], ax):
             return
@@ -166,15 +174,54 @@ def name_lines(ax: Axes, lines: Sequence[tuple[Line2D, str]]) -> None:
 
 
 def _fit(names: Sequence[str], ax: Axes) -> bool:
-    width, height = points(ax)
+    return _fit_beside(names, ax, max(WIDEST * points(ax)[0], 50.0))
+
+
+def _fit_beside(names: Sequence[str], ax: Axes, available: float) -> bool:
+    """Return whether names fit beside axes: few enough for the height of these, in a column so many points wide."""
     size = small(ax)
     rows = [line for name in names for line in folded(name, LONGEST * LETTER, 1.0).split("\n")]
     letters = max(map(len, rows))
     return (
-        len(names) <= MOST_AT_ENDS
-        and 1.3 * size * len(rows) <= height
-        and letters * LETTER * size <= max(WIDEST * width, 50.0)
+        len(names) <= MOST_AT_ENDS and 1.3 * size * len(rows) <= points(ax)[1] and letters * LETTER * size <= available
     )
+
+
+def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[str, Line2D]]) -> None:
+    """Name the lines of small multiples once: in the place that a last row leaves over, at the right, or below.
+
+    Parameters
+    ----------
+    axes : sequence of matplotlib axes
+        Of `style.panels`.
+    n_columns : int
+        Of the panels.
+    lines : sequence of mappings from str to matplotlib lines
+        Those of each of the axes, by name.
+    """
+    figure = root_figure(axes[0])
+    named: dict[str, Line2D] = {}
+    for those in lines:
+        named = {**those, **named}
+    names = list(named)
+    left_over = figure.axes[len(axes) :]
+    width = 72.0 * float(figure.get_size_inches()[0])
+    if left_over and _fit_beside(names, axes[0], width / n_columns - KEY * small(axes[0])):
+        _legend_alone(left_over[0], named)
+    elif not left_over and _fit_beside(names, axes[0], BESIDE_PANELS * width):
+        for ax, those in list(zip(axes, lines, strict=True))[n_columns - 1 :: n_columns]:
+            name_at_ends(ax, ((line, name) for name, line in those.items()))
+    else:
+        outside_legend(figure, list(named.values()), names)
+
+
+def _legend_alone(ax: Axes, named: Mapping[str, Line2D]) -> None:
+    """Put a legend into axes that have nothing else."""
+    ax.set_visible(True)
+    ax.set_axis_off()
+    names = [folded(name, LONGEST * LETTER, 1.0) for name in named]
+    for text in ax.legend(named.values(), names, loc="center", fontsize=small(ax)).get_texts():
+        text.set_parse_math(False)
 
 
 def legend(handles: Sequence[Any], names: Sequence[str], ax: Axes) -> None:

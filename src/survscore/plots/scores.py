@@ -13,7 +13,7 @@ from survscore.metrics import AUC, Direction, metric_label, sides
 from survscore.plots import style
 from survscore.plots.below import counts_below
 from survscore.plots.display import Display
-from survscore.plots.labels import legend, name_lines, outside_legend
+from survscore.plots.labels import legend, name_lines, name_panels
 from survscore.results import ScoreCurve
 
 if TYPE_CHECKING:
@@ -224,26 +224,27 @@ class ScoresDisplay(Display):
         colours, dashes = style.colours(self.models, null=self.null), style.dashes(self.models, null=self.null)
         with style.applied(inches):
             figure, axes = style.panels(len(weightings), n_columns, inches)
-            lines: dict[str, Any] = {}
+            lines: list[dict[str, Any]] = []
             for one, weighting in zip(axes, weightings, strict=True):
                 here = self.scores[self.scores["weighting"] == weighting]
+                lines.append({})
                 for model, part in here.groupby("model", sort=False):
                     name = str(model)
                     if part["score"].isna().all():
                         continue
-                    (lines[name],) = one.plot(
+                    (line,) = one.plot(
                         part["time"], part["score"], color=colours[name], linestyle=dashes[name], label=name
                     )
+                    lines[-1][printable(name, 60)] = line
                     if band:
-                        style.shade(one, lines[name], part["time"], part["lower"], part["upper"])
+                        style.shade(one, line, part["time"], part["lower"], part["upper"])
                 if self.metric == AUC.name:
                     style.mark(one, y=0.5)
-                one.margins(x=0.0)
-                one.locator_params(axis="x", nbins=5)
+                time_axis(one, own=True)
                 better = f"{metric_label(self.metric)} ({self.direction} is better)"
                 style.say(one, x=style.time_label(unit), y=better, title=weighting)
             style.label_outer(axes, n_columns)
-            outside_legend(figure, list(lines.values()), [printable(name, 60) for name in lines])
-            style.refit(figure, None)
+            name_panels(axes, n_columns, lines)
+            style.refit_panels(figure)
         self.ax_, self.figure_, self.axes_ = axes[0], figure, axes
         return self

@@ -33,6 +33,7 @@ NULL_COLOUR, INK, SOFT, RULE = "#555d66", "#1b1f24", "#57606a", "#d5dae0"
 #: Of weightings in one picture; and of models beyond the fourth, whose colours are less far apart.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 FAR_APART = 4
+PANEL_SHAPE = 0.8  # the height of one of several panels, by its width
 AXES_SHARE = 0.75  # of a figure's height that axes take, before it is laid out
 LETTER = 0.56  # the mean width of a letter, as a share of the size of the font
 BAND_ALPHA = 0.15
@@ -230,6 +231,19 @@ def refit(figure: Figure, height: float | None) -> None:
         figure.set_size_inches(figure.get_size_inches()[0], figure.get_size_inches()[1] + missing)
 
 
+def refit_panels(figure: Figure) -> None:
+    """Lay out small multiples of our own: each has its shape, however many lines the titles above take."""
+    grid: Any = figure.axes[0].get_subplotspec()
+    for _ in range(2):  # what is higher has room for longer lines
+        refit(figure, None)
+        figure.draw_without_rendering()
+        width, height = figure.get_size_inches()
+        panel = figure.axes[0].get_position()
+        missing = PANEL_SHAPE * panel.width * width - panel.height * height
+        figure.set_size_inches(width, height + grid.get_gridspec().nrows * missing)
+    refit(figure, None)
+
+
 def _fold_again(ax: Axes, tall: float | None) -> None:
     alone = tall is not None or len(ax.figure.axes) == 1
     box = ax.get_position()
@@ -237,7 +251,7 @@ def _fold_again(ax: Axes, tall: float | None) -> None:
     middle = (box.x0 + box.x1) / 2
     # words centred on axes may be wider than these, if nothing stands beside them
     across = width * (2 * min(middle, 1.0 - middle) - 0.04 if alone else box.width)
-    up = 1.08 * (height * box.height if tall is None else 72.0 * tall)  # it may stand out a bit
+    up = 1.12 * (height * box.height if tall is None else 72.0 * tall)  # it may stand out a bit
     for text, available in ((ax.title, across), (ax.xaxis.label, across), (ax.yaxis.label, up)):
         if text in WORDS and text.get_text():  # outer labels of panels may be gone
             put(text, WORDS[text], available)
@@ -257,12 +271,12 @@ def dress(ax: Axes) -> None:
 
 
 def panels(n_panels: int, n_columns: int, width: float) -> tuple[Figure, list[Axes]]:
-    """Return a figure of small multiples on one scale; call within `applied`.
+    """Return a figure of small multiples on one scale; call within `applied`, and `refit_panels` in the end.
 
     Labels of axes stand at the left, and below the lowest panel of each column.
     """
     n_rows = -(-n_panels // n_columns)
-    height = n_rows * (0.72 * width / n_columns + 0.25) + 0.5
+    height = n_rows * (width / n_columns + 1.0)  # too much, so that all has room before it is refitted
     figure, axes = pyplot().subplots(
         n_rows, n_columns, sharex=True, sharey=True, squeeze=False, layout="constrained", figsize=(width, height)
     )
@@ -301,10 +315,24 @@ def points(ax: Axes) -> tuple[float, float]:
 
 
 def folded(text: str, available: float, size: float, *, break_words: bool = False) -> str:
-    """Return text on lines that are at most so many points wide, in letters of a size, also within words if need be."""
+    """Return text on lines that are at most so many points wide, in letters of a size, also within words if need be.
+
+    Lines are about as long as each other: a last word does not stand alone.
+    """
     width = max(int(available / (LETTER * size)), 8)
-    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False, break_long_words=break_words)
-    return "\n".join(wrapper.fill(line) for line in text.split("\n"))
+    return "\n".join(_balanced(line, width, break_words) for line in text.split("\n"))
+
+
+def _balanced(text: str, width: int, break_words: bool) -> str:
+    """Return a text on as few lines as a width takes, and these as short as they can be without another one."""
+
+    def wrap(letters: int) -> list[str]:
+        return textwrap.wrap(text, letters, break_on_hyphens=False, break_long_words=break_words)
+
+    lines = wrap(width)
+    longest = max(map(len, text.split()), default=width)  # no word is broken for the sake of balance
+    narrower = map(wrap, range(min(longest, width), width))
+    return "\n".join(next((shorter for shorter in narrower if len(shorter) == len(lines)), lines))
 
 
 def put(text: Text, words: str, available: float) -> None:

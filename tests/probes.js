@@ -51,6 +51,56 @@
     });
   },
 
+  // Of any page: lines of text that leave the window or a box that hides what sticks out, that nobody can scroll to, or
+  // that lie on another; and pictures that are missing, or wider than the page.
+  pageFaults() {
+    const known = new Map([[document.body, { scroller: null, hiding: [] }]]);
+    const around = (e) => {
+      if (!known.has(e)) {
+        const outer = around(e.parentElement), overflow = getComputedStyle(e).overflowX;
+        const hides = ["hidden", "clip"].includes(overflow), scrolls = ["auto", "scroll"].includes(overflow);
+        const here = hides ? { ...outer, hiding: [...outer.hiding, e] } : outer;
+        known.set(e, scrolls ? { scroller: e, hiding: [] } : here);
+      }
+      return known.get(e);
+    };
+    const lines = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode, parent = node.parentElement, range = document.createRange();
+      if (!node.data.trim() || !parent.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+      if (parent.closest("math, svg, script, style, noscript")) continue;
+      range.selectNodeContents(node);
+      const { scroller, hiding } = around(parent), frame = scroller?.getBoundingClientRect();
+      for (const box of range.getClientRects()) {
+        const inSight = !frame || (box.right <= frame.right && box.left >= frame.left);
+        if (box.bottom + scrollY <= 0 || box.width <= 1 || !inSight) continue;
+        lines.push({ said: node.data.trim().slice(0, 60), box, scroller, hiding });
+      }
+    }
+    const sticksOut = ({ box, scroller, hiding }) => {
+      const bounds = hiding.map((e) => e.getBoundingClientRect());
+      if (!scroller) bounds.push({ left: 0, right: document.documentElement.clientWidth });
+      return bounds.some(({ left, right }) => box.left < left - 1 || box.right > right + 1);
+    };
+    const cut = lines.filter(sticksOut).map(({ said }) => `cut: ${said}`);
+    lines.sort((a, b) => a.box.top - b.box.top);
+    const onOthers = lines.flatMap((a, k) => {
+      const found = [];
+      for (let j = k + 1; j < lines.length && lines[j].box.top < a.box.bottom - 4; j++) {
+        const b = lines[j], wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+        const high = Math.min(a.box.bottom, b.box.bottom) - b.box.top;
+        if (wide > 2 && high > 4) found.push(`${a.said} | ${b.said}`);
+      }
+      return found;
+    });
+    const pictures = [...document.images].filter((e) => e.checkVisibility()).flatMap((e) => {
+      const box = e.getBoundingClientRect(), wide = box.right > innerWidth + 1 || box.left < -1;
+      const fault = !e.naturalWidth ? "missing" : wide ? "too wide" : "";
+      return fault ? [`${fault}: ${e.getAttribute("src")}`] : [];
+    });
+    return [...cut, ...onOthers, ...pictures];
+  },
+
   // Rows of tables in which a cell's text runs into the next one's.
   touchingCells() {
     const endsOf = (cell) => {

@@ -1,0 +1,86 @@
+"""Comparing what is seen with a picture that was kept, and measuring pages in the browser.
+
+With the variable ``SURVSCORE_WRITE_REFERENCES`` set, tests write their pictures anew: look at them and keep them.
+"""
+
+import base64
+import io
+import os
+from functools import cache
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from PIL import Image
+
+from survscore.experiments import demo
+from survscore.plots import style
+
+WRITE = bool(os.environ.get("SURVSCORE_WRITE_REFERENCES"))
+PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
+# Colours are averaged over blocks, so many across and down: letters of other fonts are blurred, what is missing is not.
+BLOCKS = (32, 32)
+# On a phone other fonts move all that follows up or down, so that only columns are compared.
+COLUMNS = (16, 1)
+MOST_DIFFERENT = 2.0  # of 255, in the mean over blocks
+REFERENCE_SCALE = 0.4
+
+
+def measure(page, what):
+    """Return what one of the probes finds in a page."""
+    return page.evaluate(f"({PROBES}).{what}()")
+
+
+def screenshot(page):
+    """Return what the window of a page shows."""
+    with Image.open(io.BytesIO(page.screenshot())) as picture:
+        return picture.convert("RGB")
+
+
+def read_picture(path):
+    with Image.open(path) as picture:
+        return picture.convert("RGB")
+
+
+def distance(a, b, blocks=BLOCKS):
+    """Return how far two pictures are apart, in the mean colours of their blocks."""
+    means = [np.asarray(one.resize(blocks, Image.Resampling.BOX), dtype=float) for one in (a, b)]
+    return float(np.abs(means[0] - means[1]).mean())
+
+
+def reference(path, seen):
+    """Return the picture that was kept, after what is seen was written there if that was asked for."""
+    if WRITE:
+        size = [round(REFERENCE_SCALE * pixels) for pixels in seen.size]
+        seen.resize(size, Image.Resampling.LANCZOS).quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    return read_picture(path)
+
+
+def check_looks(seen, path, blocks=BLOCKS):
+    """Fail unless a picture looks as the one that was kept; return that one."""
+    kept = reference(path, seen)
+    assert abs(kept.width / kept.height - seen.width / seen.height) < 0.01
+    found = distance(seen, kept, blocks)
+    assert found < MOST_DIFFERENT, f"differs from {path.name} by {found:.2f} of 255"
+    return kept
+
+
+def smallest_letters(picture):
+    """Return how high the small letters of one of the demo's figures are in a page, in pixels."""
+    shown, whole = (picture.evaluate(f"(e) => e.{name}") for name in ("clientWidth", "naturalWidth"))
+    inches = whole / demo.DPI
+    return style.SMALL * style.font_size(inches) / 72 * shown / inches
+
+
+@cache
+def font_faces():
+    """Return style sheets of the fonts that come with matplotlib, so that pages have the same letters everywhere."""
+    folder = Path(mpl.get_data_path()) / "fonts" / "ttf"
+    bold, italic = "font-weight: bold;", "font-style: italic;"
+    kinds = {"": "", "-Bold": bold, "-Oblique": italic, "-BoldOblique": bold + italic}
+    faces = []
+    for family, files in (("Test Sans", "DejaVuSans"), ("Test Mono", "DejaVuSansMono")):
+        for kind, words in kinds.items():
+            letters = base64.b64encode((folder / f"{files}{kind}.ttf").read_bytes()).decode()
+            faces.append(f"@font-face {{ font-family: '{family}'; {words} src: url(data:font/ttf;base64,{letters}); }}")
+    return "\n".join(faces)
