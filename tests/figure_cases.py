@@ -1,6 +1,7 @@
 """One of every display, drawn from simulated data: what the tests of figures look at."""
 
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,12 @@ import pandas as pd
 import survscore as ss
 from demo_case import kept
 from survscore.experiments import demo_figure, studies
+from survscore.experiments.atlas.drawing import draw as draw_forest
+from survscore.experiments.atlas.results import Atlas
 from survscore.experiments.figures import FIGURES
 from survscore.plots import PAGE, TrainingDisplay
 
+DOCS = Path(__file__).parents[1] / "docs"
 TIMES = np.arange(2.0, 97.0, 2.0)
 LONG = "gradient boosting with all covariates and their interactions"
 
@@ -155,6 +159,7 @@ DRAWINGS = {
     "training": lambda width: training().plot(width=width),
     # a figure of the paper for each number of panels: 2, 6 of survival, 4, 6 of scores, 7
     **{f"paper-{k}": partial(paper, f"figure-{k}") for k in (1, 2, 3, 5, 6)},
+    "forest": lambda width: draw_forest(Atlas.read(DOCS / "atlas"), width=width),
     "demo": demonstration,
     "demo-wide": lambda width: demonstration(max(width, PAGE)),
 }
@@ -211,6 +216,5 @@ def write_references(folder):
 
 if __name__ == "__main__":
     import sys
-    from pathlib import Path
 
     write_references(Path(sys.argv[1]))

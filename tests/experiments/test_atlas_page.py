@@ -111,13 +111,16 @@ def test_what_the_page_says_of_models_that_do_not(found):
 def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
     write_page(DOCS / "atlas", tmp_path)
     used = set(re.findall(r"atlas_page/([\w.-]+)", PAGE))
-    assert used == {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in TABLES} | {"forest.svg"}
+    pictures = {"forest.svg", "forest-narrow.svg"}
+    assert used == {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in TABLES} | pictures
     families = pd.read_csv(tmp_path / "families.csv", keep_default_na=False)
     assert len(families) == len(models.FAMILIES) * len(found.settings["scores"])
     ours = found.of_summary("all", "administrative")
     assert families.iloc[0]["pairs in the true order"] == f"{100 * ours['ordered']:.0f} %"
     names = pd.read_csv(tmp_path / "sets-all.csv")["set"].tolist()
-    drawing = (tmp_path / "forest.svg").read_text()
-    assert all(f"<!-- {name} -->" in drawing for name in [*names, *models.FAMILIES])
+    drawings = {name: (tmp_path / name).read_text() for name in pictures}
     write_page(DOCS / "atlas", tmp_path / "again")
-    assert (tmp_path / "again" / "forest.svg").read_text() == drawing
+    for name, drawing in drawings.items():
+        words = " ".join(re.findall("<!-- (.*?) -->", drawing))  # a comment for each line of a text
+        assert all(one in words for one in [*names, *models.FAMILIES, "mean over sets"])
+        assert (tmp_path / "again" / name).read_text() == drawing

@@ -104,6 +104,8 @@ def test_no_text_overlaps_or_is_cut(browser, request, which, view):
     assert measure(page, "overlaps") == []
     assert measure(page, "tooWide") == []
     assert measure(page, "touchingCells") == []
+    p_values = page.locator(".p-value:visible")
+    assert p_values.evaluate_all("(all) => Math.max(...all.map((e) => e.getClientRects().length))") == 1
     if view == "phone":
         assert page.evaluate("[...document.querySelectorAll('.scroll')].some((e) => e.scrollWidth > e.clientWidth)")
     # the measure itself sees what is wrong

@@ -12,6 +12,7 @@ from survscore.experiments.atlas.drawing import forest
 from survscore.experiments.atlas.models import FAMILIES, RECIPES
 from survscore.experiments.atlas.results import Atlas, percent
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
+from survscore.plots import COLUMN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,3 +188,4 @@ def write_page(source: Path, target: Path) -> None:
     for name, table in TABLES.items():
         table(atlas).to_csv(target / f"{name}.csv", index=False)
     forest(atlas, target / "forest.svg")
+    forest(atlas, target / "forest-narrow.svg", width=COLUMN)
