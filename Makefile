@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := benchmarks/.venv
 TESTS ?= tests src docs
-# What is installed is compiled when it is first imported, which most of it never is: that halves the time of setting up.
+# What is installed is compiled when it is first imported, which most of it never is.
 INSTALL := -m pip install --quiet --no-compile
 
 .PHONY: demo test lint types bench conformance docs links dist wheel-check lowest clean
