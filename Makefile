@@ -12,8 +12,9 @@ INSTALL := -m pip install --quiet --no-compile
 demo: $(VENV)/.demo
 	$(BIN)/survscore demo
 
+# A file is run by one process: what it sets up (a cluster, trained nets, machine code) is set up once.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -77,7 +78,7 @@ lowest:
 	$(PYTHON) -m venv $(LOWEST_VENV)
 	$(PYTHON) tools/lowest.py reproduce > build/lowest.txt
 	$(LOWEST_VENV)/bin/python $(INSTALL) -c build/lowest.txt -e ".[test]"
-	$(LOWEST_VENV)/bin/python -m pytest -n auto -W default::DeprecationWarning -W default::PendingDeprecationWarning $(LOWEST_TESTS)
+	$(LOWEST_VENV)/bin/python -m pytest -n auto --dist loadfile -W default::DeprecationWarning -W default::PendingDeprecationWarning $(LOWEST_TESTS)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(BENCH_VENV)-* build dist docs/_build docs/api/generated docs/gallery docs/atlas_page demo-output

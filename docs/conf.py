@@ -26,6 +26,7 @@ extensions = [
     "dataset_table",
     "atlas_page",
     "benchmark_tables",
+    "reproduced",
 ]
 autosummary_generate = True
 autodoc_typehints = "none"

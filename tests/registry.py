@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -359,32 +360,52 @@ CASES = [
 
 
 # Half-integers up to 6 make ties of all kinds: T = t, T = C*, T = t = C*, grid points at each of them.
+# Whole arrays are read off one string of bytes: to draw their numbers one by one takes longer than all that is tested.
 HALVES = st.integers(0, 12).map(lambda k: k / 2)
+GRIDS = st.integers(1, (1 << 13) - 1).map(lambda bits: np.flatnonzero(bits >> np.arange(13) & 1) / 2)
+DTYPES = st.sampled_from([np.float32, np.float64])
+BETWEEN = st.sampled_from(["linear", "step", "constant-hazard"])
+BEYOND = st.sampled_from(["hold", "nan"])
+#: Where formulas break: both ends, and the closest to either that single precision has.
+ODD = np.array([0.0, 1.0, 1 - 2.0**-24, 2.0**-149, 2.0**-126, 2.0**-24, 0.5])
+
+
+@cache
+def halves_of(n):
+    """Return a strategy of arrays of half-integers up to 6."""
+    return st.binary(min_size=n, max_size=n).map(lambda drawn: np.frombuffer(drawn, np.uint8) % 13 / 2)
+
+
+@cache
+def probabilities_of(shape, lowest=0.0):
+    """Return a strategy of matrices from `lowest` to 1, in numbers that single precision has, a quarter of them odd."""
+
+    def read(drawn):
+        coarse, fine = np.frombuffer(drawn, np.uint8).astype(int).reshape(2, *shape)
+        plain = lowest + (1 - lowest) * (256 * coarse + fine) / 65535
+        return np.where(fine % 4 == 0, np.maximum(ODD, lowest)[coarse % ODD.size], plain).astype(np.float32)
+
+    size = 2 * shape[0] * shape[1]
+    return st.binary(min_size=size, max_size=size).map(read)
 
 
 @st.composite
 def curves_of(draw, n, *, lowest=0.0):
-    grid = sorted(draw(st.sets(HALVES, min_size=1, max_size=8)))
-    dtype = draw(st.sampled_from([np.float32, np.float64]))
-    values = st.floats(lowest, 1.0, width=32) | st.sampled_from([lowest, 1.0])
-    rows = draw(st.lists(st.lists(values, min_size=len(grid), max_size=len(grid)), min_size=n, max_size=n))
-    probabilities = -np.sort(-np.array(rows, dtype=dtype), axis=1)
-    between = draw(st.sampled_from(["linear", "step", "constant-hazard"]))
-    return ss.SurvivalCurves(probabilities, grid, between, beyond=draw(st.sampled_from(["hold", "nan"])))
+    grid = draw(GRIDS)
+    values = draw(probabilities_of((n, grid.size), lowest))
+    probabilities = -np.sort(-values.astype(draw(DTYPES)), axis=1)
+    return ss.SurvivalCurves(probabilities, grid, draw(BETWEEN), beyond=draw(BEYOND))
 
 
 @st.composite
 def outcomes_of(draw, n, data="any"):
-    def times():
-        return np.array(draw(st.lists(HALVES, min_size=n, max_size=n)))
-
-    star, end = times(), times()
+    star, end = draw(halves_of(n)), draw(halves_of(n))
     if data == "uncensored":  # without event only where followed to the end
         end = np.full(n, 6.5)
         star = np.where(draw(st.booleans()), star, np.where(star > 4, np.inf, star))
     event, time = star <= end, np.minimum(star, end)
     if data in ("drop-outs", "lost"):
-        dropping = times()
+        dropping = draw(halves_of(n))
         event, time = event & (star <= dropping), np.minimum(time, dropping)
         if data == "lost" and not (~event & (time < end)).any():  # the first, whoever it is
             time, event, end = time.copy(), event.copy(), end.copy()
@@ -402,7 +423,7 @@ def problems(draw, data="any", min_size=1, max_size=12):
         curves=draw(curves_of(n)),
         censoring=draw(curves_of(n)),
         training=draw(outcomes_of(draw(st.integers(1, 8)), "lost")),
-        times=np.array(sorted(draw(st.sets(HALVES, min_size=1, max_size=8)))),
+        times=draw(GRIDS),
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from commands import run
 from survscore.cli.demonstrating import print_demo, print_opening, what_was_seen
 from survscore.experiments import demo
-from survscore.experiments.studies import DEMO_SIZES
+from survscore.experiments.studies import DEMO_SIZES, SIZES
 
 mpl.use("agg")
 
@@ -77,7 +77,8 @@ def test_the_demo_is_written_and_the_same_again(capsys, tmp_path, demonstration)
     assert (folder / "scores.csv").read_bytes() == (again / "scores.csv").read_bytes()
 
 
-def test_reproduce_writes_figures_and_prints_claims(capsys, tmp_path):
+def test_reproduce_writes_figures_and_prints_claims(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(SIZES, "quick", replace(SIZES["quick"], training=300, validation=100, test=400, epochs=2))
     code, out, err = run(capsys, "reproduce", "all", "--size", "quick", "--jobs", "1", "--out", str(tmp_path))
     assert (code, err) == (0, "")
     for figure in (2, 3, 4, 5):
@@ -167,7 +168,8 @@ def test_a_folder_that_can_not_be_made(capsys, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_nothing_half_written(capsys, tmp_path, monkeypatch):
+def test_nothing_half_written(capsys, tmp_path, monkeypatch, demonstration):
+    monkeypatch.setattr(demo, "run", lambda **_: demonstration)
     (tmp_path / "scores.csv").write_text("the old one")
 
     def full_disk(self, path, **_):

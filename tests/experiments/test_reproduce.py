@@ -146,7 +146,7 @@ def test_figures_of_several_replicates(computed):
     folder = results["figure-3"].folder
     assert sorted(path.name for path in folder.iterdir()) == [
         "claims.csv", "figure-3-log.png", "figure-3-log.svg", "figure-3.png", "figure-3.svg",
-        "numbers.csv", "numbers.parquet", "settings.json",
+        "integrated.csv", "numbers.csv", "numbers.parquet", "settings.json",
     ]  # fmt: skip
     assert (folder / "figure-3.png").read_bytes()[:4] == b"\x89PNG"
     assert "<svg" in (folder / "figure-3.svg").read_text()
@@ -157,6 +157,8 @@ def test_figures_of_several_replicates(computed):
     own = r.load("constant-hazard", 1, computed)
     chosen = own[(own.kind == s.SCORE) & (own.loss == "log")]
     np.testing.assert_array_equal(numbers[(numbers.replicate == 1) & (numbers.loss == "log")].value, chosen.value)
+    integrated = pd.read_csv(folder / "integrated.csv").query("replicate == 1")
+    np.testing.assert_array_equal(integrated.value, own[own.kind == s.INTEGRATED].value)
     settings = json.loads((folder / "settings.json").read_text())
     assert settings["versions"]["survscore"] == ss.__version__
     assert (settings["seed"], settings["replicates"], settings["size"]["name"]) == (1, 2, "tiny")

@@ -128,7 +128,6 @@ def test_a_worker_that_dies_changes_nothing(client, folders, wanted, way, tmp_pa
     assert killed
     assert len(state.files) == len(set(state.files)) == 200
     assert contents(state) == wanted
-    client.wait_for_workers(2, timeout=30)
     assert killed[0] not in client.run(os.getpid).values()
 
 

@@ -57,9 +57,9 @@ def reproduce(
 ) -> None:
     """Reproduce a figure of the paper, and check what the paper says about it.
 
-    Each figure is written as PNG and SVG, with every plotted number, the settings, and a table of claims: what the
-    paper states, whether it holds in this run, and by how much. An interrupted run goes on where it stopped. "all"
-    are the simulations, figures 2 to 5.
+    Each figure is written as PNG and SVG, with every plotted number, integrated scores, the settings, and a table of
+    claims: what the paper states, whether it holds in this run, and by how much. An interrupted run goes on where it
+    stopped. "all" are the simulations, figures 2 to 5.
     """
     from survscore._config import config
     from survscore.experiments.churn import SIZES as CHURN_SIZES

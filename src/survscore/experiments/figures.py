@@ -57,12 +57,7 @@ class Figure:
 
     def numbers(self, replicates: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """Return every number that is drawn: of each replicate, and over all of them."""
-        import pandas as pd
-
-        table = pd.concat(
-            [one[one.kind == self.kind].assign(replicate=k) for k, one in enumerate(replicates)], ignore_index=True
-        )
-        return table.drop(columns=[column for column in table if table[column].isna().all()])
+        return rows_of(self.kind, replicates)
 
     def draw(self, numbers: pd.DataFrame, loss: str, *, about: str = "", width: float = style.PAGE) -> Any:
         """Return a matplotlib figure, so many inches wide; `about` says below the title what must not be missed."""
@@ -99,6 +94,16 @@ class Figure:
         n = numbers.replicate.nunique()
         how = f", mean and {100 * BAND:.0f} % of {n} replicates" if n > 1 else ""
         return f"{self.title}{how}" + (f"\n{about}" if about else "")
+
+
+def rows_of(kind: str, replicates: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of one kind of all replicates, without the columns that it has no use for."""
+    import pandas as pd
+
+    table = pd.concat(
+        [one[one.kind == kind].assign(replicate=k) for k, one in enumerate(replicates)], ignore_index=True
+    )
+    return table.drop(columns=[column for column in table if table[column].isna().all()])
 
 
 def _panel(ax: Axes, rows: pd.DataFrame, words: dict[str, str]) -> dict[str, Any]:

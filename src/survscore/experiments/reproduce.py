@@ -17,8 +17,8 @@ from survscore._version import __version__
 from survscore.datasets.kkbox import prepared
 from survscore.experiments import churn
 from survscore.experiments.claims import check
-from survscore.experiments.figures import FIGURES, Figure
-from survscore.experiments.studies import COLUMNS, STUDIES, Seeds, Size
+from survscore.experiments.figures import FIGURES, Figure, rows_of
+from survscore.experiments.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
 from survscore.experiments.versions import versions_of
 from survscore.experiments.workers import in_processes
 from survscore.plots import pyplot, save_figure
@@ -200,6 +200,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     folder = run.folder / figure.name
     folder.mkdir(parents=True, exist_ok=True)
     numbers = figure.numbers(tables[figure.study])
+    integrated = rows_of(INTEGRATED, tables[figure.study])
     replicates = [{study: some[k] for study, some in tables.items() if some} for k in range(run.n_replicates)]
     claims = check(figure.claims, replicates)
     settings = {
@@ -210,6 +211,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     writers: dict[str, Callable[[Path], Any]] = {
         "numbers.parquet": lambda path: numbers.to_parquet(path, index=False),
         "numbers.csv": lambda path: numbers.to_csv(path, index=False),
+        "integrated.csv": lambda path: integrated.to_csv(path, index=False),
         "claims.csv": lambda path: claims.to_csv(path, index=False),
         "settings.json": lambda path: path.write_text(json.dumps(settings, indent=2) + "\n"),
     }
