@@ -29,6 +29,7 @@ thorough = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+brief = settings(thorough, max_examples=20)  # what must not matter, where the numbers themselves have been looked at
 
 
 def score(loss, case, problem, **changes):
@@ -87,7 +88,7 @@ def test_compiled_loops_agree_with_numpy(case: Case, data):
 
 
 @every_case
-@thorough
+@brief
 @given(data=st.data())
 def test_sums_of_blocks_in_any_order_add_up(case: Case, data):
     problem = data.draw(problems(case.data, min_size=2))
@@ -106,7 +107,7 @@ def test_sums_of_blocks_in_any_order_add_up(case: Case, data):
 
 @every_case
 @every_loss
-@thorough
+@brief
 @given(data=st.data())
 def test_results_do_not_depend_on_batches(case: Case, loss, data):
     """Scores, standard errors, differences, means over time and bounds, from any batches in which predictions come."""
@@ -142,7 +143,7 @@ def test_results_do_not_depend_on_batches(case: Case, loss, data):
 
 @every_case
 @every_metric
-@thorough
+@brief
 @given(data=st.data())
 def test_order_of_individuals_does_not_matter(case: Case, loss, data):
     problem = data.draw(problems(case.data, min_size=2))
@@ -154,7 +155,7 @@ def test_order_of_individuals_does_not_matter(case: Case, loss, data):
 
 @every_case
 @every_metric
-@thorough
+@brief
 @given(data=st.data())
 def test_everybody_twice_gives_the_same_score(case: Case, loss, data):
     problem = data.draw(problems(case.data))
@@ -165,7 +166,7 @@ def test_everybody_twice_gives_the_same_score(case: Case, loss, data):
 
 @every_case
 @every_metric
-@thorough
+@brief
 @given(data=st.data())
 def test_each_time_is_scored_for_itself(case: Case, loss, data):
     if not case.by_time:
@@ -178,7 +179,7 @@ def test_each_time_is_scored_for_itself(case: Case, loss, data):
 
 @every_case
 @every_loss
-@thorough
+@brief
 @given(data=st.data())
 def test_individual_terms_add_up_to_the_score(case: Case, loss, data):
     problem = data.draw(problems(case.data))

@@ -73,10 +73,11 @@ def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 @lru_cache(maxsize=8)
 def _constant(value: float, size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the same number over and over; kept, since memory that comes and goes makes cores wait for each other."""
-    constant = np.full((1, size), value, dtype=dtype)
-    constant.flags.writeable = False
-    return constant
+    """Return the same number over and over; kept, since memory that comes and goes makes cores wait for each other.
+
+    It may be written to, though nobody does: kernels are compiled anew for what may not.
+    """
+    return np.full((1, size), value, dtype=dtype)
 
 
 def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
