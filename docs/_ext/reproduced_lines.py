@@ -21,7 +21,7 @@ def claims(folder):
     what = f"{'holds' if n == 1 else f'held in, of {n}'}; margin [95 % interval]"
     heads = [f"{LOSSES[loss]}: {what if loss == losses[0] else 'the same'}" if loss else what for loss in losses]
     rows = [[claim, *(found.get(loss, found.get("")) for loss in losses)] for claim, found in answers.items()]
-    return [*list_table([["claim", *heads], *rows], classes=["claims"]), *_origin(folder.name, settings)]
+    return [*list_table([["claim", *heads], *rows]), *_origin(folder.name, settings)]
 
 
 def _origin(figure, settings):
