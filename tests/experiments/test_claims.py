@@ -96,3 +96,17 @@ def test_every_score_of_a_figure_is_claimed_about_for_both_losses():
             assert len(set(texts)) == len(texts)
             for panel in figure.panels:
                 assert any(text.startswith(f"{panel}:") for text in texts), panel
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ("18", "+0.004 [+0.003, +0.006]")),
+        ({"replicates": 1, "share": 1.0, "lower": math.nan, "upper": math.nan}, ("yes", "+0.004")),
+        ({"replicates": 1, "share": 0.0, "margin": -0.02}, ("no", "-0.020 [+0.003, +0.006]")),
+        ({"share": 0.0}, ("0", "+0.004 [+0.003, +0.006]")),
+    ],
+)
+def test_answers(changes, told):
+    row = {"replicates": 20, "share": 0.9, "margin": 0.0041, "lower": 0.0029, "upper": 0.0057}
+    assert c.answer(row | changes) == told

@@ -43,14 +43,13 @@ def print_claims(name: str, claims: Any, replicates: int, *, quick: bool = False
 def _answer(row: Any) -> str:
     from rich.markup import escape
 
+    from survscore.experiments.claims import answer
+
     if not row["replicates"]:
         return f"[dim]not checked: needs {row['needs']}[/]"
-    held = round(row["share"] * row["replicates"])
-    style = "green" if row["holds"] else "yellow" if held else "bold red"
-    answer = ("yes" if held else "no") if row["replicates"] == 1 else str(held)
-    interval = f" [{row['lower']:+.3f}, {row['upper']:+.3f}]" if row["lower"] == row["lower"] else ""
-    margin = escape(f"{row['margin']:+.3f}{interval}")
-    return f"[{style}]{answer}[/] {margin}"
+    style = "green" if row["holds"] else "yellow" if row["share"] else "bold red"
+    told, margin = answer(row)
+    return f"[{style}]{told}[/] {escape(margin)}"
 
 
 def findings_table(findings: Sequence[Finding]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -205,3 +205,11 @@ def check(claims: Sequence[Claim], replicates: Sequence[Tables], level: float = 
         )
     columns = ["claim", "loss", "holds", "share", "margin", "lower", "upper", "replicates", "needs"]
     return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def answer(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return of a row of `check` whether its claim holds, or how often, and the margin with its interval."""
+    held = round(row["share"] * row["replicates"])
+    told = ("yes" if held else "no") if row["replicates"] == 1 else str(held)
+    interval = "" if math.isnan(row["lower"]) else f" [{row['lower']:+.3f}, {row['upper']:+.3f}]"
+    return told, f"{row['margin']:+.3f}{interval}"
