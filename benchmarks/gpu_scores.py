@@ -82,7 +82,7 @@ AGREEMENT = {
 }  # fmt: skip
 COLUMNS = {
     "": "{name}", "ms": "{seconds:ms}", "times the sum": "{sums}", "wanted": "{wanted}",
-    "extra memory, %": "{memory:%.1f}",
+    "extra memory, %": "{memory:%.2f}",
 }  # fmt: skip
 
 
@@ -275,8 +275,9 @@ def tune(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -
     print(f"sum of the matrix: {1e3 * floor:.2f} ms")
     kernels: dict[str, tuple[Callable[[], Callable[[], Any]], Iterator[dict[str, Any]]]] = {
         "sums": (lambda: kernel_only(y, curves, grid, weights=False), every(rows=[1, 2, 4], rows_per_program=SIZES)),
-        "squares": (lambda: of_moments(y, curves, grid)[0], every(rows=[1, 2], rows_per_program=SIZES)),
-        "runs": (lambda: of_moments(y, curves, grid)[1], every(rows=[1, 2, 4], rows_per_program=SIZES)),
+        "sums_and_squares": (lambda: of_moments(y, curves, grid)["with squares"], every(rows_per_program=SIZES)),
+        "squares": (lambda: of_moments(y, curves, grid)["two models"], every(rows=[1, 2], rows_per_program=SIZES)),
+        "runs": (lambda: of_moments(y, curves, grid)["runs"], every(rows_per_program=SIZES)),
     }
     for name, (make, choices) in kernels.items():
         usual: Shape = getattr(shapes, name)
@@ -293,9 +294,10 @@ def tune(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray, repeats: int) -
             print(f"  {1e3 * took:.2f} ms, {took / floor:.2f} times the sum: {choice}", flush=True)
 
 
-def of_moments(y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray) -> tuple[Callable[[], Any], ...]:
-    """Return the calls of the kernels of second moments alone, under weights by Kaplan-Meier: squares, and runs."""
-    evaluation = Evaluation.of(y, {"net": curves}, weighting="ipcw", times=grid, unasked=False)
+def of_moments(y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray) -> dict[str, Callable[[], Any]]:
+    """Return the calls of kernels of second moments alone, under weights by Kaplan-Meier."""
+    models = {"one": curves, "same": curves}
+    evaluation = Evaluation.of(y, models, weighting="ipcw", times=grid, unasked=False)
     index, brier, backend = evaluation.index, ss.Brier(), evaluation._backend(evaluation._losses)
     ipcw = ss.IPCW().prepare(index)
     total = backend.sums(evaluation.models, index, evaluation._losses, [ipcw])
@@ -304,12 +306,14 @@ def of_moments(y: ss.Outcomes, curves: ss.SurvivalCurves, grid: np.ndarray) -> t
     scored = evaluation._scored_loss(evaluation._losses[0], 0, ipcw, total, counted, where)
     units = backend.units(ipcw, None, counted)
     made = tensor_identity._Identity(scored, evaluation.models, units, evaluation._averages([where]))
-    runs, both = tensor_identity.Runs(ipcw, index), (made.predicted[0], made.predicted[0])
-    over_time = made._over_time(slice(0, 1), stores=True)
-    return (
-        lambda: tensor_kernels.second_moments(made.deviating, (0, 0), both, over_time, None),
-        lambda: tensor_kernels.add_runs(made.deviating, (0, 0), both, runs.order, runs.steps, runs.size),
-    )
+    runs, both = tensor_identity.Runs(ipcw, index).make(), (made.predicted[0], made.predicted[1])
+    over_time, everybody = made._over_time(slice(0, 1), stores=True), slice(0, len(y))
+    centre = made.deviating.centres[0]
+    return {
+        "with squares": lambda: tensor_kernels.first_moments(both[0], brier, [ipcw], everybody, grid.size, centre),
+        "two models": lambda: tensor_kernels.second_moments(made.deviating, (0, 1), both, over_time, None),
+        "runs": lambda: tensor_kernels.add_runs(made.deviating, (0, 0), (both[0], both[0]), runs.ordered),
+    }
 
 
 def profile(y: ss.Outcomes, matrix: torch.Tensor, grid: np.ndarray) -> None:

@@ -23,7 +23,7 @@ runs_kernels = pytest.mark.skipif(
 DEVICE = "cpu" if INTERPRETED else "cuda"
 NAMES = ["ipcw", "ipcw / n", "ipcw training", "ipcw training / n", "administrative", "administrative training",
          "administrative training capped / n", "administrative fixed", "ipcw function"]  # fmt: skip
-KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs", "still_counted"}
+KERNELS = {"count_stretches", "first_moments", "second_moments", "add_runs"}
 by_name = {case.name: case for case in CASES}
 
 
@@ -79,6 +79,31 @@ def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
     found = evaluated(problem.y, {key: curves.to(DEVICE) for key, curves in models.items()}, **asked)
     assert used == KERNELS
     assert_same(found, evaluated(problem.y, models, **asked))
+
+
+@runs_kernels
+@pytest.mark.parametrize("metric", ["brier", "log"])
+@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "between"])
+@pytest.mark.parametrize("name", NAMES)
+def test_one_model_is_read_once_for_sums_and_squares(name, same_grid, metric, small_shapes, used):
+    problem = random_problem(40, 6, seed=1, lost=True, same_grid=same_grid)
+    weighting = by_name[name].weighting(problem)
+    asked = {"weighting": [weighting, "ipcw"], "times": problem.times, "unasked": False, "metric": metric}
+    asked["ranges"] = [(1.0, 30.0)]
+    found = evaluated(problem.y, {"one": problem.curves.to(DEVICE)}, **asked)
+    assert used == KERNELS - {"second_moments"}
+    assert_same(found, evaluated(problem.y, {"one": problem.curves}, **asked))
+
+
+@runs_kernels
+def test_equal_predictions_do_not_vary_before_the_first_event(small_shapes):
+    n = 40
+    y = ss.Outcomes(np.arange(10.0, 10.0 + n), np.arange(n) % 2 == 0, np.arange(10.0, 10.0 + n))
+    curves = ss.SurvivalCurves(np.tile([0.7, 0.4, 0.2], (n, 1)), [2.0, 5.0, 30.0])
+    asked = {"weighting": ["administrative", "ipcw"], "times": [2.0, 5.0, 30.0], "unasked": False}
+    for one in evaluated(y, {"net": curves.to(DEVICE)}, **asked):
+        np.testing.assert_allclose(one.moments.pointwise[0, :2], 0.0, atol=1e-30)
+        assert one.moments.pointwise[0, 2] > 1e-4
 
 
 @runs_kernels
@@ -170,15 +195,21 @@ def test_the_check_of_matrices(values, bad):
     assert not _loops.has_bad_probabilities(ends, np.inf)
 
 
-TILES = {"ROWS": 2, "MAIN": 128, "TAIL": 32}
+TILES = {"MAIN": 128, "TAIL": 32}
+TWO_WEIGHTINGS = {"LOSS": 1, "TWO": True, "SAME_FIRST": False, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": False,
+                  "ALL_LAST_B": False, "ONE_B": True}  # fmt: skip
 COMPILED = {
-    "first_moments": {"LOSS": 1, "TWO": True, "SAME_FIRST": False, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": False,
-                      "ALL_LAST_B": False, "ONE_B": True, **TILES},
+    "first_moments": {**TWO_WEIGHTINGS, "ROWS": 2, **TILES},
+    "sums_and_squares": {**TWO_WEIGHTINGS, **TILES},
+    "row_means": {"LOSS": 0, "TWO": True, "DIRECT": False, "ALL_LAST_A": True, "ONE_A": True, "PLAIN_A": True,
+                  "STORES_A": False, "ALL_LAST_B": False, "ONE_B": False, "PLAIN_B": False, "STORES_B": True,
+                  "KIND": None, "PER_WORD": 1, "WORDS": 5, "SIZE": 128},
     "count_stretches": {"ALL_LAST": False, "ROWS": 1024, "BINS": 256},
     "add_weights": {"ALL_LAST": False, "ROWS": 1024},
     "count_values": {"SIZE": 1024, "BINS": 256},
-    "second_moments": {"LOSS": 0, "TWO": True, "CONSTANT": True, "NULL": True, "AVERAGES": 2, "STORED": 1, "SQUARED": 2,
-                       "DIRECT_A": True, "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "LANES": 32, **TILES},
+    "second_moments": {"LOSS": 0, "CONSTANT": True, "NULL": True, "AVERAGES": 2, "STORED": 1, "SQUARED": 2,
+                       "DIRECT_A": True, "DIRECT_B": True, "ALL_LAST": True, "ONE": True, "LANES": 32, "ROWS": 1,
+                       **TILES},
     "group_moments": {"LOSS": 0, "TWO": True, "CONSTANT": False, "AVERAGES": 1, "SQUARED": 1, "DIRECT_A": True,
                       "DIRECT_B": True, "ALL_LAST": False, "ONE": True, "MAIN": 128, "TAIL": 32, "LANES": 32},
     "group_sizes": {"COLUMNS": 256},
@@ -188,12 +219,13 @@ COMPILED = {
     "add_runs": {"LOSS": 0, "TWO": True, "CONSTANT": False, "DIRECT_A": True, "DIRECT_B": False, "ALL_LAST": False,
                  "ONE": False, **TILES},
 }  # fmt: skip
-POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b"), "*i8": ("label", "stayed"),
+POINTERS = {"*fp32": ("matrix", "matrix_a", "matrix_b", "words"), "*i8": ("label", "stayed"),
             "*i32": ("lower", "lower_a", "lower_b", "first", "first_a", "first_b", "last", "last_a", "last_b", "before",
-                     "order", "values", "starts", "stop", "exits", "at_risk", "exits_before", "reached")}  # fmt: skip
+                     "order", "values", "starts", "stop", "exits", "at_risk", "exits_before", "positions",
+                     "reached")}  # fmt: skip
 NUMBERS = ("width", "width_a", "width_b", "n", "n_rows", "n_columns", "n_copies", "n_tiles", "n_ordered", "per_program",
-           "rows_per_program", "n_groups", "groups_per_program",
-           "n_exits", "n_times")  # fmt: skip
+           "rows_per_program", "n_groups", "groups_per_program", "words_per_row", "first_word", "n_exits",
+           "n_times")  # fmt: skip
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
@@ -206,9 +238,10 @@ def test_kernels_compile_for_a_gpu_that_is_not_here(name):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from survscore.engine import _triton, _triton_exits, _triton_moments
+    from survscore.engine import _triton, _triton_exits, _triton_means, _triton_moments, _triton_squares
 
-    kernel = next(getattr(one, name) for one in (_triton, _triton_exits, _triton_moments) if hasattr(one, name))
+    modules = (_triton, _triton_exits, _triton_means, _triton_moments, _triton_squares)
+    kernel = next(getattr(one, name) for one in modules if hasattr(one, name))
     constants = COMPILED[name]
     types = dict.fromkeys(kernel.arg_names, "*fp64")
     if name.startswith("count"):

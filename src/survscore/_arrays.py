@@ -74,6 +74,15 @@ def on_its_way(values: Any) -> Callable[[], NDArray[Any]]:
     return wait
 
 
+def numbers(*values: Any) -> Any:
+    """Return numbers as one vector of float64, where they are."""
+    if not is_tensor(values[0]):
+        return np.array(values, dtype=np.float64)
+    import torch
+
+    return torch.stack([value.double() for value in values])
+
+
 class _Writeable:
     """Read-only memory shown as writeable, since torch warns about any other; nothing here writes to it."""
 
@@ -134,7 +143,11 @@ def running_sum(values: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... values."""
     if not is_tensor(values):
         return np.concatenate(([0.0], np.cumsum(values)))
-    return concatenate((values.new_zeros(1), values.cumsum(0)))
+    import torch
+
+    sums = values.new_zeros(len(values) + 1)
+    torch.cumsum(values, 0, out=sums[1:])
+    return sums
 
 
 def finite_or_zero(values: Any) -> Any:

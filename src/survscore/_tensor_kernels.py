@@ -43,21 +43,83 @@ def has_bad_probabilities(matrix: torch.Tensor, tolerance: float) -> bool:
 
 
 @triton.jit
-def _place(values, order, n, placed, backwards, SIZE: tl.constexpr):
-    """Put sorted values where they were; also note where, from the last to the first."""
+def _list_exits(ordered, order, left, so_far, n, times, at_risk, positions, before, SIZE: tl.constexpr):
+    """List the exits of sorted individuals, no two at the same time, and the individuals from the last to the first."""
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
-    where = tl.load(order + at, mask=inside, other=0)
+    leaves = tl.load(left + at, mask=inside, other=0)
+    number = tl.load(so_far + at, mask=inside, other=0)
+    exits = inside & (leaves != 0)
+    tl.store(times + (number - 1), tl.load(ordered + at, mask=exits, other=0.0).to(tl.float64), mask=exits)
+    tl.store(at_risk + (number - 1), (n - at).to(tl.int32), mask=exits)
+    backwards = n - 1 - at
+    tl.store(positions + backwards, tl.load(order + at, mask=inside, other=0).to(tl.int32), mask=inside)
+    tl.store(before + backwards, number - leaves, mask=inside)
+
+
+def exits_in_order(
+    ordered: torch.Tensor, order: torch.Tensor, left: torch.Tensor, so_far: torch.Tensor, n_left: int
+) -> tuple[torch.Tensor, ...]:
+    """Return what `_tensor_loops.exit_table` does of sorted individuals, no two of whom have the same time."""
+    n, device = len(ordered), ordered.device
+    times = torch.empty(n_left, dtype=torch.float64, device=device)
+    at_risk = torch.empty(n_left, dtype=torch.int32, device=device)
+    positions, before = (torch.empty(n, dtype=torch.int32, device=device) for _ in range(2))
+    _list_exits[(triton.cdiv(n, SORTED_PER_PROGRAM),)](
+        ordered, order, left.view(torch.int8), so_far, n, times, at_risk, positions, before, SORTED_PER_PROGRAM
+    )
+    exits = torch.ones(1, dtype=torch.int32, device=device).expand(n_left)
+    return times, exits, at_risk, positions, before
+
+
+@triton.jit
+def _of_exits(exits, at_risk, n, out, GREENWOOD: tl.constexpr, ONE: tl.constexpr, SIZE: tl.constexpr):
+    """Make of each exit its factor of a product-limit curve, or what it adds to Greenwood's sum."""
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = at < n
+    risk = tl.load(at_risk + at, mask=inside, other=1)
+    left = tl.load(exits) if ONE else tl.load(exits + at, mask=inside, other=0)
+    rest = risk - left
+    if GREENWOOD:
+        step = left.to(tl.float64) / (risk.to(tl.float64) * tl.maximum(rest, 1).to(tl.float64))
+        tl.store(out + at, tl.where(rest > 0, step, 0.0), mask=inside)
+    else:
+        tl.store(out + at, rest.to(tl.float64) / risk.to(tl.float64), mask=inside)
+
+
+def of_exits(exits: torch.Tensor, at_risk: torch.Tensor, *, greenwood: bool) -> torch.Tensor:
+    """Return each exit's factor of a product-limit curve, or what it adds to Greenwood's sum, in one pass."""
+    n = len(at_risk)
+    out = torch.empty(n, dtype=torch.float64, device=at_risk.device)
+    if n:
+        grid = (triton.cdiv(n, SORTED_PER_PROGRAM),)
+        _of_exits[grid](exits, at_risk, n, out, greenwood, exits.stride() == (0,), SORTED_PER_PROGRAM)
+    return out
+
+
+@triton.jit
+def _place(values, positions, wanted, n, placed, ALL: tl.constexpr, SIZE: tl.constexpr):
+    """Put values at their positions, all of these or those that are wanted."""
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = at < n
+    where = tl.load(positions + at, mask=inside, other=0)
+    if not ALL:
+        inside &= tl.load(wanted + where, mask=inside, other=0) != 0
     tl.store(placed + where, tl.load(values + at, mask=inside, other=0), mask=inside)
-    tl.store(backwards + (n - 1 - at), where.to(tl.int32), mask=inside)
 
 
-def back_in_place(values: torch.Tensor, order: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return values where they were before a sort, and the order of the sort from its end."""
+def back_in_place(
+    values: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None, otherwise: float
+) -> torch.Tensor:
+    """Return values at their positions; `otherwise` at positions that are not wanted."""
     n = len(values)
-    placed, backwards = torch.empty_like(values), torch.empty(n, dtype=torch.int32, device=values.device)
-    _place[(triton.cdiv(n, SORTED_PER_PROGRAM),)](values, order, n, placed, backwards, SORTED_PER_PROGRAM)
-    return placed, backwards
+    placed = torch.empty_like(values) if wanted is None else torch.full_like(values, otherwise)
+    if n:
+        which = positions if wanted is None else wanted.view(torch.int8)
+        _place[(triton.cdiv(n, SORTED_PER_PROGRAM),)](
+            values, positions, which, n, placed, wanted is None, SORTED_PER_PROGRAM
+        )
+    return placed
 
 
 @triton.jit

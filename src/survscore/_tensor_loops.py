@@ -88,35 +88,41 @@ def has_bad_probabilities(matrix: Any, tolerance: float) -> bool:
     return bool(bad)
 
 
-def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any, Any]:
+def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, ...]:
     """Return the distinct times at which somebody leaves, how many, and out of how many; see `ProductLimit.of`.
 
-    Also how many of these times come before each individual's own, in the order given, which after a sort is cheaper
-    than a search; and the individuals' positions from the latest time to the earliest.
+    Also, of the individuals from the latest time to the earliest, which after a sort is cheap: their positions, and how
+    many of these times come before their own; see `InOrder`.
     """
+    numbers = on_its_way(leaves.sum()[None])
     ordered, order = _sorted(time)
     left = take(leaves, order)
-    fresh = ordered[1:] != ordered[:-1]
-    numbers = on_its_way(torch.stack((fresh.sum(), left.sum())))
-    so_far = left.cumsum(0, dtype=torch.int32)  # what both ways need, while the numbers are waited for
-    n_fresh, n_left = numbers().tolist()
-    if n_fresh == len(fresh):
-        times, exits, at_risk, before = _of_distinct(ordered, left, so_far, n_left)
-    else:
-        times, exits, at_risk, before = _of_ties(ordered, so_far, fresh, others_first=others_first)
-    del ordered, left, so_far, fresh
-    return times, exits, at_risk, *_back_in_place(before, order)
+    distinct = on_its_way((ordered[1:] != ordered[:-1]).all()[None])
+    so_far = left.cumsum(0, dtype=torch.int32)
+    if runs_triton(ordered):  # as if they were distinct, as long as that is not known
+        from survscore import _tensor_kernels
+
+        found = _tensor_kernels.exits_in_order(ordered, order, left, so_far, int(numbers()[0]))
+        if distinct()[0]:
+            return found
+        del found
+    times, exits, at_risk, before = _of_ties(ordered, so_far, others_first=others_first)
+    del ordered, so_far
+    return times, exits, at_risk, order.to(torch.int32).flip(0), before.flip(0)
 
 
-def _back_in_place(values: Any, order: Any) -> tuple[Any, Any]:
-    """Return values where they were before a sort, and the order of the sort from its end."""
+def back_in_place(values: Any, positions: Any, wanted: Any = None, *, otherwise: float = 0.0) -> Any:
+    """Return values at their positions; `otherwise` at positions that are not wanted."""
     if runs_triton(values):
         from survscore import _tensor_kernels
 
-        return _tensor_kernels.back_in_place(values, order)
-    placed = torch.empty_like(values)
-    placed[order] = values
-    return placed, order.to(torch.int32).flip(0)
+        return _tensor_kernels.back_in_place(values, positions, wanted, otherwise)
+    placed = torch.full_like(values, otherwise)
+    if wanted is not None:
+        these = wanted[positions.long()]
+        values, positions = values[these], positions[these]
+    placed[positions.long()] = values
+    return placed
 
 
 def _sorted(time: Any) -> tuple[Any, Any]:
@@ -128,18 +134,10 @@ def _sorted(time: Any) -> tuple[Any, Any]:
     return tuple(time.sort())
 
 
-def _of_distinct(ordered: Any, left: Any, so_far: Any, n_left: int) -> tuple[Any, Any, Any, Any]:
-    """Return the table of exits, and how many come before each time, where no two individuals have the same."""
-    rank = torch.nonzero_static(left, size=n_left)[:, 0]
-    exits = torch.ones(1, dtype=torch.int32, device=ordered.device).expand(len(rank))
-    times, at_risk = take(ordered, rank).double(), (len(ordered) - rank).to(torch.int32)
-    return times, exits, at_risk, so_far.sub_(left.to(torch.int32))
-
-
-def _of_ties(ordered: Any, so_far: Any, fresh: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
-    """Return the same, where some have the same time."""
+def _of_ties(ordered: Any, so_far: Any, *, others_first: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the table of exits, and how many come before each time, where some may have the same time."""
     n = len(ordered)
-    first = torch.cat((fresh.new_ones(1), fresh))
+    first = torch.cat((so_far.new_ones(1, dtype=torch.bool), ordered[1:] != ordered[:-1]))
     starts = first.nonzero()[:, 0].to(torch.int32)
     ends = torch.cat((starts[1:], starts.new_full((1,), n)))
     left_so_far = so_far.index_select(0, ends - 1)
@@ -157,11 +155,19 @@ def _of_ties(ordered: Any, so_far: Any, fresh: Any, *, others_first: bool) -> tu
 
 def survival(exits: Any, at_risk: Any) -> Any:
     """Return the product-limit curve from each of its times on."""
+    if runs_triton(at_risk):
+        from survscore import _tensor_kernels
+
+        return _tensor_kernels.of_exits(exits, at_risk, greenwood=False).cumprod_(0)
     return ((at_risk - exits).double() / at_risk).cumprod(0)
 
 
 def greenwood(exits: Any, at_risk: Any) -> Any:
     """Return what each time adds to the variance of the curve's logarithm; a step to zero adds nothing."""
+    if runs_triton(at_risk):
+        from survscore import _tensor_kernels
+
+        return _tensor_kernels.of_exits(exits, at_risk, greenwood=True)
     rest = at_risk - exits
     steps = exits.double() / (at_risk.double() * rest)
     return torch.where(rest > 0, steps, 0.0)

@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class InOrder:
+    """The individuals of whom a curve was made, from the latest time to the earliest.
+
+    Attributes
+    ----------
+    time : ndarray of shape (n,)
+        Their times, in the order given.
+    positions : ndarray of shape (n,)
+        Where each was in that order.
+    exits_before : ndarray of shape (n,)
+        How many of the curve's times come before each.
+    """
+
+    time: Any
+    positions: Any
+    exits_before: Any
+
+
+@dataclass(frozen=True, eq=False)
 class ProductLimit:
     r"""The curve :math:`\prod_{s \le t} (1 - q_s / r_s)`.
 
@@ -27,10 +46,8 @@ class ProductLimit:
         :math:`q_s`, how many leave so then, and :math:`r_s`, how many could have.
     n : int
         Of how many individuals it was made.
-    own : tuple, optional
-        The times of these individuals, how many of the curve's times come before each, and the individuals' positions
-        from the latest time to the earliest, if that was found on the way: as for tensors, whose sort makes it cheaper
-        than a search.
+    own : InOrder, optional
+        These individuals, if that was found on the way: as for tensors, whose sort makes it cheaper than a search.
 
     Examples
     --------
@@ -45,7 +62,7 @@ class ProductLimit:
     exits: NDArray[np.int32]
     at_risk: NDArray[np.int32]
     n: int
-    own: tuple[Any, Any, Any] | None = None
+    own: InOrder | None = None
     _reached: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -66,7 +83,7 @@ class ProductLimit:
             from survscore import _tensor_loops
 
             times, exits, at_risk, *own = _tensor_loops.exit_table(time, leaves, others_first=others_first)
-            return cls(times, exits, at_risk, len(time), (time, *own))
+            return cls(times, exits, at_risk, len(time), InOrder(time, *own))
         return cls(*_sorting.exit_table(time, leaves, others_first=others_first, compiled=compiled), time.size)
 
     @classmethod
@@ -97,14 +114,17 @@ class ProductLimit:
 
     def places_before(self, time: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return how many of its times come before each of others."""
-        if self.own is not None and time is self.own[0]:
-            places: NDArray[np.int32] = self.own[1]
+        own = self.in_order(time)
+        if own is not None:
+            from survscore import _tensor_loops
+
+            places: NDArray[np.int32] = _tensor_loops.back_in_place(own.exits_before, own.positions)
             return places
         return _loops.count_below(self.times, time, inclusive=False)
 
-    def latest_first(self, time: NDArray[np.float64]) -> NDArray[np.int32] | None:
-        """Return the positions of the individuals of whom it was made, by time; None of others, or if not known."""
-        return self.own[2] if self.own is not None and time is self.own[0] else None
+    def in_order(self, time: NDArray[np.float64]) -> InOrder | None:
+        """Return the individuals of whom it was made, if these are their times; None of others, or if not known."""
+        return self.own if self.own is not None and time is self.own.time else None
 
     @property
     def survival(self) -> NDArray[np.float64]:
@@ -161,15 +181,17 @@ class ProductLimit:
         return _loops.count_below(self.times, times, inclusive=True).astype(np.intp)
 
     def at_and_before(
-        self, times: NDArray[np.float64], before: NDArray[np.float64]
+        self, times: NDArray[np.float64], before: NDArray[np.float64], wanted: NDArray[np.bool_] | None = None
     ) -> tuple[Callable[[], NDArray[np.float64]], NDArray[np.float64]]:
-        """Return what waits for the curve at `times`, and its left limits at others."""
+        """Return what waits for the curve at `times`, and its left limits at others; perhaps 1 where not `wanted`."""
         survival = self.survival
         at = self._at(survival, times)
-        if self.own is not None and before is self.own[0]:
+        own = self.in_order(before)
+        if own is not None:
             from survscore import _tensor_loops
 
-            return at, _tensor_loops.after_steps(survival, self.own[1])
+            values = _tensor_loops.after_steps(survival, own.exits_before)
+            return at, _tensor_loops.back_in_place(values, own.positions, wanted, otherwise=1.0)
         return at, _loops.step_values(self.times, survival, before, inclusive=False)
 
     def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from survscore import _arrays, _loops
 from survscore._validation import InputError, check_choice, check_length, plural
 from survscore.censoring import CensoringCurves, CensoringFunction, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.curves import SurvivalCurves
-from survscore.nuisance import Elsewhere, Nuisance, here
+from survscore.nuisance import Elsewhere, Here, Nuisance, here
 from survscore.outcomes import Outcomes
 from survscore.product_limit import ProductLimit
 from survscore.stretches import Stretches, TimeIndex, inverse, select
@@ -267,7 +267,7 @@ class Administrative(Weighting):
             population_stop=counted,
             max_weight=_cap(self.max_weight),
             lost_from=select(dropped_out, _arrays.minimum(index.until_time, counted), counted) if anybody else None,
-            blind_from=_blind_from(outcomes.time, dropped_out, index.times) if anybody else None,
+            blind_from=_blind_from(outcomes.time, dropped_out, index.times)() if anybody else None,
         )
 
     def _population_start(self, index: TimeIndex) -> float | None:
@@ -431,14 +431,14 @@ class IPCW(Weighting):
         return ~outcomes.event
 
     def prepare(self, index: TimeIndex) -> Stretches:  # noqa: D102
-        blind_from = self._blind_from(index)  # a device is waited for before it has much to do
+        blind_from = self._blind_from(index)  # on its way before a device has much to do
         weights = self._weights(index)  # what takes the most memory while it is made
-        return weights.give(self._stretches(index, blind_from))
+        return weights.give(self._stretches(index, blind_from()))
 
     def unweighted(self, index: TimeIndex) -> Stretches:  # noqa: D102
-        return self._stretches(index, self._blind_from(index))
+        return self._stretches(index, self._blind_from(index)())
 
-    def _blind_from(self, index: TimeIndex) -> int | None:
+    def _blind_from(self, index: TimeIndex) -> Callable[[], int | None]:
         return _blind_from(index.outcomes.time, ~index.outcomes.event, index.times)
 
     def _stretches(self, index: TimeIndex, blind_from: int | None) -> Stretches:
@@ -574,7 +574,9 @@ class _Weights:
 
     @classmethod
     def of_curve(cls, curve: ProductLimit, index: TimeIndex, cap: float, nuisance: Nuisance) -> _Weights:
-        at, before = curve.at_and_before(index.times, index.outcomes.time)
+        # who left in the way in question has no second stretch
+        wanted = nuisance.stayed if isinstance(nuisance, Here) else None
+        at, before = curve.at_and_before(index.times, index.outcomes.time, wanted)
         return cls(lambda: inverse(at(), cap), inverse(before, cap, out=before), None, nuisance)
 
     def give(self, stretches: Stretches) -> Stretches:
@@ -595,11 +597,21 @@ def _placed(name: str, curves: SurvivalCurves, device: Any) -> SurvivalCurves:
     raise InputError(f"the {name} must be where the predictions are, {where}: move them with .to(device) or .numpy()")
 
 
-def _blind_from(time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]) -> int | None:
-    """Return the first evaluation time at which nobody is left but those with event, since the last of all left."""
+def _blind_from(
+    time: NDArray[np.float64], left: NDArray[np.bool_], times: NDArray[np.float64]
+) -> Callable[[], int | None]:
+    """Return what waits for the first evaluation time at which nobody is left but those with event.
+
+    Nobody is, since the last of all left; None, if there is no such time.
+    """
     last = time.max()
-    blind = (left & (time == last)).any()  # a device is waited for once both are under way
-    return int(np.searchsorted(times, float(last), side="left")) if blind else None
+    both = _arrays.on_its_way(_arrays.numbers(last, (left & (time == last)).any()))
+
+    def wait() -> int | None:
+        when, blind = both()
+        return int(np.searchsorted(times, when, side="left")) if blind else None
+
+    return wait
 
 
 def _cap(max_weight: float | None) -> float:

@@ -21,17 +21,26 @@ ROOT_HALF = tl.constexpr(0x3FE6A09E)  # the upper half of the square root of 1/2
 LN2_HIGH = tl.constexpr(6.93147180369123816490e-01)  # of few digits, so that multiples of it are exact
 LN2_LOW = tl.constexpr(1.90821492927058770002e-10)
 #: Vectors over columns. If these were known to be aligned, lanes would take two columns each, of the matrix as well.
-BY_COLUMN = ["mix", "mix_a", "mix_b", "losses_b", "early", "centre_a", "centre_b", "averages", "slope", "common", "out"]
+BY_COLUMN = ["mix", "mix_a", "mix_b", "losses_b", "early", "centre", "centre_a", "centre_b", "averages", "slope",
+             "common", "out"]  # fmt: skip
+
+
+@triton.jit
+def first_column(lower, DIRECT: tl.constexpr):
+    """Return where the columns that are read begin, if they are the row's own; known only now, or lanes would take two
+    columns each, for the sake of alignment.
+    """  # noqa: D205
+    return tl.load(lower) if DIRECT else 0
 
 
 @triton.jit
 def read_cells(row, width, lower, mix, edge, local, n_columns, wanted, DIRECT: tl.constexpr):
     """Return the predictions of a row at the evaluation times `edge` + `local`; see `reading.Reading`.
 
-    Where these are the row's own columns, all but a constant of their addresses is common to them.
+    DIRECT: these are the row's own columns, from `first_column` on, where `row` begins then; as they are stored.
     """
     if DIRECT:
-        return tl.load(row + (tl.load(lower) + edge) + local, mask=wanted, other=0.0).to(tl.float64)
+        return tl.load(row + edge + local, mask=wanted, other=0.0)
     else:
         known = edge + local < n_columns
         offset = tl.load(lower + edge + local, mask=known, other=0)
@@ -99,6 +108,7 @@ def natural_log(x):
 @triton.jit
 def cell_losses(survival, event, clip, LOSS: tl.constexpr):
     """Return what predictions cost, given who has had the event: one formula for both, with nothing computed twice."""
+    survival = survival.to(tl.float64)
     if LOSS == BRIER:
         off = tl.where(event, 0.0, 1.0).to(tl.float64) - survival
         return off * off
@@ -159,7 +169,7 @@ def store_columns(out, place, values, columns, n_columns):
 @triton.jit
 def store_losses(out, place, early_a, late_a, early_b, late_b, columns, n_columns, TWO: tl.constexpr,
                  SAME_FIRST: tl.constexpr):  # fmt: skip
-    """Store four sums by column."""
+    """Store the sums by column of one weighting or two."""
     store_columns(out, place, early_a, columns, n_columns)
     store_columns(out, place + 1, late_a, columns, n_columns)
     if TWO:
@@ -178,7 +188,7 @@ def first_moments(
     ALL_LAST_A: tl.constexpr, ONE_A: tl.constexpr, ALL_LAST_B: tl.constexpr, ONE_B: tl.constexpr,
     ROWS: tl.constexpr, MAIN: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
-    """Add up losses by stretch, under one weighting or two: for each program four sums, (programs, 4, columns).
+    """Add up losses by stretch, under one weighting or two: for each program (programs, weightings, 2, columns).
 
     Under each weighting, losses in the first stretch without weight, and weight times loss in the second. ONE: all
     weights in the second stretch are 1. ALL_LAST: all have the same last stop.
@@ -196,7 +206,7 @@ def first_moments(
     # one large number for the program, small ones within it
     begin = program.to(tl.int64) * rows_per_program
     left = tl.minimum(n_rows - begin, rows_per_program).to(tl.int32)
-    cells = matrix + begin * width
+    cells = matrix + begin * width + first_column(lower, DIRECT)
     for start in range(0, left, ROWS):
         for r in tl.static_range(ROWS):
             inside = start + r < left
@@ -227,7 +237,7 @@ def first_moments(
                     tail, n_columns, turn_a, length_a, w_a, turn_b, length_b, w_b, event_from, stop, DIRECT, LOSS, TWO,
                     SAME_FIRST, ONE_A, ONE_B,
                 )  # fmt: skip
-    place = program.to(tl.int64) * 4
+    place = program.to(tl.int64) * (4 if TWO else 2)
     store_losses(out, place, early_a, late_a, early_b, late_b, edge + main, n_columns, TWO, SAME_FIRST)
     if TAIL:
         store_losses(

@@ -30,11 +30,17 @@ def after(sums, at, later, inside, OWN: tl.constexpr):
 
 @triton.jit
 def times_before(at, reached, n_times):
-    """Return how many evaluation times come before exits, from how many exits come until each of them."""
-    passed = tl.zeros_like(at)
-    for time in range(n_times):
-        passed += (at >= tl.load(reached + time)).to(tl.int32)
-    return passed
+    """Return how many evaluation times come before exits, from how many exits come until each of them; by halving."""
+    low = tl.zeros_like(at)
+    high = low + n_times
+    size = n_times
+    while size > 0:
+        middle = (low + high) // 2
+        passed = (middle < high) & (at >= tl.load(reached + tl.minimum(middle, n_times - 1)))
+        low = tl.where(passed, middle + 1, low)
+        high = tl.where(passed, high, middle)
+        size //= 2
+    return low
 
 
 @triton.jit
@@ -88,13 +94,17 @@ def cross_exits(
 
 @triton.jit
 def own_exits(
-    stayed, exits_before, at_risk, whole_a, whole_b, moved_a, moved_b, n, out, TWO: tl.constexpr, SIZE: tl.constexpr,
+    stayed, positions, exits_before, at_risk, whole_a, whole_b, moved_a, moved_b, n, out,
+    TWO: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
-    """Add up over those who left their own value times M at their exit, by who was at risk."""
+    """Add up over those who left their own value times M at their exit, by who was at risk.
+
+    All is in the order of time but `stayed`, who are at `positions` there.
+    """
     program = tl.program_id(0)
     at = program.to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
-    inside &= tl.load(stayed + at, mask=inside, other=1) == 0
+    inside &= tl.load(stayed + tl.load(positions + at, mask=inside, other=0), mask=inside, other=1) == 0
     place = tl.load(exits_before + at, mask=inside, other=0)
     share = 1.0 / tl.load(at_risk + place, mask=inside, other=1).to(tl.float64)
     a = tl.load(whole_a + at, mask=inside, other=0.0) * share

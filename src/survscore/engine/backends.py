@@ -43,11 +43,11 @@ class Backend(ABC):
         losses: Sequence[Loss],
         stretches: Sequence[Stretches],
         *,
-        ahead: bool = False,
+        ahead: int = 0,
     ) -> Sums:
         """Return the sums over all individuals, for every loss and weighting; without losses, of weights alone.
 
-        With `ahead`, moments will be asked for next: what they need may be prepared while the sums are waited for.
+        Moments will be asked for next of so many models, `ahead`: what they need may be prepared on the way.
         """
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Processor(Backend):
         losses: Sequence[Loss],
         stretches: Sequence[Stretches],
         *,
-        ahead: bool = False,
+        ahead: int = 0,
     ) -> Sums:
         def one(block: Block) -> Sums:
             return self.update(block, index, losses, stretches)
@@ -178,7 +178,11 @@ class Tensors(Backend):
         #: Where stretches end, and how many have such an end after each time: found with the sums, asked for later.
         self._counted: list[tuple[Any, Values]] = []
         #: What second moments need of weights that were estimated, prepared while sums were waited for.
-        self._runs: list[tuple[Stretches, Any]] = []
+        self._runs: list[Any] = []
+        #: Squares that were found with the sums, if there is one model.
+        self._squares: list[Any] = []
+        #: Means over time that were asked for, and wait for others to be made with.
+        self._means: Any = None
 
     def sums(  # noqa: D102
         self,
@@ -187,17 +191,20 @@ class Tensors(Backend):
         losses: Sequence[Loss],
         stretches: Sequence[Stretches],
         *,
-        ahead: bool = False,
+        ahead: int = 0,
     ) -> Sums:
         from survscore.engine.tensor_sums import sums_of
         from survscore.engine.tensors import has_kernels, memory_of
 
-        waiting = sums_of(models, index, losses, stretches)
+        device, runs = index.outcomes.device, []
         if ahead and has_kernels(index):
             from survscore.engine.tensor_identity import Runs, has_runs
 
-            with memory_of(index.outcomes.device):
-                self._runs += [(one, Runs(one, index)) for one in stretches if has_runs(one)]
+            with memory_of(device):
+                runs = [Runs(one, index) for one in stretches if has_runs(one)]
+        waiting = sums_of(models, index, losses, stretches, self._squares if ahead == 1 else None)
+        with memory_of(device):
+            self._runs += [one.make() for one in runs]
         sums, in_either = waiting()
         self._counted += [(stretches[q].last_stop, number) for q, number in in_either.items()]
         return sums
@@ -226,22 +233,35 @@ class Tensors(Backend):
         with memory_of(scored.index.outcomes.device):
             if has_kernels(scored.index) and not any_range:
                 from survscore.engine import tensor_identity
+                from survscore.engine.tensor_means import MeansOfRows
 
                 if tensor_identity.fits(scored, models, groups):
                     runs = partial(self._taken_runs, scored.stretches, scored.index)
-                    return tensor_identity.by_identity(scored, models, units, averages, runs)
+                    squares = partial(self._found_squares, scored, models)
+                    self._means = self._means or MeansOfRows()
+                    return tensor_identity.by_identity(scored, models, units, averages, runs, squares, self._means)
                 if groups is not None and tensor_identity.fits_groups(scored, models):
                     return _done(tensor_identity.by_groups(scored, models, groups, units, averages))
             return _done(tensor_influence.by_influence(scored, models, groups, units, averages, any_range=any_range))
 
     def _taken_runs(self, stretches: Stretches, index: TimeIndex) -> Any:
         """Return what was prepared, which is not kept since it takes memory; or else make it."""
-        for place, (known, _) in enumerate(self._runs):
-            if known is stretches:
-                return self._runs.pop(place)[1]
+        for place, known in enumerate(self._runs):
+            if known.stretches is stretches:
+                return self._runs.pop(place)
         from survscore.engine.tensor_identity import Runs
 
-        return Runs(stretches, index)
+        return Runs(stretches, index).make()
+
+    def _found_squares(self, scored: ScoredLoss, models: Models) -> Any:
+        """Return the squares that were found with the sums, or else find them."""
+        for squares in self._squares:
+            if squares.of(scored.loss, scored.stretches):
+                return squares
+        from survscore.engine.tensor_sums import sums_of
+
+        sums_of(models, scored.index, [scored.loss], [scored.stretches], self._squares)
+        return self._squares[-1]
 
     def pooled(self, *args: Any, **settings: Any) -> list[PooledValues]:  # noqa: D102
         from survscore.engine import tensor_pooled

@@ -249,7 +249,8 @@ class Evaluation:
         if self.index.times.size == 0:
             return self._nothing()
         summing = self.prepare()
-        ahead = self.errors and self.groups is None and not self._any_range(len(self.names)) and bool(summing.losses)
+        asked = self.errors and self.groups is None and not self._any_range(len(self.names)) and bool(summing.losses)
+        ahead = len(self.names) if asked else 0
         total = summing.backend.sums(self._read, self.index, summing.losses, summing.every, ahead=ahead)
         return self.finish(summing, total, visit)
 

@@ -23,6 +23,7 @@ from survscore.engine import _triton_exits
 from survscore.engine.tensor_kernels import on_device
 from survscore.engine.tensors import Tensor, on
 from survscore.nuisance import Here, Nuisance
+from survscore.product_limit import InOrder
 
 SIZE = 1024  # of what a program adds up
 
@@ -34,7 +35,7 @@ class ByExit:
         self.nuisance, self.device = nuisance, device
         self.n_exits = len(nuisance.curve.times)
         self.reached = on(device, nuisance.reached(times).astype(np.int32))
-        self.own: Any = nuisance.curve.latest_first(nuisance.time)
+        self.own = nuisance.curve.in_order(nuisance.time)
         self.one_exit = _arrays.is_repeated(nuisance.curve.exits)  # one at each time
 
     def added(self, early: list[Tensor], means: list[Tensor]) -> Tensor:
@@ -63,20 +64,25 @@ class ByExit:
         )  # fmt: skip
         del sums
         if isinstance(self.nuisance, Here):
-            whole = means.pop()
-            n = whole.shape[1]
-            stayed: Any = self.nuisance.stayed
+            own = self._in_order()
+            sums = [take(one, own.positions) for one in means.pop()]
+            n, stayed = len(sums[0]), on(self.device, self.nuisance.stayed)
             total = total + 2.0 * self._start(
-                _triton_exits.own_exits, n, stayed.view(torch.int8), self.nuisance.exits_before, exits[1], whole[0],
-                whole[-1], moved[0], moved[-1], n, TWO=two,
+                _triton_exits.own_exits, n, stayed.view(torch.int8), own.positions, own.exits_before, exits[1], sums[0],
+                sums[-1], moved[0], moved[-1], n, TWO=two,
             )  # fmt: skip
-            sums = [self._after(one) for one in whole]
-            del whole
+            sums = [one.cumsum_(0) for one in sums]
             total = total - 2.0 * self._start(
                 _triton_exits.cross_exits, self.n_exits, *exits, sums[0], sums[-1], moved[0], moved[-1], self.n_exits,
                 ONE=self.one_exit, TWO=two,
             )  # fmt: skip
         return total[:n_results]
+
+    def _in_order(self) -> InOrder:
+        """Return the individuals of whom G was estimated."""
+        if self.own is None:
+            raise TypeError("a curve of the scored individuals knows their order")
+        return self.own
 
     def _start(self, kernel: Any, n: int, *arguments: Any, **settings: Any) -> Tensor:
         """Run a kernel over so many, and return what its programs added up."""
@@ -89,7 +95,7 @@ class ByExit:
     def _after(self, values: Tensor) -> Tensor:
         """Return running sums from the latest time on, or of others sums over all who come after each exit."""
         if self.own is not None:
-            in_order: Tensor = take(values, self.own)
+            in_order: Tensor = take(values, self.own.positions)
             return in_order.cumsum_(0)
         before: Any = self.nuisance.exits_before
         table = values.new_zeros(self.n_exits + 1).index_add_(0, before, values)

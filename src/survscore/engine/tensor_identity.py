@@ -1,8 +1,11 @@
 r"""The fast way to second moments of predictions on a device: the identity of `identity`, by Triton's kernels.
 
-One pass over the rows gives the squares and everybody's averages over time; one over those in their second stretch, in
-the order of time, what estimating G takes off. Each run of the latter starts from nothing: with A the sum of all runs
-before it, :math:`\sum_s step(s) (A + m(s))^2 = A^2 \sum_s step(s) + 2 A \sum_s step(s) m(s) + \sum_s step(s) m(s)^2`.
+Of one model, squares come with the losses (`tensor_sums.Squares`), and everybody's averages over time from a pass of
+their own (`tensor_means`); of several, one pass over the rows of two models gives both. Another pass, over those in
+their second stretch in the order of time, gives what estimating G takes off. Each run of it starts from nothing: with A
+the sum of all runs before it,
+
+.. math:: \sum_s step(s) (A + m(s))^2 = A^2 \sum_s step(s) + 2 A \sum_s step(s) m(s) + \sum_s step(s) m(s)^2.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from survscore.engine import tensor_kernels
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
 from survscore.engine.tensor_exits import ByExit
-from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, Predicted
-from survscore.engine.tensors import Tensor, on
+from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, Ordered, Predicted, Vectors, on_rows
+from survscore.engine.tensor_means import Asked, Made, MeansOfRows
+from survscore.engine.tensor_sums import Squares
+from survscore.engine.tensors import Tensor, memory_of, on
 from survscore.engine.units import Groups, Units
 from survscore.nuisance import Elsewhere, Here
 from survscore.stretches import Stretches, TimeIndex
@@ -63,14 +68,20 @@ def by_groups(
 
 
 def by_identity(
-    scored: ScoredLoss, models: Models, units: Units, averages: NDArray[np.float64], runs: Callable[[], Runs]
+    scored: ScoredLoss,
+    models: Models,
+    units: Units,
+    averages: NDArray[np.float64],
+    runs: Callable[[], Runs],
+    squares: Callable[[], Squares],
+    means: MeansOfRows,
 ) -> Callable[[], Moments]:
     """Start making the moments, and return what waits for them; see the description of the module.
 
-    `runs` gives, where G was estimated, those in their second stretch by time.
+    `runs` gives, where G was estimated, those in their second stretch by time; `squares` those of one model.
     """
     made = _Identity(scored, models, units, averages)
-    return made.start(runs)
+    return made.start(runs) if len(scored.scores) > 1 else made.start_one(runs, squares, means)
 
 
 class _Identity:
@@ -123,6 +134,53 @@ class _Identity:
                     values[p] = part[place]
         return lambda: self._finish(found)
 
+    def start_one(
+        self, runs: Callable[[], Runs], squares: Callable[[], Squares], means: MeansOfRows
+    ) -> Callable[[], Moments]:
+        """Start making the variances of the only model, and return what waits for them."""
+        m = self.scored.index.times.size
+        found = self._zeros(2, 1, m + len(self.averages))
+        if self.nuisance is not None:
+            self._add_runs(runs(), found[1, :, :m])  # first, since they take memory until all are done
+        for k in range(len(self.averages)):
+            self._ask(k, found, means)
+        of_one, scale = self.deviating, self.deviating.scale
+        about_score = squares().about(of_one.centres[0], of_one.early) * scale.square()
+        found[0, 0, :m] = torch.where(scale > 0, about_score, 0.0)
+
+        def wait() -> Moments:
+            with memory_of(self.device):
+                means.make()
+            return self._finish(found)
+
+        return wait
+
+    def _ask(self, k: int, found: Tensor, means: MeansOfRows) -> None:
+        """Ask for a mean over time of everybody, and fill in its squares and what exits add to them."""
+        place = self.scored.index.times.size + k
+
+        def square(made: Made) -> None:
+            found[0, 0, place] = made.squares
+
+        def add_exits(made: Made, by_exit: ByExit) -> None:
+            weights = on(self.device, (self.averages if self.independent else self.scaled)[k])
+            of_rows = [one[None] for one in made.taken()]
+            of_rows.append(self._moving(of_rows.pop()))
+            found[1, 0, place] = by_exit.added([self.first_moving[0] * weights], of_rows)[0]
+
+        def both(made: Made) -> None:
+            square(made)
+            if self.by_exit is not None:
+                add_exits(made, self.by_exit)
+
+        predicted, scored, stores = self.predicted[0], self.scored, self.nuisance is not None
+        if self.independent and self.by_exit is not None:  # exits of others need them without the correction
+            by_exit = self.by_exit
+            means.ask(Asked.of(predicted, scored, self.scaled[k], stores=False), square)
+            means.ask(Asked.of(predicted, scored, self.averages[k], stores=True), lambda made: add_exits(made, by_exit))
+        else:
+            means.ask(Asked.of(predicted, scored, self.scaled[k], stores=stores), both)
+
     def _finish(self, found: Tensor) -> Moments:
         scored, m = self.scored, self.scored.index.times.size
         (variances, of_ranges), (corrected, of_exits) = ((one[:, :m], one[:, m:]) for one in _arrays.to_host(found))
@@ -163,7 +221,7 @@ class _Identity:
     def _of_exits(self, runs: Runs, a: int, b: int) -> Tensor:
         """Return the sums over the exits of step M^2, for two models and their difference: (3, times)."""
         found = tensor_kernels.add_runs(
-            self.deviating, (a, b), (self.predicted[a], self.predicted[b]), runs.order, runs.steps, runs.size
+            self.deviating, (a, b), (self.predicted[a], self.predicted[b]), runs.ordered
         )  # (sums, times, runs): running sums over the last axis are much faster
         after_all, between = runs.steps_by_time()
         sums, linear = (found[place : place + 3 * len(_models(a, b)) - 2 : 3] for place in (0, 1))
@@ -226,30 +284,44 @@ class _Identity:
 
 
 class Runs:
-    """Those in their second stretch, from the latest time to the earliest, cut into runs, and the steps of G there."""
+    """Those in their second stretch, from the latest time to the earliest, cut into runs, and the steps of G there.
+
+    Their number is asked for at once, and everything else made on demand, with `make`: in between a device can be given
+    more to do.
+    """
 
     def __init__(self, stretches: Stretches, index: TimeIndex) -> None:
-        nuisance: Any = stretches.nuisance
-        device = index.outcomes.device
-        self.n_exits = len(nuisance.curve.times)
+        self.stretches, self.index = stretches, index
         in_second: Any = stretches.last_stop > stretches.first_stop
         if stretches.capped:  # a capped weight does not move with G
             in_second &= stretches.last_weight < stretches.max_weight
-        latest_first = nuisance.curve.latest_first(nuisance.time)
-        if latest_first is None:
-            rows = in_second.nonzero()[:, 0]
-            bins, order = nuisance.exits_before[rows].sort(descending=True, stable=True)
-            self.order = rows[order].to(torch.int32)
+        self._in_second = in_second
+        self._number = _arrays.on_its_way(in_second.sum()[None])
+
+    def make(self) -> Runs:
+        """Start what is needed."""
+        stretches, index = self.stretches, self.index
+        nuisance: Any = stretches.nuisance
+        device, number = index.outcomes.device, int(self._number()[0])
+        self.n_exits = len(nuisance.curve.times)
+        own = nuisance.curve.in_order(nuisance.time)
+        if own is None:
+            rows = torch.nonzero_static(self._in_second, size=number)[:, 0]
+            bins, by_bin = nuisance.exits_before[rows].sort(descending=True, stable=True)
+            order = rows[by_bin].to(torch.int32)
         else:
-            self.order = latest_first[take(in_second, latest_first)]
-            bins = take(nuisance.exits_before, self.order)
+            places = torch.nonzero_static(take(self._in_second, own.positions), size=number)[:, 0]
+            order, bins = take(own.positions, places), take(own.exits_before, places)
+        del self._in_second
         self.greenwood = _arrays.running_sum(on(device, nuisance.steps))
-        self.steps = torch.cat((take(self.greenwood, bins), self.greenwood.new_zeros(1)))
+        steps = torch.cat((take(self.greenwood, bins), self.greenwood.new_zeros(1)))
         self.reached = on(device, nuisance.reached(index.times))[:, None]
         # after how many exits each run starts, and the next one
-        self.size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
-        ends = torch.cat((bins[:: self.size], bins.new_zeros(1)))
+        size = tensor_kernels.shapes.runs.of(len(bins), 1).rows_per_program
+        ends = torch.cat((bins[::size], bins.new_zeros(1)))
         self.high, self.low = ends[:-1], ends[1:]
+        self.ordered = Ordered(order, on_rows(stretches.label, order), Vectors.of(stretches, order), steps, size)
+        return self
 
     def _steps_between(self, later: Tensor, earlier: Tensor) -> Tensor:
         """Return the sum of the steps of the exits between two numbers of them, up to each time: (times, runs)."""
@@ -280,5 +352,8 @@ def _three(values: Any) -> tuple[Tensor, ...]:
 
 
 def _passes(n_models: int) -> list[tuple[int, int]]:
-    """Return pairs of models that give every square and every squared difference; the constant ones come last."""
+    """Return pairs of models that give every square and every squared difference; the constant ones come last.
+
+    One model is named twice.
+    """
     return [(0, 0)] if n_models == 1 else [(a, b) for b in range(1, n_models) for a in range(b)]

@@ -14,9 +14,9 @@ import triton
 from numpy.typing import NDArray
 
 from survscore import _arrays
-from survscore._tensor_loops import runs_triton
+from survscore._tensor_loops import runs_triton, take
 from survscore.curves import SurvivalCurves
-from survscore.engine import _triton, _triton_moments
+from survscore.engine import _triton, _triton_moments, _triton_squares
 from survscore.engine.tensors import Tensor, on
 from survscore.metrics import Brier, Log, Loss
 from survscore.reading import Reading
@@ -97,8 +97,9 @@ class Shapes:
     """The shapes in use; `benchmarks/gpu_scores.py --tune` tries others."""
 
     sums: Shape = Shape(2, 1024)
+    sums_and_squares: Shape = Shape(1, 2048)
     squares: Shape = Shape(1, 512)
-    runs: Shape = Shape(2, 512)
+    runs: Shape = Shape(1, 512)
 
 
 shapes = Shapes()
@@ -128,6 +129,7 @@ class Predicted:
     lower: Tensor
     mix: Tensor
     direct: bool
+    first_column: int
     losses: Tensor | None = None
 
     @classmethod
@@ -139,7 +141,7 @@ class Predicted:
             _READINGS[reading] = (
                 on(matrix.device, reading.lower.astype(np.int32)), on(matrix.device, reading.weight)
             )  # fmt: skip
-        return cls(matrix, *_READINGS[reading], reading.direct)
+        return cls(matrix, *_READINGS[reading], reading.direct, int(reading.lower[0]))
 
     def constant(self, event_free: NDArray[np.float64], event: NDArray[np.float64]) -> Predicted:
         """Return a prediction that is the same for everybody, by its losses; this one lends its matrix, unread."""
@@ -162,8 +164,8 @@ class Vectors:
     one: bool
 
     @classmethod
-    def of(cls, stretches: Stretches, rows: slice = slice(None)) -> Vectors:
-        """Take some rows."""
+    def of(cls, stretches: Stretches, rows: slice | Tensor = slice(None)) -> Vectors:
+        """Take some rows: a range, or places in their order."""
         first, last, weight = (on_rows(vector, rows) for vector in
                                (stretches.first_stop, stretches.last_stop, stretches.last_weight))  # fmt: skip
         return cls(first, last, weight, *(_arrays.is_repeated(vector) for vector in (last, weight)))
@@ -174,32 +176,49 @@ class Vectors:
         return (self.first, self.last, self.weight)
 
 
-def on_rows(vector: Any, rows: slice) -> Tensor:
+def on_rows(vector: Any, rows: slice | Tensor) -> Tensor:
     """Return some rows of a vector; what is the same for all has its stride however many there are."""
+    if not isinstance(rows, slice):
+        taken: Tensor = vector[:1].expand(len(rows)) if _arrays.is_repeated(vector) else take(vector, rows)
+        return taken
     cut: Tensor = vector[rows]
     return cut if _arrays.is_repeated(vector) or cut.is_contiguous() else cut.contiguous()
 
 
 def first_moments(
-    predicted: Predicted, loss: Loss, stretches: Sequence[Stretches], rows: slice, n_columns: int
+    predicted: Predicted,
+    loss: Loss,
+    stretches: Sequence[Stretches],
+    rows: slice,
+    n_columns: int,
+    centre: Tensor | None = None,
 ) -> Tensor:
-    """Return the sums of `_triton.first_moments` under one weighting or two, (weightings, 2 stretches, columns)."""
+    """Return the sums of `_triton.first_moments` under one weighting or two, (weightings, 2 stretches, columns).
+
+    With a number of each column that is taken off, `centre`, those of `_triton_squares`: (weightings, 5, columns).
+    """
     n, device = rows.stop - rows.start, predicted.matrix.device
-    cut = shapes.sums.of(n, n_columns)
     one, other = stretches[0], stretches[-1]
     label: Any = one.label
-    n_programs = cut.programs(n)
-    out = torch.empty((n_programs, 4, n_columns), dtype=torch.float64, device=device)
     a, b = Vectors.of(one, rows), Vectors.of(other, rows)
+    cut = (shapes.sums if centre is None else shapes.sums_and_squares).of(n, n_columns)
+    n_programs = cut.programs(n)
+    shape = (n_programs, len(stretches), 2 if centre is None else 5, n_columns)
+    out = torch.empty(shape, dtype=torch.float64, device=device)
+    given = (*predicted.arguments, epsilon_of(loss, device), n, n_columns, cut.rows_per_program, cut.n_tiles,
+             label[rows], *a.arguments, *b.arguments)  # fmt: skip
+    known = {
+        "DIRECT": predicted.direct, "LOSS": KERNELS[type(loss)], "TWO": len(stretches) == 2,
+        "SAME_FIRST": one.first_stop is other.first_stop, "ALL_LAST_A": a.all_last, "ONE_A": a.one,
+        "ALL_LAST_B": b.all_last, "ONE_B": b.one, "MAIN": cut.main, "TAIL": cut.tail, "num_warps": cut.warps,
+    }  # fmt: skip
+    grid = (n_programs * cut.n_tiles,)
     with on_device(device):
-        _triton.first_moments[(n_programs * cut.n_tiles,)](
-            *predicted.arguments, _epsilon(loss, device), n, n_columns, cut.rows_per_program, cut.n_tiles, label[rows],
-            *a.arguments, *b.arguments, out,
-            DIRECT=predicted.direct, LOSS=KERNELS[type(loss)], TWO=len(stretches) == 2,
-            SAME_FIRST=one.first_stop is other.first_stop, ALL_LAST_A=a.all_last, ONE_A=a.one, ALL_LAST_B=b.all_last,
-            ONE_B=b.one, ROWS=cut.rows, MAIN=cut.main, TAIL=cut.tail, num_warps=cut.warps,
-        )  # fmt: skip
-    return out.sum(dim=0).reshape(2, 2, n_columns)[: len(stretches)]
+        if centre is None:
+            _triton.first_moments[grid](*given, out, ROWS=cut.rows, **known)
+        else:
+            _triton_squares.sums_and_squares[grid](*given, centre, out, **known)
+    return out.sum(dim=0)
 
 
 @cache
@@ -313,7 +332,7 @@ def second_moments(
     over_time: MeansOverTime,
     null: NullPart | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the squares of two models' deviations (or of one, named twice) and of their difference, (3, columns).
+    """Return the squares of two models' deviations and of their difference, (3, columns).
 
     Also those of means over time, (3, averages), and everybody's, whole and of the second stretch: (models, averages,
     rows) each.
@@ -323,11 +342,10 @@ def second_moments(
     n, scale, n_averages = len(label), deviating.scale, len(over_time.weights)
     cut = shapes.squares.of(n, n_columns, whole=True)
     a, b = predicted
-    two = models[0] != models[1]
     n_programs, squared = cut.programs(n), triton.next_power_of_2(max(n_averages, 1))
     out = torch.zeros((n_programs, 3, n_columns), dtype=torch.float64, device=device)
     of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
-    stored = (1 + two, n_averages - over_time.stored, n)
+    stored = (2, n_averages - over_time.stored, n)
     whole, late = (torch.empty(stored, dtype=torch.float64, device=device) for _ in range(2))
     weights = over_time.weights * scale if n_averages else scale
     extra: tuple[Tensor, ...] = (scale, scale, label, scale, scale, scale)
@@ -336,10 +354,10 @@ def second_moments(
         extra = (slope, null.common, null.before, null.own, *over_time.null)
     with on_device(device):
         _triton_moments.second_moments[(n_programs,)](
-            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
+            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, epsilon_of(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
             weights, whole, late, *extra, n, n_columns, cut.rows_per_program, out, of_means,
-            ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two,
+            ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct,
             CONSTANT=b.losses is not None, NULL=null is not None, AVERAGES=n_averages, STORED=over_time.stored,
             SQUARED=squared, LOSS=KERNELS[type(deviating.loss)], ROWS=cut.rows, MAIN=cut.main, TAIL=cut.tail,
             LANES=LANES_PER_WARP * cut.warps, num_warps=cut.warps,
@@ -347,18 +365,34 @@ def second_moments(
     return out.sum(dim=0) * scale.square(), of_means.sum(dim=0)[:, :n_averages], whole, late
 
 
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """Individuals from the latest time to the earliest, in runs of `size`.
+
+    Attributes
+    ----------
+    order : Tensor
+        Their rows.
+    label : Tensor, vectors : Vectors
+        Final status, where stretches end, and weights, in this order: a kernel waits for no more than predictions.
+    steps : Tensor
+        The running sum of the steps of G up to each individual's time, and 0 after the last.
+    """
+
+    order: Tensor
+    label: Tensor
+    vectors: Vectors
+    steps: Tensor
+    size: int
+
+
 def add_runs(
-    deviating: Deviating,
-    models: tuple[int, int],
-    predicted: tuple[Predicted, Predicted],
-    order: Tensor,
-    steps: Tensor,
-    size: int,
+    deviating: Deviating, models: tuple[int, int], predicted: tuple[Predicted, Predicted], ordered: Ordered
 ) -> Tensor:
-    """Return the sums over runs of so many individuals of `_triton_moments.add_runs`, (3 or 7, columns, runs)."""
+    """Return the sums over runs of `_triton_moments.add_runs`, (3 or 7, columns, runs)."""
     n_columns, device = deviating.scale.shape[0], deviating.scale.device
+    order, vectors, size = ordered.order, ordered.vectors, ordered.size
     cut = shapes.runs.of(size, n_columns)
-    vectors, label = Vectors.of(deviating.stretches), on_rows(deviating.stretches.label, slice(None))
     a, b = predicted
     two = models[0] != models[1]
     n_runs = triton.cdiv(len(order), size)
@@ -367,11 +401,11 @@ def add_runs(
         with on_device(device):
             _triton_moments.add_runs[(n_runs * cut.n_tiles,)](
                 *a.arguments, *b.arguments, deviating.scale if b.losses is None else b.losses,
-                _epsilon(deviating.loss, device), label, *vectors.arguments, deviating.centres[models[0]],
-                deviating.centres[models[1]], order, steps, len(order), n_columns, size, cut.n_tiles, out,
+                epsilon_of(deviating.loss, device), ordered.label, *vectors.arguments, deviating.centres[models[0]],
+                deviating.centres[models[1]], order, ordered.steps, len(order), n_columns, size, cut.n_tiles, out,
                 ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct, TWO=two,
-                CONSTANT=b.losses is not None, LOSS=KERNELS[type(deviating.loss)], ROWS=cut.rows, MAIN=cut.main,
-                TAIL=cut.tail, num_warps=cut.warps,
+                CONSTANT=b.losses is not None, LOSS=KERNELS[type(deviating.loss)], MAIN=cut.main, TAIL=cut.tail,
+                num_warps=cut.warps,
             )  # fmt: skip
     scale = deviating.scale
     powers = torch.stack([scale, scale, scale.square()] + [scale, scale, scale.square(), scale.square()] * two)
@@ -397,7 +431,7 @@ def group_moments(
     of_means = torch.zeros((n_programs, 3, squared), dtype=torch.float64, device=device)
     with on_device(device):
         _triton_moments.group_moments[(n_programs,)](
-            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, _epsilon(deviating.loss, device),
+            *a.arguments, *b.arguments, scale if b.losses is None else b.losses, epsilon_of(deviating.loss, device),
             label, *vectors.arguments, deviating.early, deviating.centres[models[0]], deviating.centres[models[1]],
             averages * scale if n_averages else scale, order, starts, n_groups, n_columns, GROUPS_PER_PROGRAM, out,
             of_means, ALL_LAST=vectors.all_last, ONE=vectors.one, DIRECT_A=a.direct, DIRECT_B=b.direct,
@@ -426,7 +460,7 @@ def _clip(epsilon: float, device: Any) -> Tensor:
     return torch.full((), epsilon, dtype=torch.float64, device=device)
 
 
-def _epsilon(loss: Loss, device: Any) -> Tensor:
+def epsilon_of(loss: Loss, device: Any) -> Tensor:
     """Return where predictions are clipped, as a tensor: kernels take plain numbers as float32."""
     return _clip(loss.epsilon, device)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,72 @@ from survscore import _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
-from survscore.engine.tensors import DeviceSums, Finished, blocks, has_kernels, memory_of, update
+from survscore.engine.tensors import (
+    DeviceSums,
+    Finished,
+    Tensor,
+    blocks,
+    has_kernels,
+    losses_of,
+    memory_of,
+    on,
+    update,
+)
 from survscore.metrics import Loss
 from survscore.stretches import Stretches, TimeIndex
 
 MOST_TIMES = 2048  # for which individuals are counted by where their two stretches end
+ROWS_OF_CENTRE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    r"""Sums of squares of one model, found with its losses: about `centre`, since the score was not known yet.
+
+    About the score they are :math:`\sum w^2 (\ell - s)^2 = \sum w^2 (\ell - c)^2 - 2 (s - c) \sum w^2 (\ell - c) +
+    (s - c)^2 \sum w^2`, of which little cancels if c is some individuals' loss.
+
+    Attributes
+    ----------
+    sums : Tensor of shape (5, times)
+        See `_triton.first_moments`.
+    counts : Tensor of shape (6, times)
+        See `tensor_kernels.count_stretches`.
+    """
+
+    loss: Loss
+    stretches: Stretches
+    sums: Tensor
+    centre: Tensor
+    counts: Tensor
+
+    def of(self, loss: Loss, stretches: Stretches) -> bool:
+        """Whether they are of this loss and weighting; infinite weights may have been replaced, which count nowhere."""
+        known = self.stretches
+        same = (known.first_stop is stretches.first_stop, known.last_stop is stretches.last_stop,
+                known.nuisance is stretches.nuisance)  # fmt: skip
+        return loss == self.loss and all(same)
+
+    def about(self, score: Tensor, first_weight: Tensor) -> Tensor:
+        """Return the sums of squared deviations from a score, not yet scaled, (times,)."""
+        off = score - self.centre
+        early, _, early_squares, late_squares, cross = self.sums
+        first = early_squares - 2.0 * off * early + off.square() * self.counts[0]
+        second = late_squares - 2.0 * off * cross + off.square() * self.counts[5]
+        squares: Tensor = first_weight.square() * first + second
+        return squares
 
 
 def sums_of(
-    models: Models, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]
+    models: Models,
+    index: TimeIndex,
+    losses: Sequence[Loss],
+    stretches: Sequence[Stretches],
+    squares: list[Squares] | None = None,
 ) -> Callable[[], Finished]:
     """Start the sums over all individuals, and return what waits for them.
 
-    They come to the processor once, at the end.
+    They come to the processor once, at the end. Squares are added to a list, if there is one, where kernels give them.
     """
     device, m = index.outcomes.device, index.times.size
     curves = models.in_memory
@@ -35,7 +89,7 @@ def sums_of(
         by_kernel, by_formula = _ways(some, index, losses, stretches)
         if by_kernel:
             for block in _whole(models, m, device):
-                add_by_kernel(block, index, losses, stretches, by_kernel, total)
+                add_by_kernel(block, index, losses, stretches, by_kernel, total, squares)
         if by_formula:
             for block in blocks(models, m, device):
                 update(block, index, losses, stretches, by_formula, total)
@@ -88,24 +142,41 @@ def add_by_kernel(
     stretches: Sequence[Stretches],
     places: Sequence[int],
     total: DeviceSums,
+    squares: list[Squares] | None = None,
 ) -> None:
     """Add the sums over a block; two weightings share a pass."""
     from survscore.engine.tensor_kernels import Predicted, count_stretches, first_moments
 
     m = index.times.size
+    about: list[tuple[Loss, int, Tensor, Tensor]] = []
     # losses first: the device works on them for long, while the processor starts the rest
     for a, curves in enumerate(block.curves if losses else []):
         predicted = Predicted.of(curves, index)
-        for start in range(0, len(places), 2):
-            two = places[start : start + 2]
-            for k, loss in enumerate(losses):
-                found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m)
+        for k, loss in enumerate(losses):
+            centre = None if squares is None else some_loss(loss, curves, index)
+            for start in range(0, len(places), 2):
+                two = places[start : start + 2]
+                found = first_moments(predicted, loss, [stretches[q] for q in two], block.rows, m, centre)
                 for q, sums in zip(two, found, strict=True):
-                    total.losses[:, a, k, q] += sums
-    n_first: dict[int, torch.Tensor] = {}
+                    total.losses[:, a, k, q] += sums[:2]
+                    if centre is not None:
+                        about.append((loss, q, sums, centre))
+    n_first: dict[int, Tensor] = {}
     # those of weight one are counted in any case, and then known to the others
     for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
         first = id(stretches[q].first_stop)
         counts = count_stretches(stretches[q], block.rows, m, n_first.get(first))
         n_first[first] = counts[0]
         total.counts[q] += counts
+    if squares is not None:
+        for loss, q, sums, centre in about:  # of one model
+            counts = total.counts[q]
+            total.losses[:, 0, losses.index(loss), q] += torch.stack((counts[0], counts[1] + counts[2])) * centre
+            squares.append(Squares(loss, stretches[q], sums, centre, counts))
+
+
+def some_loss(loss: Loss, curves: SurvivalCurves, index: TimeIndex) -> Tensor:
+    """Return what the predictions for some individuals cost as long as they are event-free, on average, (times,)."""
+    some = curves[slice(0, ROWS_OF_CENTRE)]
+    survival = index.reading(curves)(some.probabilities)
+    return losses_of(loss, on(index.outcomes.device, survival).double())[0].mean(dim=0)
