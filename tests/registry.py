@@ -390,10 +390,10 @@ def probabilities_of(shape, lowest=0.0):
 
 
 @st.composite
-def curves_of(draw, n, *, lowest=0.0):
+def curves_of(draw, n, *, lowest=0.0, dtypes=DTYPES):
     grid = draw(GRIDS)
     values = draw(probabilities_of((n, grid.size), lowest))
-    probabilities = -np.sort(-values.astype(draw(DTYPES)), axis=1)
+    probabilities = -np.sort(-values.astype(draw(dtypes)), axis=1)
     return ss.SurvivalCurves(probabilities, grid, draw(BETWEEN), beyond=draw(BEYOND))
 
 
@@ -418,10 +418,11 @@ def outcomes_of(draw, n, data="any"):
 @st.composite
 def problems(draw, data="any", min_size=1, max_size=12):
     n = draw(st.integers(min_size, max_size))
+    dtype = st.just(draw(DTYPES))  # of both, since loops are compiled for each pair of types
     return Problem(
         y=draw(outcomes_of(n, data)),
-        curves=draw(curves_of(n)),
-        censoring=draw(curves_of(n)),
+        curves=draw(curves_of(n, dtypes=dtype)),
+        censoring=draw(curves_of(n, dtypes=dtype)),
         training=draw(outcomes_of(draw(st.integers(1, 8)), "lost")),
         times=draw(GRIDS),
     )

@@ -273,6 +273,22 @@ def test_the_backend_goes_by_size_alone():
     np.testing.assert_array_equal(again.se, first.se)
 
 
+@pytest.mark.parametrize("types", [(np.float32, np.float64), (np.float64, np.float32)], ids=["float32", "float64"])
+def test_predictions_and_curves_of_censoring_may_have_different_types(types):
+    of_predictions, of_censoring = types
+    problem = random_problem(300, 20, dtype=of_predictions)
+    values = problem.censoring.probabilities.astype(np.float32)  # the same numbers in either type
+    censoring = ss.SurvivalCurves(values.astype(of_censoring), problem.censoring.times, "step", beyond="hold")
+    found = {}
+    for backend in ("compiled", "numpy"):
+        with ss.config.using(backend=backend):
+            found[backend] = ss.brier_score(
+                problem.y, problem.curves, weighting=ss.IPCW(censoring), times=problem.times
+            )
+    np.testing.assert_allclose(found["compiled"].scores, found["numpy"].scores, rtol=1e-12)
+    np.testing.assert_allclose(found["compiled"].se, found["numpy"].se, rtol=1e-9)
+
+
 def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
     from survscore.engine import _kernels
 
