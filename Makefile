@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := benchmarks/.venv
 TESTS ?= tests src docs
-# What is installed is compiled when it is first imported, which most of it never is.
+# What is installed is compiled when it is first imported, which most of it never is. What came of it is kept, whatever the
+# environment says: or every process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install --quiet --no-compile
 
 .PHONY: demo test lint types bench conformance docs links dist wheel-check lowest clean

@@ -103,14 +103,21 @@ def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
         return False
     try:
         times = numbers(file.path, column, file.read([column]).column(0))
+        if not (times[0] >= 0 and (np.diff(times) > 0).all()):  # of most files, before all of it is read
+            return False
         matrix = _wide_matrix(file, others)
     except InputError:  # no numbers, or some missing
         return False
-    down, across = np.diff(matrix, axis=0), np.diff(matrix, axis=1)
-    if not ((np.diff(times) > 0).all() and times[0] >= 0 and ((matrix >= 0) & (matrix <= 100)).all()):
+    if not ((matrix >= 0) & (matrix <= 100)).all():
         return False
-    monotone = bool((down <= 0).all() or (down >= 0).all()) and bool(down.any())
-    return monotone and not (named_by_time and bool((across <= 0).all() or (across >= 0).all()))
+    down = np.diff(matrix, axis=0)
+    if not (down.any() and _all_fall_or_rise(down)):
+        return False
+    return not (named_by_time and _all_fall_or_rise(np.diff(matrix, axis=1)))
+
+
+def _all_fall_or_rise(steps: NDArray[Any]) -> bool:
+    return bool((steps <= 0).all() or (steps >= 0).all())
 
 
 def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
