@@ -96,6 +96,16 @@ def test_one_model_is_read_once_for_sums_and_squares(name, same_grid, metric, sm
 
 
 @runs_kernels
+def test_batches_are_added_up(small_shapes):
+    problem = random_problem(40, 6, seed=1, lost=True)
+    parts = [slice(0, 7), slice(7, 30), slice(30, 40)]
+    batches = ss.CurveBatches(lambda: (problem.curves[part].to(DEVICE) for part in parts), 40)
+    asked = {"weighting": ["administrative", "ipcw"], "times": problem.times, "unasked": False}
+    found = evaluated(problem.y.to(DEVICE), {"net": batches}, **asked)
+    assert_same(found, evaluated(problem.y, {"net": problem.curves}, **asked))
+
+
+@runs_kernels
 def test_equal_predictions_do_not_vary_before_the_first_event(small_shapes):
     n = 40
     y = ss.Outcomes(np.arange(10.0, 10.0 + n), np.arange(n) % 2 == 0, np.arange(10.0, 10.0 + n))

@@ -42,7 +42,7 @@ class Squares:
     Attributes
     ----------
     sums : Tensor of shape (5, times)
-        See `_triton.first_moments`.
+        See `_triton_squares`.
     counts : Tensor of shape (6, times)
         See `tensor_kernels.count_stretches`.
     """
@@ -79,7 +79,8 @@ def sums_of(
 ) -> Callable[[], Finished]:
     """Start the sums over all individuals, and return what waits for them.
 
-    They come to the processor once, at the end. Squares are added to a list, if there is one, where kernels give them.
+    They come to the processor once, at the end. Squares are added to a list, if there is one, where kernels give them;
+    not of batches, each of which would have a centre of its own.
     """
     device, m = index.outcomes.device, index.times.size
     curves = models.in_memory
@@ -89,7 +90,7 @@ def sums_of(
         by_kernel, by_formula = _ways(some, index, losses, stretches)
         if by_kernel:
             for block in _whole(models, m, device):
-                add_by_kernel(block, index, losses, stretches, by_kernel, total, squares)
+                add_by_kernel(block, index, losses, stretches, by_kernel, total, None if curves is None else squares)
         if by_formula:
             for block in blocks(models, m, device):
                 update(block, index, losses, stretches, by_formula, total)
@@ -162,17 +163,18 @@ def add_by_kernel(
                     if centre is not None:
                         about.append((loss, q, sums, centre))
     n_first: dict[int, Tensor] = {}
+    counts: dict[int, Tensor] = {}
     # those of weight one are counted in any case, and then known to the others
     for q in sorted(places, key=lambda q: not _arrays.is_repeated(stretches[q].last_weight)):
         first = id(stretches[q].first_stop)
-        counts = count_stretches(stretches[q], block.rows, m, n_first.get(first))
-        n_first[first] = counts[0]
-        total.counts[q] += counts
+        counts[q] = count_stretches(stretches[q], block.rows, m, n_first.get(first))
+        n_first[first] = counts[q][0]
+        total.counts[q] += counts[q]
     if squares is not None:
         for loss, q, sums, centre in about:  # of one model
-            counts = total.counts[q]
-            total.losses[:, 0, losses.index(loss), q] += torch.stack((counts[0], counts[1] + counts[2])) * centre
-            squares.append(Squares(loss, stretches[q], sums, centre, counts))
+            weights = torch.stack((counts[q][0], counts[q][1] + counts[q][2]))
+            total.losses[:, 0, losses.index(loss), q] += weights * centre
+            squares.append(Squares(loss, stretches[q], sums, centre, counts[q]))
 
 
 def some_loss(loss: Loss, curves: SurvivalCurves, index: TimeIndex) -> Tensor:
