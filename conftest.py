@@ -14,10 +14,13 @@ NEED_TRITON = [
     "src/survscore/_tensor_kernels.py",
     "src/survscore/engine/_triton.py",
     "src/survscore/engine/_triton_exits.py",
+    "src/survscore/engine/_triton_means.py",
     "src/survscore/engine/_triton_moments.py",
+    "src/survscore/engine/_triton_squares.py",
     "src/survscore/engine/tensor_exits.py",
     "src/survscore/engine/tensor_identity.py",
     "src/survscore/engine/tensor_kernels.py",
+    "src/survscore/engine/tensor_means.py",
 ]
 
 collect_ignore = ["tests/reference", *([] if find_spec("triton") else NEED_TRITON)]
