@@ -44,7 +44,7 @@ def small_shapes(monkeypatch):
 
     monkeypatch.setattr(tensor_exits, "SIZE", 16)
     shape = tensor_kernels.Shape
-    small = tensor_kernels.Shapes(shape(2, 8), shape(2, 8), shape(1, 8))
+    small = tensor_kernels.Shapes(shape(2, 8), shape(1, 8), shape(2, 8), shape(1, 8))
     monkeypatch.setattr(tensor_kernels, "shapes", small)
     return small
 
