@@ -9,6 +9,8 @@ import torch
 import triton
 import triton.language as tl
 
+from survscore._arrays import is_repeated
+
 ROWS_PER_PROGRAM = 16
 COLUMNS_PER_TILE = 64
 SORTED_PER_PROGRAM = 1024
@@ -73,18 +75,26 @@ def exits_in_order(
 
 
 @triton.jit
+def greenwood_step(exits, at_risk, at, inside, ONE: tl.constexpr):
+    """Return the exits' steps of Greenwood's sum, and how many come after each; a step to zero adds nothing."""
+    risk = tl.load(at_risk + at, mask=inside, other=1)
+    left = tl.load(exits) if ONE else tl.load(exits + at, mask=inside, other=0)
+    later = risk - left
+    step = left.to(tl.float64) / (risk.to(tl.float64) * tl.maximum(later, 1).to(tl.float64))
+    return tl.where(inside & (later > 0), step, 0.0), later
+
+
+@triton.jit
 def _of_exits(exits, at_risk, n, out, GREENWOOD: tl.constexpr, ONE: tl.constexpr, SIZE: tl.constexpr):
     """Make of each exit its factor of a product-limit curve, or what it adds to Greenwood's sum."""
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
-    risk = tl.load(at_risk + at, mask=inside, other=1)
-    left = tl.load(exits) if ONE else tl.load(exits + at, mask=inside, other=0)
-    rest = risk - left
+    step, later = greenwood_step(exits, at_risk, at, inside, ONE)
     if GREENWOOD:
-        step = left.to(tl.float64) / (risk.to(tl.float64) * tl.maximum(rest, 1).to(tl.float64))
-        tl.store(out + at, tl.where(rest > 0, step, 0.0), mask=inside)
+        tl.store(out + at, step, mask=inside)
     else:
-        tl.store(out + at, rest.to(tl.float64) / risk.to(tl.float64), mask=inside)
+        risk = tl.load(at_risk + at, mask=inside, other=1)
+        tl.store(out + at, later.to(tl.float64) / risk.to(tl.float64), mask=inside)
 
 
 def of_exits(exits: torch.Tensor, at_risk: torch.Tensor, *, greenwood: bool) -> torch.Tensor:
@@ -93,7 +103,7 @@ def of_exits(exits: torch.Tensor, at_risk: torch.Tensor, *, greenwood: bool) -> 
     out = torch.empty(n, dtype=torch.float64, device=at_risk.device)
     if n:
         grid = (triton.cdiv(n, SORTED_PER_PROGRAM),)
-        _of_exits[grid](exits, at_risk, n, out, greenwood, exits.stride() == (0,), SORTED_PER_PROGRAM)
+        _of_exits[grid](exits, at_risk, n, out, greenwood, is_repeated(exits), SORTED_PER_PROGRAM)
     return out
 
 

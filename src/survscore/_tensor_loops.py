@@ -94,15 +94,15 @@ def exit_table(time: Any, leaves: Any, *, others_first: bool) -> tuple[Any, ...]
     Also, of the individuals from the latest time to the earliest, which after a sort is cheap: their positions, and how
     many of these times come before their own; see `InOrder`.
     """
-    numbers = on_its_way(leaves.sum()[None])
+    n_left = on_its_way(leaves.sum()[None])  # before the device has much to do
     ordered, order = _sorted(time)
     left = take(leaves, order)
-    distinct = on_its_way((ordered[1:] != ordered[:-1]).all()[None])
     so_far = left.cumsum(0, dtype=torch.int32)
-    if runs_triton(ordered):  # as if they were distinct, as long as that is not known
+    if runs_triton(ordered):  # as if no two had the same time, as long as that is not known
         from survscore import _tensor_kernels
 
-        found = _tensor_kernels.exits_in_order(ordered, order, left, so_far, int(numbers()[0]))
+        distinct = on_its_way((ordered[1:] != ordered[:-1]).all()[None])
+        found = _tensor_kernels.exits_in_order(ordered, order, left, so_far, int(n_left()[0]))
         if distinct()[0]:
             return found
         del found

@@ -139,6 +139,31 @@ def weight_where(condition, weight, ONE: tl.constexpr):
 
 
 @triton.jit
+def row_vectors(
+    label, first_a, last_a, weight_a, first_b, last_b, weight_b, row, inside,
+    TWO: tl.constexpr, SAME_FIRST: tl.constexpr, ALL_LAST_A: tl.constexpr, ONE_A: tl.constexpr,
+    ALL_LAST_B: tl.constexpr, ONE_B: tl.constexpr,
+):  # fmt: skip
+    """Return what is known of a row beside its predictions: stretches, weights, the event, and how far it is read."""
+    turn_a = of_row(first_a, row, inside, False)
+    stop = of_row(last_a, row, inside, ALL_LAST_A) * inside.to(tl.int32)
+    length_a = tl.maximum(stop - turn_a, 0)
+    w_a = of_row(weight_a, row, inside, ONE_A)
+    turn_b, length_b, w_b, turn = turn_a, length_a, w_a, turn_a
+    if TWO:
+        if not SAME_FIRST:
+            turn_b = of_row(first_b, row, inside, False)
+            turn = tl.maximum(turn_a, turn_b)  # who is not counted from its event on has an earlier one
+        stop_b = of_row(last_b, row, inside, ALL_LAST_B) * inside.to(tl.int32)
+        length_b = tl.maximum(stop_b - turn_b, 0)
+        stop = tl.maximum(stop, stop_b)
+        w_b = of_row(weight_b, row, inside, ONE_B)
+    stop = tl.maximum(stop, turn)  # which is at most the number of columns
+    event_from = tl.where(of_row(label, row, inside, False) != 0, turn, NEVER)
+    return turn_a, length_a, w_a, turn_b, length_b, w_b, event_from, stop
+
+
+@triton.jit
 def add_losses(
     early_a, late_a, early_b, late_b, row, width, lower, mix, clip, edge, local, n_columns, turn_a, length_a, weight_a,
     turn_b, length_b, weight_b, event_from, stop,
@@ -188,7 +213,7 @@ def first_moments(
     ALL_LAST_A: tl.constexpr, ONE_A: tl.constexpr, ALL_LAST_B: tl.constexpr, ONE_B: tl.constexpr,
     ROWS: tl.constexpr, MAIN: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
-    """Add up losses by stretch, under one weighting or two: for each program (programs, weightings, 2, columns).
+    """Add up losses by stretch, under one weighting or two: (programs, weightings, 2, columns).
 
     Under each weighting, losses in the first stretch without weight, and weight times loss in the second. ONE: all
     weights in the second stretch are 1. ALL_LAST: all have the same last stop.
@@ -211,21 +236,10 @@ def first_moments(
         for r in tl.static_range(ROWS):
             inside = start + r < left
             row = begin + start + r
-            turn_a = of_row(first_a, row, inside, False)
-            stop = of_row(last_a, row, inside, ALL_LAST_A) * inside.to(tl.int32)
-            length_a = tl.maximum(stop - turn_a, 0)
-            w_a = of_row(weight_a, row, inside, ONE_A)
-            turn_b, length_b, w_b, turn = turn_a, length_a, w_a, turn_a
-            if TWO:
-                if not SAME_FIRST:
-                    turn_b = of_row(first_b, row, inside, False)
-                    turn = tl.maximum(turn_a, turn_b)  # who is not counted from its event on has an earlier one
-                stop_b = of_row(last_b, row, inside, ALL_LAST_B) * inside.to(tl.int32)
-                length_b = tl.maximum(stop_b - turn_b, 0)
-                stop = tl.maximum(stop, stop_b)
-                w_b = of_row(weight_b, row, inside, ONE_B)
-            stop = tl.maximum(stop, turn)  # which is at most the number of columns
-            event_from = tl.where(of_row(label, row, inside, False) != 0, turn, NEVER)
+            turn_a, length_a, w_a, turn_b, length_b, w_b, event_from, stop = row_vectors(
+                label, first_a, last_a, weight_a, first_b, last_b, weight_b, row, inside,
+                TWO, SAME_FIRST, ALL_LAST_A, ONE_A, ALL_LAST_B, ONE_B,
+            )  # fmt: skip
             at = cells + (start + r) * width
             early_a, late_a, early_b, late_b = add_losses(
                 early_a, late_a, early_b, late_b, at, width, lower, mix, clip, edge, main, n_columns, turn_a, length_a,

@@ -8,15 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def greenwood_step(exits, at_risk, at, inside, ONE: tl.constexpr):
-    """Return the exits' steps of Greenwood's sum, and how many come after each; a step to zero adds nothing."""
-    risk = tl.load(at_risk + at, mask=inside, other=1)
-    left = tl.load(exits) if ONE else tl.load(exits + at, mask=inside, other=0)
-    later = risk - left
-    step = left.to(tl.float64) / (risk.to(tl.float64) * tl.maximum(later, 1).to(tl.float64))
-    return tl.where(inside & (later > 0), step, 0.0), later
+from survscore._tensor_kernels import greenwood_step
 
 
 @triton.jit

@@ -11,40 +11,14 @@ import triton.language as tl
 
 from survscore.engine._triton import (
     BY_COLUMN,
-    NEVER,
     cell_losses,
     first_column,
     of_columns,
-    of_row,
     read_cells,
+    row_vectors,
     store_columns,
     within,
 )
-
-
-@triton.jit
-def row_vectors(
-    label, first_a, last_a, weight_a, first_b, last_b, weight_b, row, inside,
-    TWO: tl.constexpr, SAME_FIRST: tl.constexpr, ALL_LAST_A: tl.constexpr, ONE_A: tl.constexpr,
-    ALL_LAST_B: tl.constexpr, ONE_B: tl.constexpr,
-):  # fmt: skip
-    """Return what is known of a row beside its predictions: stretches, weights, the event, and how far it is read."""
-    turn_a = of_row(first_a, row, inside, False)
-    stop = of_row(last_a, row, inside, ALL_LAST_A) * inside.to(tl.int32)
-    length_a = tl.maximum(stop - turn_a, 0)
-    w_a = of_row(weight_a, row, inside, ONE_A)
-    turn_b, length_b, w_b, turn = turn_a, length_a, w_a, turn_a
-    if TWO:
-        if not SAME_FIRST:
-            turn_b = of_row(first_b, row, inside, False)
-            turn = tl.maximum(turn_a, turn_b)  # who is not counted from its event on has an earlier one
-        stop_b = of_row(last_b, row, inside, ALL_LAST_B) * inside.to(tl.int32)
-        length_b = tl.maximum(stop_b - turn_b, 0)
-        stop = tl.maximum(stop, stop_b)
-        w_b = of_row(weight_b, row, inside, ONE_B)
-    stop = tl.maximum(stop, turn)  # which is at most the number of columns
-    event_from = tl.where(of_row(label, row, inside, False) != 0, turn, NEVER)
-    return turn_a, length_a, w_a, turn_b, length_b, w_b, event_from, stop
 
 
 @triton.jit
