@@ -40,7 +40,10 @@ class Made:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A mean over time of everybody's deviations: one model and loss under one weighting.
+    r"""A mean over time of everybody's deviations: one model and loss under one weighting.
+
+    With weights of the times :math:`a(t)`, it is :math:`\sum_t a(t) w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`. What s
+    takes off depends on where the stretches end alone, so it is summed over the times beforehand.
 
     Attributes
     ----------
