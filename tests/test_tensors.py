@@ -125,6 +125,17 @@ def test_torch_agrees_with_numpy_on_ties_of_all_kinds(case, data):
         assert_same(found, expected)
 
 
+@pytest.mark.parametrize("between", ["linear", "constant-hazard"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_equal_predictions_stay_equal_between_grid_times(between, device):
+    """Wherever they stand: a tie that the last digit breaks counts half of a pair more or less in the AUC."""
+    drops = 10.0 ** -np.random.default_rng(5).uniform(0, 20, (500, 2)).cumsum(axis=1)
+    reading = ss.SurvivalCurves(drops, [1.0, 3.0], between=between).reading(np.array([1.7]))
+    for row in torch.tensor(drops, device=device):
+        read = reading(row.expand(11, 2))
+        assert (read == read[:1]).all()
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_number_type_is_read_as_it_is(dtype, device):

@@ -172,6 +172,17 @@ def as_float64(values: Any) -> Any:
     return values.double() if is_tensor(values) else np.asarray(values, dtype=np.float64)
 
 
+def power(base: Any, exponent: Any) -> Any:
+    """Return powers of which equal ones stay equal wherever they stand, so that ties between individuals remain ties.
+
+    torch on a processor takes whole vectors by one formula and what is left over by another, which differ in the last
+    digit; there NumPy takes them, in the same memory.
+    """
+    if is_tensor(base) and not base.is_cuda:
+        return beside(np.power(to_host(base), to_host(exponent)), base)
+    return base**exponent
+
+
 def repeated(value: Any, n: int, like: Any) -> Any:
     """Return a NumPy scalar n times, where `like` lives; it takes no memory."""
     if not is_tensor(like):

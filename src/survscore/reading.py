@@ -65,8 +65,8 @@ def blend(left: FloatArray, right: FloatArray, weight: FloatArray, geometric: bo
 
     The powers, unlike logarithms, are right where survival is zero: 0 ** 0 is 1.
     """
-    if _arrays.is_tensor(left):
-        return left ** (1.0 - weight) * right**weight if geometric else (1.0 - weight) * left + weight * right
-    if geometric:
-        return np.asarray(np.float64(left) ** (1.0 - weight) * np.float64(right) ** weight)
-    return np.asarray((1.0 - weight) * left + weight * right)
+    if not geometric:
+        return (1.0 - weight) * left + weight * right
+    left, right = _arrays.as_float64(left), _arrays.as_float64(right)
+    mixed: NDArray[np.float64] = _arrays.power(left, 1.0 - weight) * _arrays.power(right, weight)
+    return mixed
