@@ -3,6 +3,23 @@
 import shutil
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# What is drawn is the same in every run, so that a change is judged by what it changes;
+# pytest --hypothesis-profile=explore draws anew, as the weekly run does.
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False)
+settings.load_profile("fixed")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
@@ -29,7 +29,7 @@ def compared(problem, metric="brier", **settings):
 
 
 @pytest.mark.parametrize("metric", ["brier", "log"])
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40)
 @given(data=st.data())
 def test_at_each_time_they_are_those_of_all_that_can_have_happened(metric, data):
     problem = data.draw(problems("lost", min_size=2, max_size=10))

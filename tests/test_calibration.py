@@ -491,7 +491,7 @@ def test_compiled_regression_agrees(knots, n):
 # Isotonic regression
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     values=st.lists(st.floats(0, 1), min_size=1, max_size=30),
     seed=st.integers(0, 99),

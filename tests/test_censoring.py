@@ -11,7 +11,7 @@ from survscore import _loops, _sorting
 from survscore.product_limit import ProductLimit
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(y=st.integers(1, 20).flatmap(outcomes_of), times=st.sets(HALVES, min_size=1))
 def test_kaplan_meier_agrees_with_the_literal_one(y, times):
     G = ss.KaplanMeierCensoring(y)
@@ -20,7 +20,7 @@ def test_kaplan_meier_agrees_with_the_literal_one(y, times):
     np.testing.assert_allclose(G.before(y), [before(t) for t in y.time], rtol=1e-14)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     values=st.lists(st.floats(0, 1e6) | HALVES, min_size=0, max_size=200).map(np.array),
     keys=st.lists(st.floats(0, 1e6) | HALVES, min_size=1, max_size=50).map(np.array),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
@@ -23,12 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_metric = pytest.mark.parametrize("loss", [*LOSSES, "auc"])  # of the others, fewer: test_pooled.py
-thorough = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+thorough = settings(max_examples=60)
 brief = settings(thorough, max_examples=20)  # what must not matter, where the numbers themselves have been looked at
 
 

@@ -17,7 +17,7 @@ from survscore import _loops
 ROWS = [[0.9, 0.5], [0.8, 0.0]]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(curves=curves_of(3), times=st.sets(HALVES, min_size=1), each=st.lists(HALVES, min_size=3, max_size=3))
 def test_reading_agrees_with_the_literal_one(curves, times, each):
     times = sorted(times)

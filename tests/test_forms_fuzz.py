@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mangling
@@ -91,7 +91,7 @@ def replaced_stdin(stdin):
         sys.stdin = before
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 @given(
     command=st.sampled_from(list(COMMANDS)), layout=st.sampled_from(LAYOUTS), ending=st.sampled_from(ENDINGS),
     event=st.booleans(), percent=st.booleans(), right=st.booleans(), by_standard_input=st.booleans(),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
@@ -19,15 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning
 every_seen = pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)
 every_history = pytest.mark.parametrize("name", HISTORIES)
 STEP = 1e-30
-
-
-def drawn(examples):
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
 
 
 def reachable(problem, name):
@@ -55,7 +46,7 @@ def score(case: Seen, name, problem, **others):
 
 @every_seen
 @every_history
-@drawn(15)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case, name, data):
     problem = reachable(data.draw(problems(case.data)), name)
@@ -90,7 +81,7 @@ def variances(case, name, problem, models):
 
 @every_seen
 @every_history
-@drawn(8)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_influences_are_the_derivatives(case, name, data):
     """By groups of one, so that no small-sample correction but n/(n - 1) is in the way: to 1e-9."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -39,12 +39,7 @@ def small_problem(seed, n=40, *, ties=True):
 
 @every_case
 @pytest.mark.parametrize("metric", UNFITTED)
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+@settings(max_examples=8)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import literal
@@ -38,12 +38,7 @@ def compared(problem, case, metrics, **settings):
 @every_case
 @pytest.mark.parametrize("metric", NEW)
 @quiet
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case: Case, metric, data):
     """With one individual, one status, predictions of 0 and 1, and ties of all kinds."""

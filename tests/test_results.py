@@ -19,7 +19,7 @@ def curve():
     return ss.brier_score(Y, CURVES, weighting="administrative", times=[0, 1, 2.5, 4])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(
     times=st.sets(st.integers(0, 40), min_size=2, max_size=9).map(lambda s: np.array(sorted(s)) / 4),
     shares=st.tuples(st.floats(0, 1), st.floats(0, 1)).filter(lambda s: s[0] < s[1]),

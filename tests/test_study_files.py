@@ -6,7 +6,7 @@ import tomllib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mangling
@@ -196,7 +196,7 @@ def test_files_that_are_no_study_files(capsys, folder):
     assert "is a device, not a file" in refused(capsys, "score", "--study", "zero.toml")
 
 
-ANY = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=100)
 KEYS = st.one_of(
     st.sampled_from(
         ["outcomes", "models", "score", "file", "time", "weighting", "times", "columns", "percent", "cutoff"]

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
@@ -114,7 +114,7 @@ def test_every_metric_of_tensors(case, way):
 
 
 @every_case
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=8)
 @given(data=st.data())
 def test_torch_agrees_with_numpy_on_ties_of_all_kinds(case, data):
     problem = data.draw(problems(case.data))

@@ -130,7 +130,7 @@ LIKELY = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.one_of(
         st.fixed_dictionaries({"check": st.lists(TABLES | LIKELY | ANYTHING, max_size=3)}),

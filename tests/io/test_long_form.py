@@ -53,7 +53,7 @@ def written(path, kind, ids, times, values):
     return path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(ORDERS), st.sampled_from(KINDS), st.sampled_from([".parquet", ".csv", ".arrow"]),
     st.integers(1, 9), st.integers(1, 6), st.integers(0, 99),

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mangling
@@ -944,7 +944,7 @@ def answered(capsys, *arguments):
     return code
 
 
-ANY = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=150)
 TEXTS = st.one_of(
     st.sampled_from(["", "0", "1", "2", "yes", "no", "alive", "2015-01-01", "01.02.2015", "20150101", "1e999", "NaN",
                      "-1", "0.5", "99", "1483228800", "2015.5", "01JAN2015", "2015-01-01T00:00:00Z", "2016-13-45"]),

@@ -75,7 +75,7 @@ def test_evaluation_times_at_which_somebody_leaves(bins):
         same(State(what).update(table).result(), expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_partition_in_any_order_gives_the_same_bits(data):
     case = make(400, n_times=3)
