@@ -78,20 +78,24 @@ def test_bad_settings_are_refused(make, message):
 
 
 @pytest.mark.parametrize("n", [2, 3, 31, 32, 33, 34, 64, 65, 100, 1000])
-@pytest.mark.parametrize("size", [2, 32])
-def test_batches_cover_all_rows_and_are_of_nearly_equal_sizes(n, size):
-    batches = training._batches(n, size)
+@pytest.mark.parametrize("size", [None, 2, 32])
+def test_batches_cover_all_rows_and_none_has_one_alone(n, size):
+    """Batch norm can't see one row alone."""
+    batches = settings(batch_size=size).batches(n)
     assert [row for start, stop in batches for row in range(start, stop)] == list(range(n))
     sizes = [stop - start for start, stop in batches]
     assert min(sizes) >= 2
-    assert max(sizes) <= size + 1
-    assert max(sizes) - min(sizes) <= 1  # and so at most two graphs are captured
+    if size is None:
+        assert max(sizes) - min(sizes) <= 1  # a short last one would count as much as the others
+    else:
+        assert all(found == size for found in sizes[:-1])
+        assert sizes[-1] <= size + 1
 
 
-@pytest.mark.parametrize(("n", "expected"), [(10, 32), (600, 37), (3200, 200), (4096, 256), (1_000_000, 256)])
+@pytest.mark.parametrize(("n", "expected"), [(10, 10), (96, 32), (608, 38), (3200, 200), (4096, 256), (10_240, 256)])
 def test_few_rows_make_small_batches(n, expected):
-    assert settings(batch_size=None).rows_per_step(n) == expected
-    assert settings(batch_size=77).rows_per_step(n) == 77
+    start, stop = settings(batch_size=None).batches(n)[0]
+    assert stop - start == expected
 
 
 @pytest.mark.parametrize("n", [2, 5, 33, 97])

@@ -61,7 +61,8 @@ _PARAMETERS = """
         tell so in a column of its own. Missing categories go, with those not seen in training, to an entry for the
         unknown.
     batch_size : int, optional
-        Rows per step, about: batches are of equal sizes. By default a sixteenth of the rows, but 32 to 256.
+        Rows per step; what is left over makes a last, smaller batch. By default a sixteenth of the rows, but 32 to
+        256, in batches of equal sizes.
     learning_rate : float, optional
         Of Adam; with cycles, at the top of the first.
     schedule : {"constant", "warm-restarts"}, optional

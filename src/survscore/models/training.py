@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ ROWS_PER_EVALUATION = {"cpu": 1 << 12, "cuda": 1 << 16}
 SMALL_STEP = 4_000_000
 WARM_UP_STEPS = 3
 ONE_AT_A_TIME = threading.RLock()
+#: Where each batch of rows starts and stops.
+Batches: TypeAlias = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,17 @@ class Settings:
         check_number("weight_decay", self.weight_decay, "zero or larger", lambda decay: decay >= 0)
         check_number("averaging", self.averaging, "at least 0 and below 1", lambda share: 0 <= share < 1)
 
-    def rows_per_step(self, n_rows: int) -> int:
-        """Return the size of batches: by default 256, but so small that few rows still make some 16 steps an epoch."""
-        return min(256, max(32, n_rows // 16)) if self.batch_size is None else self.batch_size
+    def batches(self, n_rows: int) -> Batches:
+        """Cut rows into batches: of the size that is asked for, and what is left over, which is never one row alone.
+
+        By default nearly equal ones of at most 256, so small that few rows still make some 16 steps an epoch.
+        """
+        if self.batch_size is None:
+            n_batches = -(-n_rows // min(256, max(32, n_rows // 16)))
+            edges = [n_rows * k // n_batches for k in range(n_batches + 1)]
+        else:
+            edges = [*range(0, max(n_rows - 1, 1), self.batch_size), n_rows]
+        return list(pairwise(edges))
 
 
 @dataclass
@@ -131,10 +141,9 @@ def train(
     device = examples.numbers.device
     best = _Best(net)
     dropout_seed, order_seed = (int(part) for part in np.random.SeedSequence(seed).generate_state(2))
-    batch_size = settings.rows_per_step(len(examples))
+    stepper = _Stepper(net, examples, settings)
     # torch's random numbers and its number of threads belong to the process, so one training at a time changes them
-    with ONE_AT_A_TIME, own_random_numbers(dropout_seed, device), _suitable_threads(net, batch_size, device):
-        stepper = _Stepper(net, examples, settings)
+    with ONE_AT_A_TIME, own_random_numbers(dropout_seed, device), _suitable_threads(net, stepper.batches, device):
         shuffle = torch.Generator().manual_seed(order_seed)  # not the device's: the same order everywhere
         with _progress_bar(settings) as show:
             try:
@@ -227,7 +236,7 @@ class _Stepper:
     def __init__(self, net: nn.Module, examples: Examples, settings: Settings) -> None:
         self.net = net
         self.examples = examples
-        self.batches = _batches(len(examples), settings.rows_per_step(len(examples)))
+        self.batches = settings.batches(len(examples))
         on_gpu = examples.numbers.device.type == "cuda"
         trainable = [weights for weights in net.parameters() if weights.requires_grad]
         if not trainable:
@@ -366,16 +375,6 @@ class _Best:
         self.net.eval()
 
 
-def _batches(n: int, size: int) -> list[tuple[int, int]]:
-    """Cut n rows into batches of nearly equal sizes, at least two rows each.
-
-    A short last batch would count as much as the others, and batch norm would see too few rows in it.
-    """
-    n_batches = max(1, min(-(-n // size), n // 2))
-    edges = [n * k // n_batches for k in range(n_batches + 1)]
-    return list(pairwise(edges))
-
-
 def _flattened(trainable: list[nn.Parameter]) -> list[nn.Parameter]:
     """Let all weights of a type, and their gradients, share one vector each, and return these vectors.
 
@@ -420,10 +419,12 @@ def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def _suitable_threads(net: nn.Module, batch_size: int, device: torch.device) -> Iterator[None]:
+def _suitable_threads(net: nn.Module, batches: Batches, device: torch.device) -> Iterator[None]:
     """Use one thread where steps are so small that sharing them out costs more than it gives."""
     before = torch.get_num_threads()
-    multiplications = batch_size * sum(weights.numel() for weights in net.parameters())
+    multiplications = max(stop - start for start, stop in batches) * sum(
+        weights.numel() for weights in net.parameters()
+    )
     if device.type == "cpu" and multiplications < SMALL_STEP:
         torch.set_num_threads(1)
     try:
