@@ -28,7 +28,7 @@ def curves(seed, dtype=np.float64, rate=0.02):
     return ss.SurvivalCurves(np.exp(-rates[:, None] * GRID).astype(dtype), GRID)
 
 
-MODELS = {"a": curves(1), "b": curves(2, np.float32), "c": curves(3)}
+MODELS = {"a": curves(1), "b": curves(2, np.float32), "c": curves(3, np.float32)}
 OTHERS = outcomes(whole=False, dropping_out=True, seed=9)[:400]
 WEIGHTINGS = {
     "administrative": ss.Administrative(),

@@ -183,6 +183,13 @@ def power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that can't be written to; kernels that always get such a one are compiled once."""
+    shown = array.view()
+    shown.flags.writeable = False
+    return shown
+
+
 def repeated(value: Any, n: int, like: Any) -> Any:
     """Return a NumPy scalar n times, where `like` lives; it takes no memory."""
     if not is_tensor(like):

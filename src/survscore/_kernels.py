@@ -31,9 +31,11 @@ def compiled(function):
 def inlined(function):
     """Compile into the callers: handing arrays to a function costs as much as a short loop over them.
 
-    By LLVM, and not by numba (``inline="always"``): as fast, and callers compile in half the time.
+    By LLVM, and not by numba (``inline="always"``): as fast, and callers compile in half the time. What nobody but
+    callers calls needs no doors for Python and C, which take time to compile, too.
     """
-    return njit(function, error_model="numpy", forceinline=True)
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(function, error_model="numpy", forceinline=True, **options)
 
 
 def summing(function):

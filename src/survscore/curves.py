@@ -413,10 +413,8 @@ class SurvivalCurves:
         return made
 
     def _set(self, probabilities: FloatArray, times: NDArray[np.float64], between: Between, beyond: Beyond) -> None:
-        shown = probabilities
-        if not _arrays.is_tensor(shown):
-            shown = probabilities.view()  # the user's own array stays writeable
-            shown.flags.writeable = False
+        # the user's own array stays writeable
+        shown = probabilities if _arrays.is_tensor(probabilities) else _arrays.read_only(probabilities)
         object.__setattr__(self, "probabilities", shown)
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "between", between)

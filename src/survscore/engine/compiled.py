@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._arrays import read_only
 from survscore.curves import SurvivalCurves
 from survscore.engine import _few_times_kernels, _kernels
 from survscore.engine.blocks import Block
@@ -59,25 +60,25 @@ def as_weights(
 
 
 def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays as the rows of one; a single one without a copy, if it is contiguous, or short and constant."""
+    """Return arrays as the rows of one; a single one without a copy, if it is contiguous, or short and constant.
+
+    Always read-only, as some are: kernels are compiled anew for what may be written to.
+    """
     first = arrays[0]
     if len(arrays) == 1 and first.flags.c_contiguous:
-        return first[None]
+        return read_only(first[None])
     if len(arrays) == 1 and first.strides == (0,) and 0 < first.size <= LONGEST_CONSTANT:
         return _constant(first[0].item(), first.size, first.dtype)
     rows = np.empty((len(arrays), arrays[0].size), dtype=arrays[0].dtype)
     for row, array in zip(rows, arrays, strict=True):
         row[:] = array
-    return rows
+    return read_only(rows)
 
 
 @lru_cache(maxsize=8)
 def _constant(value: float, size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the same number over and over; kept, since memory that comes and goes makes cores wait for each other.
-
-    It may be written to, though nobody does: kernels are compiled anew for what may not.
-    """
-    return np.full((1, size), value, dtype=dtype)
+    """Return the same number over and over; kept, since memory that comes and goes makes cores wait for each other."""
+    return read_only(np.full((1, size), value, dtype=dtype))
 
 
 def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:

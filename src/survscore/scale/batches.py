@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._arrays import read_only
 from survscore._validation import InputError, as_event, plural
 from survscore.curves import SurvivalCurves
 from survscore.io.flags import flags_of_words, is_text
@@ -158,7 +159,7 @@ class Batch:
             several = [next(column) for column in columns]
             kind = np.result_type(*several)
             tolerance = 4.0 * float(np.finfo(kind).eps)
-            taken = tuple(np.ascontiguousarray(column, dtype=kind) for column in several)
+            taken = tuple(read_only(np.ascontiguousarray(column, dtype=kind)) for column in several)
             compared = tuple(
                 before[a] if j and model.monotone == "check" else taken[a][:0] for a, model in enumerate(what.models)
             )
@@ -171,7 +172,7 @@ class Batch:
                 ]
                 if any(bad):
                     self.check()
-                taken = tuple(turns[j % 2])
+                taken = tuple(map(read_only, turns[j % 2]))
                 yield taken, tuple(column[:0] for column in taken), tolerance
             else:
                 yield taken, compared, tolerance

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._arrays import read_only
 from survscore._validation import InputError, plural
 from survscore._version import __version__
 from survscore.metrics import Brier, Loss
@@ -158,7 +159,7 @@ class State:
             for q, one in enumerate(stretches):
                 pending = self._pendings()[q]
                 for place, (kind, epsilon) in enumerate(kinds):
-                    rows = (j, kind, epsilon, one.first_stop, one.last_stop, one.label, segment)
+                    rows = (j, kind, epsilon, one.first_stop, one.last_stop, read_only(one.label), segment)
                     sums = (pending.first[place, j], pending.late[place, j], pending.event[place, j])
                     if what.bins is not None:
                         _kernels.add_stretches(columns, *rows, row, *sums)
