@@ -1,6 +1,8 @@
 """Work that is shared out among threads: it does not wait where it need not, and is given up together."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -139,3 +141,30 @@ def test_very_many_positions_are_sorted_in_parts(dtype, kind, monkeypatch):
     values[::1000] = 0.0
     values[1::1000] = -0.0
     np.testing.assert_array_equal(_sorting.order(values, compiled=True), np.argsort(values, kind="stable"))
+
+
+def test_numba_imports_nothing_while_threads_compile():
+    """Both change how warnings are shown, for a moment: at once, they could leave them with nobody to show them."""
+    script = """
+import sys, threading, warnings
+from pathlib import Path
+from survscore import _kernels
+
+entered = []
+class Watched(warnings.catch_warnings):
+    def __enter__(self):
+        entered.append(sys._getframe(1).f_code.co_filename)
+        return super().__enter__()
+warnings.catch_warnings = Watched
+
+@_kernels.compiled
+def twice(x):
+    return 2.0 * x
+
+thread = threading.Thread(target=twice, args=(1.0,))
+thread.start()
+thread.join()
+print({Path(name).parts[-3:] for name in entered})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "{('numba', 'core', 'errors.py')}\n"

@@ -17,6 +17,10 @@ from numba.extending import intrinsic
 
 from survscore import _isotonic
 
+# With its first function numba imports more of itself, and SciPy, which changes for a moment how warnings are shown. So
+# does numba whenever it compiles: two threads that did both at once could leave warnings with nobody to show them.
+njit("void()")(lambda: None)
+
 
 def compiled(function):
     """Compile on first use and keep the machine code on disk, or only in memory where no folder is writeable."""

@@ -4,6 +4,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,6 +15,7 @@ import pytest
 import survscore as ss
 from cluster_case import check_close, contents, in_files, in_memory, rows, sums
 from survscore._validation import InputError
+from survscore.scale import threads
 from survscore.scale.failures import Failure, check_importable
 from survscore.scale.files import BadFileError
 from survscore.scale.state import BinsNeededError
@@ -99,3 +103,25 @@ def test_a_file_without_a_column_is_named(tmp_path):
     pq.write_table(rows(100).drop_columns(["net:20"]), folder / "001.parquet")
     with pytest.raises(BadFileError, match=r"001\.parquet: has no column 'net:20'; .*000\.parquet has"):
         ss.evaluate(folder, weighting="ipcw")
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_after_an_error_threads_compile_to_the_end(compiles, monkeypatch):
+    """What else they do is waited for only some seconds: a storage may be silent."""
+    compiler_lock = pytest.importorskip("numba.core.compiler_lock").global_compiler_lock
+    monkeypatch.setattr(threads, "PATIENCE", 0.1)
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(item):
+        if item == "bad":
+            begun.wait()
+            raise InputError("bad")
+        with compiler_lock if compiles else nullcontext():
+            begun.set()
+            time.sleep(1.0)
+            ended.set()
+
+    with pytest.raises(InputError, match="bad"):
+        list(threads._each(work, ["long", "bad"], 2, threading.Event(), lambda: None))
+    assert ended.is_set() == compiles
+    ended.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ AHEAD = 2  # results for every thread that nobody has taken yet
 PIECES = 2  # for every core, of files that are fewer than cores
 PIECE_ROWS = 1 << 18  # at least, since every piece has sums of its own
 TICK = 0.5  # seconds between looks at how far it is
+MOMENT = 0.01  # seconds between looks at whether threads have ended
 PATIENCE = 2.0  # seconds for threads to end; they look between batches whether they should
 
 Item = TypeVar("Item")
@@ -136,7 +138,9 @@ def _each(
     """Yield what a function returns for every item, as they are done, from `n` threads; call `waiting` meanwhile.
 
     They are daemons, and waited for only some seconds: who interrupts does not wait for a storage that is silent.
+    After an error they may compile to the end: numba changes meanwhile how the process shows its warnings.
     """
+    failed = False
     untaken, taking = iter(items), threading.Lock()
     results: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
     room = threading.Semaphore(n * (1 + AHEAD))  # results that nobody has taken yet are memory
@@ -168,15 +172,25 @@ def _each(
                     waiting()
             room.release()
             if error is not None:
+                failed = True
                 raise error
             yield found  # type: ignore[misc]
     finally:
         stopped.set()
         room.release(2 * n * (1 + AHEAD))
         last = clock.monotonic() + PATIENCE
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, last - clock.monotonic()))
+        while clock.monotonic() < last and any(thread.is_alive() for thread in threads):
+            clock.sleep(MOMENT)
+            last += _wait_for_compiler() if failed else 0.0
+
+
+def _wait_for_compiler() -> float:
+    """Wait until numba, if anybody has called for it, is not compiling; return for how many seconds."""
+    locks, begun = sys.modules.get("numba.core.compiler_lock"), clock.monotonic()
+    if locks is not None:
+        with locks.global_compiler_lock:
+            pass
+    return clock.monotonic() - begun
 
 
 @contextmanager
