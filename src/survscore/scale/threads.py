@@ -20,7 +20,7 @@ AHEAD = 2  # results for every thread that nobody has taken yet
 PIECES = 2  # for every core, of files that are fewer than cores
 PIECE_ROWS = 1 << 18  # at least, since every piece has sums of its own
 TICK = 0.5  # seconds between looks at how far it is
-MOMENT = 0.01  # seconds between looks at whether threads have ended
+MOMENT = 0.1  # seconds between looks at whether a thread that should end is compiling
 PATIENCE = 2.0  # seconds for threads to end; they look between batches whether they should
 
 Item = TypeVar("Item")
@@ -179,8 +179,8 @@ def _each(
         stopped.set()
         room.release(2 * n * (1 + AHEAD))
         last = clock.monotonic() + PATIENCE
-        while clock.monotonic() < last and any(thread.is_alive() for thread in threads):
-            clock.sleep(MOMENT)
+        while clock.monotonic() < last and (left := [thread for thread in threads if thread.is_alive()]):
+            left[0].join(MOMENT)
             last += _wait_for_compiler() if failed else 0.0
 
 
