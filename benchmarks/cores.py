@@ -16,7 +16,7 @@ from data import Data
 from measure import Timing, timings
 from report import spaced
 from results import Row, Run
-from survscore._parallel import each, row_blocks
+from survscore._utils.parallel import each, row_blocks
 
 ROWS, TIMES = 2_000_000, 150
 ROWS_WITH_GROUPS, TIMES_WITH_GROUPS, GROUPS = 10_000_000, 24, (0, 50, 4_000_000)

@@ -26,8 +26,8 @@ from coverage_designs import (
     weighting_of,
 )
 from coverage_truths import DECISION_THRESHOLDS, THRESHOLDS, mean_over, of_decisions, of_losses, of_metrics
-from survscore.calibration_curves import Distance
-from survscore.comparison import contrast_columns, mean_where_defined, score_columns, skill_columns
+from survscore.analysis.calibration.curves import Distance
+from survscore.results.comparison import contrast_columns, mean_where_defined, score_columns, skill_columns
 
 LEVEL = 0.95
 

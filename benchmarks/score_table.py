@@ -36,8 +36,8 @@ COLUMNS = {
 
 def calls(data: Data, tables: Sequence[str], *, alone: bool) -> dict[str, Callable[[], Any]]:
     """Return what is timed, the Brier curve first."""
+    from survscore.analysis.score_tables import EVERY, MADE
     from survscore.metrics import metric_label
-    from survscore.score_tables import EVERY, MADE
 
     models = {"first": data.curves, "second": data.second_curves}
 

@@ -13,59 +13,20 @@ import pytest
 import survscore
 
 PACKAGE = Path(survscore.__file__).parent
-# Data flows one way: a module imports only from those above it. Private helpers serve all of them.
+# Data flows one way: a module imports only from those above it.
 LAYERS = [
-    [
-        "_arrays",
-        "_version",
-        "_starting",
-        "_temporary",
-        "_progress",
-        "_isotonic",
-        "_products",
-        "_caching",
-        "_influences",
-    ],
-    ["_validation", "_ending", "_digest", "_rounding", "_long_tables"],
-    ["_jobs", "_files", "_databases", "_spreadsheets", "_frames", "_short_names", "_tables", "_units", "student"],
-    ["multiplicity"],
-    ["_smooth_test"],
-    ["_config"],
-    ["_parallel"],
-    ["_kernels", "_tensor_checks", "_tensor_kernels"],
-    ["_sort_kernels", "_distribution_kernels", "_logistic_kernels", "_tensor_loops"],
-    ["_loops", "_logistic"],
-    ["_sorting"],
-    ["_dates"],
+    ["_version", "_utils", "_validation", "_config"],  # helpers, which may import each other
     ["outcomes"],
-    ["splitters"],
-    ["product_limit"],
-    ["reading"],
+    ["interpolation"],
     ["curves"],
-    ["metrics"],
-    ["distribution_sums"],
-    ["distribution_results"],
-    ["censoring", "nuisance"],
-    ["stretches"],
-    ["weighting"],
-    ["belief"],
-    ["engine"],
     ["inference"],
-    ["estimate"],
-    ["calibration_measures"],
-    ["calibration_curves"],
+    ["censoring"],
+    ["metrics"],
+    ["weighting"],
+    ["engine"],
     ["results"],
     ["scores"],
-    ["calibrating", "comparison", "decision_curves", "distribution", "horizon", "populations", "scorers", "streaming"],
-    ["backtest_results", "comparison_tables", "cross_validation", "diagnostics", "plausibility", "segment_labels"],
-    ["survival_model", "backtest_days", "backtest_state"],
-    ["backtesting"],
-    ["segment_tables"],
-    ["heterogeneity"],
-    ["segments"],
-    ["segmenting"],
-    ["score_tables"],
-    ["table_formats"],
+    ["analysis"],
     ["adapters", "simulate", "models"],
     ["io"],
     ["scale"],
@@ -77,44 +38,17 @@ LAYERS = [
     ["cli"],
     ["__main__"],
 ]
-# Within the engine, too.
-ENGINE = [
-    ["_kernels", "_triton"],
-    ["_moment_kernels", "_few_times_kernels", "_triton_exits", "_triton_means", "_triton_moments", "_triton_squares"],
-    ["_group_kernels"],
-    ["blocks", "units", "averaging"],
-    ["support", "null"],
-    ["inputs", "sums"],
-    ["compiled", "placing", "tensors"],
-    ["moments", "tensor_units", "tensor_kernels"],
-    ["tensor_exits", "tensor_means", "tensor_sums"],
-    ["passes", "time_order"],
-    ["grouped"],
-    ["bounds", "influence", "identity", "tensor_influence", "tensor_identity"],
-    ["pooled", "tensor_bounds"],
-    ["tensor_pooled"],
-    ["backends", "histories"],
-    ["evaluation"],
-]
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
-ENGINE_LEVEL = {module: level for level, modules in enumerate(ENGINE) for module in modules}
-# Imported only inside a method, so that the core never loads matplotlib.
+HELPERS = set(LAYERS[0])
+# Imported only inside a method: a result draws itself, and the core never loads matplotlib.
 ALLOWED_LAZILY = {
     ("results", "plots"),
-    ("comparison", "plots"),
-    ("calibrating", "plots"),
-    ("distribution_results", "plots"),
-    ("decision_curves", "plots"),
-    ("backtest_results", "plots"),
-    ("score_tables", "table_formats"),
-    ("comparison", "comparison_tables"),
-    ("diagnostics", "plots"),
-    ("_isotonic", "_kernels"),
+    ("analysis", "plots"),
     ("models", "plots"),
-    ("segments", "plots"),
-    ("comparison", "plausibility"),  # which compares a model with its opposite
-    ("comparison", "segmenting"),  # compare(by=...) makes many comparisons of one
+    ("outcomes", "results"),  # for HTML in notebooks
+    ("results", "analysis"),
 }
+MOST_AT_THE_ROOT = 12
 
 
 def imports(path):
@@ -147,28 +81,15 @@ def test_imports_follow_the_layers():
             continue
         seen.add(module)
         for other, at_once in imports(path):
-            if other == module or (not at_once and (module, other) in ALLOWED_LAZILY):
+            if other == module or {other, module} <= HELPERS or (not at_once and (module, other) in ALLOWED_LAZILY):
                 continue
             assert LEVEL[other] < LEVEL[module], f"{path.name} imports {other}"
     assert seen == set(LEVEL)
 
 
-def test_imports_within_the_engine_follow_its_layers():
-    seen = set()
-    for path in (PACKAGE / "engine").glob("*.py"):
-        if path.stem == "__init__":
-            continue
-        seen.add(path.stem)
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("survscore.engine"):
-                inside = node.module.split(".")[2:] or [alias.name for alias in node.names]
-                for other in inside[:1] if node.module.count(".") > 1 else inside:
-                    # what runs compiled code, or torch, imports it when it runs
-                    lazily = node.col_offset > 0 and (
-                        other in ("compiled", "identity", "_kernels") or other.startswith("tensor")
-                    )
-                    assert lazily or ENGINE_LEVEL[other] < ENGINE_LEVEL[path.stem], f"{path.name} imports {other}"
-    assert seen == set(ENGINE_LEVEL)
+def test_few_modules_at_the_root():
+    modules = [path.name for path in PACKAGE.glob("*.py") if path.name not in ("__init__.py", "__main__.py")]
+    assert len(modules) <= MOST_AT_THE_ROOT
 
 
 def python(code, **environment):

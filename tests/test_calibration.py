@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 import survscore as ss
 from registry import CASES, Problem
-from survscore import _isotonic
-from survscore._logistic import expit, logistic_fit, restricted_cubic_spline
+from survscore.inference import isotonic as _isotonic
+from survscore.inference.logistic import expit, logistic_fit, restricted_cubic_spline
 
 mpl.use("agg")
 

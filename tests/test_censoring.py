@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from registry import HALVES, outcomes_of
-from survscore import _loops, _sorting
-from survscore.product_limit import ProductLimit
+from survscore._utils import loops as _loops
+from survscore._utils import sorting as _sorting
+from survscore.censoring.product_limit import ProductLimit
 
 
 @settings(max_examples=200)

@@ -16,8 +16,8 @@ from survscore.engine import _few_times_kernels, compiled, sums
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
 from survscore.metrics import as_metric
-from survscore.stretches import TimeIndex
-from survscore.weighting import as_weighting
+from survscore.weighting.stretches import TimeIndex
+from survscore.weighting.weightings import as_weighting
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -285,7 +285,7 @@ def test_predictions_and_curves_of_censoring_may_have_different_types(types):
 
 
 def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
-    from survscore._kernels import compiled
+    from survscore._utils.kernels import compiled
     from survscore.engine import _kernels
 
     row_losses = _kernels.row_losses
@@ -302,7 +302,7 @@ def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
 
 def test_the_compiled_exponential_is_accurate_to_the_last_digits():
     """Seen through a likelihood of one row: its gradient is minus the probability where there was no event."""
-    from survscore._logistic_kernels import look
+    from survscore.inference.logistic_kernels import look
 
     one, zero, nothing = np.ones((1, 1)), np.zeros(1), np.zeros(0)
     for eta in -np.concatenate([np.logspace(-12, 2.8, 4001), [0.0, np.log(2), 690.0]]):

@@ -17,10 +17,10 @@ import demo_case
 import survscore as ss
 from commands import run
 from survscore import cli
-from survscore.belief import which_to_believe
+from survscore.analysis.diagnostics import leaking_models
+from survscore.analysis.recommendation import which_to_believe
 from survscore.cli import horizons
 from survscore.cli.demonstrating import print_demo, print_opening, print_written
-from survscore.diagnostics import leaking_models
 from survscore.simulate import ConstantHazardStudy
 
 DEMO_FILES = ["demo.png", "demo-narrow.png", "demo-log.png", "scores.csv", "around.csv", "summary.csv",

@@ -12,7 +12,7 @@ from sksurv.functions import StepFunction
 import oracle
 import survscore as ss
 from registry import HALVES, curves_of
-from survscore import _loops
+from survscore._utils import loops as _loops
 
 ROWS = [[0.9, 0.5], [0.8, 0.0]]
 

@@ -8,9 +8,9 @@ import pytest
 import oracle
 import survscore as ss
 from registry import CASES, fitted_problem
-from survscore import decision_curves
+from survscore.analysis import decision_curves
+from survscore.inference.student import student_quantile
 from survscore.plots.labels import EndLabels
-from survscore.student import student_quantile
 
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]
 

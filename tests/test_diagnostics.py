@@ -10,11 +10,11 @@ import pytest
 
 import survscore as ss
 from calendar_study import TIMES, CalendarStudy
-from survscore.diagnostics import cliff, diagnosis
-from survscore.diagnostics.answer import Answer
-from survscore.diagnostics.covariates import as_features
-from survscore.diagnostics.two_weightings import Contrast, contrasts_of
-from survscore.estimate import Estimate
+from survscore.analysis.diagnostics import cliff, diagnosis
+from survscore.analysis.diagnostics.answer import Answer
+from survscore.analysis.diagnostics.covariates import as_features
+from survscore.analysis.diagnostics.two_weightings import Contrast, contrasts_of
+from survscore.inference.estimate import Estimate
 from survscore.simulate import ConstantHazardStudy
 
 GRID = np.arange(1.0, 101.0)

@@ -10,9 +10,9 @@ from scipy import integrate, stats
 from scipy.interpolate import interp1d
 
 import survscore as ss
-from survscore._smooth_test import moments, pooling, quadratic_test, ratio_limits
-from survscore.distribution_sums import Followed
-from survscore.student import chi_square_p
+from survscore.analysis.distribution.sums import Followed
+from survscore.inference.smooth_test import moments, pooling, quadratic_test, ratio_limits
+from survscore.inference.student import chi_square_p
 
 mpl.use("agg")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import survscore as ss
-from survscore._sorting import rows_by_group
+from survscore._utils.sorting import rows_by_group
 from survscore.engine import evaluation, grouped, units
-from survscore.engine.units import Groups, PowerSums
+from survscore.inference.units import Groups, PowerSums
 
 N, TIMES = 1500, np.linspace(1, 45, 9)
 GRID = np.linspace(2, 50, 12)

@@ -11,9 +11,9 @@ import pytest
 
 import survscore as ss
 from registry import random_problem
-from survscore import _sorting
-from survscore._caching import cached_property
-from survscore._parallel import each
+from survscore._utils import sorting as _sorting
+from survscore._utils.caching import cached_property
+from survscore._utils.parallel import each
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 
@@ -148,7 +148,7 @@ def test_numba_imports_nothing_while_threads_compile():
     script = """
 import sys, threading, warnings
 from pathlib import Path
-from survscore import _kernels
+from survscore._utils import kernels as _kernels
 
 entered = []
 class Watched(warnings.catch_warnings):

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import survscore as ss
+from survscore.analysis.score_tables import DEFAULT, EVERY
 from survscore.cli import cli
-from survscore.score_tables import DEFAULT, EVERY
 
 HORIZONS = [4.0, 9.0]
 

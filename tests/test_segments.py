@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import survscore as ss
+from survscore.analysis.segmenting import MOST_SEGMENTS, Segments
 from survscore.engine.evaluation import Evaluation
-from survscore.multiplicity import adjusted
-from survscore.segmenting import MOST_SEGMENTS, Segments
-from survscore.student import fisher_p
+from survscore.inference.multiplicity import adjusted
+from survscore.inference.student import fisher_p
 
 mpl.use("agg")
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")  # small segments have some
@@ -460,7 +460,7 @@ def test_numbers_are_in_their_own_order():
 )
 def test_labels_that_are_refused(data, by, message, monkeypatch):
     y, models, country, _ = data
-    monkeypatch.setattr("survscore.segmenting.MOST_SEGMENTS", 100)
+    monkeypatch.setattr("survscore.analysis.segmenting.MOST_SEGMENTS", 100)
     with pytest.raises(ss.InputError, match=message) as raised:
         ss.compare(y, models, weighting="administrative", times=TIMES, by=by(country))
     assert "\n" not in str(raised.value)
@@ -533,7 +533,7 @@ def test_parts_that_do_not_fit_are_refused(data, found):
 
 def test_it_stays_small(data, monkeypatch):
     y, models, country, _ = data
-    monkeypatch.setattr("survscore.segmenting.KEPT", 100)
+    monkeypatch.setattr("survscore.analysis.segmenting.KEPT", 100)
     asked = {"weighting": "administrative", "times": TIMES, "by": country}
     lean = ss.compare(y, models, ranges=[(2, 5)], **asked)
     full = ss.compare(y, models, ranges="any", **asked)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from survscore import InputError
-from survscore.student import fisher_quantile, student_p, student_quantile
+from survscore.inference.student import fisher_quantile, student_p, student_quantile
 
 
 @settings(max_examples=200)

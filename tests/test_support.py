@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import survscore as ss
-from survscore.engine.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE
-from survscore.engine.units import Groups, Units
-from survscore.stretches import TimeIndex
+from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE
+from survscore.inference.units import Groups, Units
+from survscore.weighting.stretches import TimeIndex
 
 TIMES = np.array([1.0, 2.0, 4.0])
 
@@ -35,7 +35,7 @@ def two(truth, other):
 def test_degrees_of_freedom_are_those_of_the_quadratic_form(sizes):
     codes = np.repeat(np.arange(len(sizes)), sizes)
     y = ss.Outcomes(np.ones(codes.size), np.ones(codes.size))
-    units = Units.of(ss.Uncensored().prepare(TimeIndex(y, np.array([1.0]))), Groups.of(codes, codes.size), 1)
+    units = Units.of(np.broadcast_to(np.int32(1), len(y)), Groups.of(codes, codes.size), 1)
     share = np.array(sizes) / codes.size
     centred = np.eye(len(sizes)) - share
     form = centred.T @ np.diag(share**2) @ centred
@@ -50,12 +50,12 @@ def test_units_by_time_are_those_of_the_individuals_left_then(monkeypatch):
     end = rng.uniform(0, 5, n)
     y = ss.Outcomes(end, np.zeros(n), end)
     stretches = ss.Administrative().prepare(TimeIndex(y, TIMES))
-    monkeypatch.setattr("survscore.engine.units.CELLS_PER_CHUNK", 12)  # some groups at a time
-    units = Units.of(stretches, Groups.of(codes, n), TIMES.size)
+    monkeypatch.setattr("survscore.inference.units.CELLS_PER_CHUNK", 12)  # some groups at a time
+    units = Units.of(stretches.population_stop, Groups.of(codes, n), TIMES.size)
     for j, t in enumerate(TIMES):
         left = codes[end >= t]
         alone = ss.Outcomes(np.ones(left.size), np.ones(left.size))
-        expected = Units.of(ss.Uncensored().prepare(TimeIndex(alone, np.array([1.0]))), Groups.of(left, left.size), 1)
+        expected = Units.of(np.broadcast_to(np.int32(1), len(alone)), Groups.of(left, left.size), 1)
         for name in ("counted", "largest_share", "degrees"):
             assert getattr(units, name)[j] == pytest.approx(getattr(expected, name)[0])
 

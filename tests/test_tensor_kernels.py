@@ -196,7 +196,7 @@ def test_kernels_read_every_number_type(kind, small_shapes):
     ],
 )
 def test_the_check_of_matrices(values, bad):
-    from survscore import _loops
+    from survscore._utils import loops as _loops
 
     for kind in (torch.float16, torch.float32, torch.float64):
         matrix = torch.tensor(values, dtype=kind, device=DEVICE)

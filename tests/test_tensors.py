@@ -201,7 +201,9 @@ def test_outcomes_on_a_device(device, time_type, event_type):
 )
 def test_outcomes_are_checked_where_they_are(device, change, message, monkeypatch):
     if device == "cpu":  # as if the processor were one
-        monkeypatch.setattr("survscore._arrays.resident", lambda values: values if hasattr(values, "detach") else None)
+        monkeypatch.setattr(
+            "survscore._utils.arrays.resident", lambda values: values if hasattr(values, "detach") else None
+        )
     given = {"time": [1.0, 2.0], "event": [0, 1], "censoring_time": [9.0, 9.0], **change}
     with pytest.raises(ss.InputError, match=message):
         ss.Outcomes(**{name: torch.tensor(values, device=device) for name, values in given.items()})
@@ -312,7 +314,9 @@ def test_segments_of_tensors(device):
 @pytest.mark.parametrize("device", DEVICES)
 def test_groups_on_a_device(device, monkeypatch):
     if device == "cpu":
-        monkeypatch.setattr("survscore._arrays.resident", lambda values: values if hasattr(values, "detach") else None)
+        monkeypatch.setattr(
+            "survscore._utils.arrays.resident", lambda values: values if hasattr(values, "detach") else None
+        )
     problem = random_problem(120, 6)
     labels = np.arange(120) % 11
     asked = {"weighting": "administrative", "times": problem.times[:4]}

@@ -10,29 +10,33 @@ Outcomes and survival curves go in, score curves come out; see `brier_score`.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from survscore import _starting as _starting
 from survscore._config import config
+from survscore._utils import starting as _starting  # noqa: F401
 from survscore._validation import DeviceMemoryError, FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__
-from survscore.backtest_results import Backtest
-from survscore.backtesting import backtest
-from survscore.calibrating import Calibration, calibration
-from survscore.censoring import (
+from survscore.analysis.backtest.backtesting import backtest
+from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.calibration.calibrating import Calibration, calibration
+from survscore.analysis.cross_validation import CrossValidation, cross_validate
+from survscore.analysis.decision_curves import DecisionCurve, decision_curve
+from survscore.analysis.diagnostics import Diagnosis, diagnose
+from survscore.analysis.distribution.calibration import distribution_calibration
+from survscore.analysis.distribution.results import DistributionCalibration
+from survscore.analysis.horizon import at_horizon
+from survscore.analysis.populations import counted_population
+from survscore.analysis.score_tables import ScoreTable, score_table
+from survscore.analysis.scorers import make_scorer
+from survscore.analysis.splitters import EventKFold
+from survscore.analysis.streaming import StreamingScore
+from survscore.censoring.distributions import (
     CensoringCurves,
     CensoringDistribution,
     CensoringFunction,
     KaplanMeierCensoring,
     KnownCensoring,
 )
-from survscore.comparison import Comparison, IntegratedComparison, compare
-from survscore.cross_validation import CrossValidation, cross_validate
 from survscore.curves import SurvivalCurves
-from survscore.decision_curves import DecisionCurve, decision_curve
-from survscore.diagnostics import Diagnosis, diagnose
-from survscore.distribution import distribution_calibration
-from survscore.distribution_results import DistributionCalibration
 from survscore.engine.blocks import CurveBatches
-from survscore.horizon import at_horizon
 from survscore.metrics import (
     AUC,
     CRPS,
@@ -54,17 +58,13 @@ from survscore.metrics import (
     PooledMetric,
 )
 from survscore.outcomes import Outcomes
-from survscore.populations import counted_population
 from survscore.reports import Report, report
-from survscore.results import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
+from survscore.results.comparison import Comparison, IntegratedComparison, compare
+from survscore.results.score_curve import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
+from survscore.results.segments import IntegratedSegments, SegmentedComparison
 from survscore.scale.evaluating import evaluate
-from survscore.score_tables import ScoreTable, score_table
-from survscore.scorers import make_scorer
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
-from survscore.segments import IntegratedSegments, SegmentedComparison
-from survscore.splitters import EventKFold
-from survscore.streaming import StreamingScore
-from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
+from survscore.weighting.weightings import IPCW, Administrative, Uncensored, weightings_that_fit
 
 __all__ = [
     "AUC",

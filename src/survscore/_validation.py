@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._arrays import beside, count_true, first_true, is_tensor, resident, to_host
+from survscore._utils.arrays import beside, count_true, first_true, is_tensor, resident, to_host
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 

@@ -10,8 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore import _arrays, _loops
 from survscore._config import config
+from survscore._utils import arrays as _arrays
+from survscore._utils import loops as _loops
 from survscore._validation import (
     FloatArray,
     InputError,
@@ -22,7 +23,7 @@ from survscore._validation import (
     check_length,
     plural,
 )
-from survscore.reading import Reading, blend
+from survscore.interpolation import Reading, blend
 
 Between = Literal["linear", "step", "constant-hazard"]
 Beyond = Literal["nan", "hold"]

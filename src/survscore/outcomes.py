@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore import _arrays
-from survscore._tables import Cell, Part, Tables, as_html
-from survscore._units import Unit, word
+from survscore._utils import arrays as _arrays
+from survscore._utils.units import Unit, word
 from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
 
 if TYPE_CHECKING:
-    from survscore._dates import Dates, FollowUp
+    from survscore._utils.dates import Dates, FollowUp
 
 LateStarts = Literal["raise", "drop"]
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
@@ -74,7 +73,7 @@ class Outcomes:
     def __init__(self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
         if on_device:
-            from survscore import _tensor_checks
+            from survscore._utils import tensor_checks as _tensor_checks
 
             vector: Callable[..., Any] = partial(_tensor_checks.as_vector, device=on_device[0].device)
             as_flags: Callable[..., Any] = partial(_tensor_checks.as_event, device=on_device[0].device)
@@ -236,7 +235,7 @@ class Outcomes:
         >>> y.time, y.event, y.censoring_time
         (array([10., 20., 10.]), array([ True, False, False]), array([30., 20., 10.]))
         """
-        from survscore import _dates  # pandas is loaded only where dates need it
+        from survscore._utils import dates as _dates  # pandas is loaded only where dates need it
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
         return cls.of_follow_up(_dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"))
@@ -356,7 +355,7 @@ class Outcomes:
                 "as_of needs outcomes that were made by Outcomes.from_dates; of times, y.until(end) is what was known "
                 "at an earlier end"
             )
-        from survscore import _dates
+        from survscore._utils import dates as _dates
 
         known = self.dates
         ends = np.minimum(known.cutoff, _dates.instants(date, "date", len(self)))
@@ -455,6 +454,8 @@ class Outcomes:
         return array if dtype is None else array.astype(dtype)
 
     def _repr_html_(self) -> str:
+        from survscore.results.tables import Cell, Part, Tables, as_html
+
         n, events = len(self), int(self.event.sum())
         rows: list[tuple[Cell, ...]] = [
             ("individuals", f"{n:,}"),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural
+from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, Ranges, Scored
+from survscore.engine.evaluation import Evaluation, Ranges
+from survscore.engine.warning import warn_about
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
-from survscore.results import ScoreCurve, ScoreTerms
-from survscore.weighting import Weighting
+from survscore.results.score_curve import ScoreCurve, ScoreTerms
+from survscore.weighting.weightings import Weighting
 
 
 def brier_score(
@@ -296,29 +296,3 @@ def _score(
     found = evaluation.run()
     warn_about(found, stacklevel)
     return [ScoreCurve.of(evaluation, scored, default_times=others["times"] is None) for scored in found]
-
-
-def undefined_times(found: Iterable[Scored]) -> str | None:
-    """Say which times have no score, and why, by weighting; None where all have one."""
-    told: dict[str, list[str]] = {}
-    for one in found:
-        if one.undefined:
-            reasons = ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in one.undefined.items())
-            told.setdefault(f"{one.weighting}: {reasons}", []).append(one.metric)
-    metrics = {metric for some in told.values() for metric in some}
-    sentences = [
-        why if len(some) == len(metrics) else f"{why} ({', '.join(some)})"  # where metrics differ, of which
-        for why, some in told.items()
-    ]
-    return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
-
-
-def warn_about(found: Iterable[Scored], stacklevel: int) -> None:
-    """Warn once, at the user's line, about times without score, and about standard errors that rest on few groups."""
-    several = list(found)
-    told = undefined_times(several)
-    if told:
-        warnings.warn(told, UndefinedScoreWarning, stacklevel=stacklevel)
-    cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
-    for caution in dict.fromkeys(cautions):
-        warnings.warn(caution, FewGroupsWarning, stacklevel=stacklevel)

@@ -14,7 +14,7 @@ import pytest
 
 import survscore as ss
 from checks_case import compared, day
-from survscore import _files
+from survscore._utils import files as _files
 from survscore.checks import History, Run, append_run, read_history, run_of_results
 
 KINDS = ["history.jsonl", "history", "history.parquet"]

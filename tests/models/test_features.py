@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import survscore as ss
-from survscore._frames import take_rows
+from survscore._utils.frames import take_rows
 from survscore.models.features import Categories, Features, Numbers
 
 FRAME = pd.DataFrame(

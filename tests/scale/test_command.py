@@ -37,7 +37,7 @@ FilePart.batches.__kwdefaults__["rows"] = 10_000
 main(sys.argv[2:])
 """
 by_segment = pytest.mark.skipif(
-    importlib.util.find_spec("survscore.segments") is None, reason="needs survscore.segments"
+    importlib.util.find_spec("survscore.results.segments") is None, reason="needs survscore.results.segments"
 )
 
 

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from survscore._frames import as_frame, collected, n_rows_of, take_rows
+from survscore._utils.frames import as_frame, collected, n_rows_of, take_rows
 from survscore._validation import as_times
+from survscore.analysis.survival_model import SurvivalModel, as_training_data, check_within
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.survival_model import SurvivalModel, as_training_data, check_within
 
 N_TIMES = 200  # of the default grid of a formula, which has none of its own
 CELLS_AT_ONCE = 1 << 22

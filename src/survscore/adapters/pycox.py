@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._frames import as_frame
+from survscore._utils.frames import as_frame
 from survscore._validation import FloatArray, InputError, as_times, check_whole
 from survscore.adapters.base import Adapter
+from survscore.analysis.survival_model import check_within
 from survscore.curves import Between, Monotone, SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.survival_model import check_within
 
 #: How curves of the models with a grid are read between its points.
 BETWEEN: dict[str, Between] = {"PCHazard": "constant-hazard"}

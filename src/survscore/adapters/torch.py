@@ -7,10 +7,10 @@ from typing import Any, Literal, Never
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._frames import as_frame, collected
+from survscore._utils.frames import as_frame, collected
 from survscore._validation import InputError, as_times, check_choice, check_whole
+from survscore.analysis.survival_model import SurvivalModel, check_within
 from survscore.curves import Between, Monotone, SurvivalCurves
-from survscore.survival_model import SurvivalModel, check_within
 
 Output = Literal["survival", "survival_logits", "hazards", "hazard_logits"]
 OUTPUTS = ("survival", "survival_logits", "hazards", "hazard_logits")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._files import append_line, check_regular, created_whole, locked
+from survscore._utils.files import append_line, check_regular, created_whole, locked
 from survscore._validation import InputError, shown
 from survscore.checks.results import run_of_rows
 from survscore.checks.runs import COLUMNS, Run, check_id, rows_of

@@ -13,7 +13,7 @@ from survscore.checks.lookup import Estimate, Key, Numbers, When
 from survscore.checks.references import Target, resolve_reference
 from survscore.checks.rules import EVERY, Rule, Severity, nearest
 from survscore.checks.runs import ALL, Run
-from survscore.inference import limits
+from survscore.inference.intervals import limits
 
 Verdict = Literal["passed", "failed", "undefined", "skipped"]
 ORDER = ("failed", "undefined", "skipped", "passed")

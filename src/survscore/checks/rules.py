@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from survscore._files import check_regular
+from survscore._utils.files import check_regular
 from survscore._validation import InputError, shown
 from survscore.metrics import Direction
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from survscore._validation import InputError, shown
 from survscore._version import __version__
-from survscore.comparison import Comparison
 from survscore.engine.averaging import trapezoid_weights
 from survscore.engine.evaluation import Range
 from survscore.metrics import METRICS, Direction
-from survscore.segments import SegmentedComparison
+from survscore.results.comparison import Comparison
+from survscore.results.segments import SegmentedComparison
 
 if TYPE_CHECKING:
     import pandas as pd

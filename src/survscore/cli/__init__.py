@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from survscore._ending import ended_by_signals
+from survscore._utils.ending import ended_by_signals
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli.atlas import atlas

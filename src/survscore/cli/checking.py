@@ -96,7 +96,7 @@ def _told(findings: Sequence[Finding]) -> str:
 
 
 def _write_example(arguments: Arguments) -> None:
-    from survscore._files import written_whole
+    from survscore._utils.files import written_whole
     from survscore.checks import EXAMPLE
 
     given = [name for name in _named(arguments) if name not in ("rules", "--init")]
@@ -136,9 +136,9 @@ def _given(arguments: Arguments) -> Run:
 
 def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
     """Return the run of a comparison of files, with all metrics, times, ranges and references of the rules."""
-    from survscore import comparison
     from survscore.checks import Run
     from survscore.checks.runs import check_id
+    from survscore.results import comparison
 
     if arguments["outcomes"] is None:
         raise InputError("give OUTCOMES and PREDICTIONS, or --results")
@@ -250,7 +250,7 @@ def _writer(arguments: Arguments) -> Callable[..., bool]:
         raise InputError("only one of --json and --markdown can go to standard output")
 
     def write(run: Run, rules: Sequence[Rule], findings: Sequence[Finding]) -> bool:
-        from survscore._files import written_whole
+        from survscore._utils.files import written_whole
 
         with ExitStack() as stack:  # all are ready before the first takes its place
             for name, path in paths.items():

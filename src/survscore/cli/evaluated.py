@@ -12,8 +12,8 @@ from survscore._validation import shown as printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.comparison import Comparison
     from survscore.engine.evaluation import Range
+    from survscore.results.comparison import Comparison
 
 SHOWN_TIMES = 4  # of many
 MOST_SEGMENTS = 50

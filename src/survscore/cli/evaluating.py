@@ -18,7 +18,7 @@ from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
 from survscore.cli.sources import FLAGS, SETTINGS, Source, own_options
 from survscore.metrics import LOSSES
-from survscore.weighting import IPCW, Administrative, Uncensored
+from survscore.weighting.weightings import IPCW, Administrative, Uncensored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from survscore.io import Form
     from survscore.scale import State
     from survscore.scale.gathering import Gathered
-    from survscore.weighting import Weighting
+    from survscore.weighting.weightings import Weighting
 
 Arguments = dict[str, Any]
 WEIGHTINGS = (Administrative.name, IPCW.name, Uncensored.name)
@@ -115,8 +115,8 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
       survscore evaluate predictions/ -w administrative --state progress/        (interrupt it, and run it again)
       survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
     """  # noqa: D301
-    from survscore._units import plural_word
-    from survscore.belief import which_to_believe
+    from survscore._utils.units import plural_word
+    from survscore.analysis.recommendation import which_to_believe
     from survscore.cli.evaluated import Evaluated
     from survscore.cli.tables import console
     from survscore.scale.evaluating import sums_and_result, warn_about_all
@@ -240,7 +240,7 @@ def _storage_options(given: tuple[str, ...]) -> dict[str, Any] | None:
 
 def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
     """Check now where results are to go, and return a function that writes them and the sums."""
-    from survscore._files import written_whole
+    from survscore._utils.files import written_whole
 
     nothing = {"outcomes": None, "predictions": (), "train": None, "censoring": None}
     files = [Path(source) for source in sources if Path(source).is_file()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from survscore._units import Unit
+from survscore._utils.units import Unit
 from survscore._validation import InputError, plural
 from survscore.cli import options
 from survscore.cli.scoring import outcome_arguments

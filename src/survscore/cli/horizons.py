@@ -22,8 +22,8 @@ from survscore.cli.tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.comparison import Comparison
     from survscore.reports.comparing import Findings
+    from survscore.results.comparison import Comparison
 
 MOST_TIMES = 8  # so many fit on a screen; of more, means are printed
 SHOWN = 4  # of more, beside means

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from survscore._units import Unit, as_unit
+from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError
+from survscore.inference.multiplicity import CORRECTIONS
 from survscore.metrics import LOSSES, METRICS, as_metric
-from survscore.multiplicity import CORRECTIONS
-from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
+from survscore.weighting.weightings import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from survscore.io import Study
     from survscore.outcomes import Outcomes
-    from survscore.weighting import Normalize, Weighting
+    from survscore.weighting.weightings import Normalize, Weighting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from survscore._progress import Progress
+from survscore._utils.progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli import options, study_files
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from survscore.engine.evaluation import Range
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
-    from survscore.results import ScoreCurve
-    from survscore.weighting import Weighting
+    from survscore.results.score_curve import ScoreCurve
+    from survscore.weighting.weightings import Weighting
 
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
@@ -125,13 +125,13 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
-    from survscore import comparison
     from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
     from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
-    from survscore.segments import SegmentedComparison
+    from survscore.results import comparison
+    from survscore.results.segments import SegmentedComparison
 
     write = results_writer(arguments)
     time_range = arguments["time_range"]
@@ -206,7 +206,7 @@ def report(
       survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 --horizons 90,365 --title "Churn, March"
       survscore report y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --horizons 365
     """  # noqa: D301
-    from survscore.backtesting import backtest
+    from survscore.analysis.backtest.backtesting import backtest
     from survscore.reports import report as make_report
     from survscore.reports.verdicts import share
 
@@ -330,8 +330,8 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
 
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
-    from survscore.belief import which_to_believe
-    from survscore.diagnostics import leaking_models
+    from survscore.analysis.diagnostics import leaking_models
+    from survscore.analysis.recommendation import which_to_believe
 
     y = study.outcomes
     told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
@@ -342,7 +342,7 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
     """Warn if predictions may be the opposite of what they are said to be; see `plausibility`."""
-    from survscore import plausibility
+    from survscore.analysis import plausibility
     from survscore.engine.evaluation import Evaluation
 
     given = arguments.get("times")
@@ -396,8 +396,8 @@ def results_writer(arguments: Arguments) -> Callable[..., bool]:
         raise InputError("only one of --json and --csv can go to standard output")
 
     def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
-        from survscore._files import written_whole
-        from survscore._spreadsheets import without_formulas
+        from survscore._utils.files import written_whole
+        from survscore._utils.spreadsheets import without_formulas
         from survscore.io import write_frame
 
         with ExitStack() as stack:  # all are ready before the first takes its place

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from survscore._files import check_regular, replaceable
-from survscore._progress import Progress, silent
+from survscore._utils.files import check_regular, replaceable
+from survscore._utils.progress import Progress, silent
 from survscore._validation import InputError, shown
 
 LONGEST_LINE = 1000

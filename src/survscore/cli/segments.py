@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
     from survscore.io import Study
     from survscore.reports.segments import SegmentFindings
-    from survscore.weighting import Weighting
+    from survscore.weighting.weightings import Weighting
 
 MOST_PRINTED = 50
 
 
 def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[str, Any]) -> SegmentFindings:
     """Return the scores of everybody and of every segment, by the arguments of a command."""
-    from survscore import comparison
     from survscore.reports.segments import SegmentFindings
+    from survscore.results import comparison
 
     segmented = comparison.compare(
         study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from survscore._files import check_regular
+from survscore._utils.files import check_regular
 from survscore._validation import InputError, shown
 from survscore.cli import options
 from survscore.cli.sources import FLAGS, SETTINGS, Source

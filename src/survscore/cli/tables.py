@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from survscore._rounding import p_text
 from survscore._validation import shown as printable
+from survscore.results.rounding import p_text
 
 if TYPE_CHECKING:
     from survscore.checks import Finding

@@ -15,7 +15,7 @@ from survscore.cli.scoring import inputs, read, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
 
 if TYPE_CHECKING:
-    from survscore.score_tables import ScoreTable
+    from survscore.analysis.score_tables import ScoreTable
 
 FORMATS: dict[str, Callable[[Any], str]] = {
     ".txt": lambda table: f"{table}\n",
@@ -64,7 +64,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
       survscore table outcomes.csv new.csv old.csv -w administrative --horizons 90,180,365 --threshold 0.2
       survscore table outcomes.csv new.csv old.csv -w administrative -m brier -m auc -o table.tex
     """  # noqa: D301
-    from survscore.score_tables import score_table
+    from survscore.analysis.score_tables import score_table
 
     write = results_writer(arguments)
     if out is not None:
@@ -88,7 +88,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
 
 
 def _write_page(path: Path, found: ScoreTable) -> None:
-    from survscore._files import written_whole
+    from survscore._utils.files import written_whole
 
     with written_whole(path) as temporary:
         temporary.write_text(FORMATS[path.suffix.lower()](found), encoding="utf-8")

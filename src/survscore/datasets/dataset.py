@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._units import Unit, plural_word
+from survscore._utils.units import Unit, plural_word
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore._dates import Dates
+    from survscore._utils.dates import Dates
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

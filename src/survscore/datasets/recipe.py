@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from survscore._units import Unit
+from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.datasets.dataset import Dataset, Described
 from survscore.datasets.origins import RFrame, TextFile, first_line

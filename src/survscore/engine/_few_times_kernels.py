@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import _log, compiled, dot, inlined, summing
+from survscore._utils.kernels import _log, compiled, dot, inlined, summing
 from survscore.engine._kernels import BRIER
 
 MOST_TIMES = 16

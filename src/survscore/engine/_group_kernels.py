@@ -6,7 +6,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from survscore._kernels import compiled, inlined
+from survscore._utils.kernels import compiled, inlined
 from survscore.engine._kernels import BRIER, constant_deviations, curve_deviations, row_weights
 from survscore.engine._moment_kernels import FAR, NEAR, add_squares, dot, fetch_ahead, prefetch
 

@@ -1,7 +1,7 @@
-"""The loops of scores, compiled; see `survscore._kernels` for how they are run.
+"""The loops of scores, compiled; see `survscore._utils.kernels` for how they are run.
 
 Arrays that belong together travel as one named tuple. A row is one individual; the times of its two stretches are
-ranges (see `survscore.stretches`), and nothing is done outside them.
+ranges (see `survscore.weighting.stretches`), and nothing is done outside them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from survscore._kernels import _log, compiled, inlined, read_row
+from survscore._utils.kernels import _log, compiled, inlined, read_row
 
 BRIER, LOG = 0, 1
 

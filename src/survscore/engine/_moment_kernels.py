@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from survscore._kernels import compiled, inlined, read_row, summing
+from survscore._utils.kernels import compiled, inlined, read_row, summing
 from survscore.engine._kernels import BRIER, constant_deviations, curve_deviations, row_losses, row_weights
 
 #: How many individuals ahead memory is asked for, where they are not visited in the order of their rows.

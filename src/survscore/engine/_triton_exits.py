@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from survscore._tensor_kernels import greenwood_step
+from survscore._utils.tensor_kernels import greenwood_step
 
 
 @triton.jit

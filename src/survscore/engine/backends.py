@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays
 from survscore._config import config
-from survscore._parallel import each
+from survscore._utils import arrays as _arrays
+from survscore._utils.parallel import each
 from survscore.curves import SurvivalCurves
 from survscore.engine import sums as numpy_backend
 from survscore.engine.blocks import Block, Models
@@ -25,9 +25,9 @@ from survscore.engine.influence import by_influence
 from survscore.engine.moments import Moments, ScoredLoss
 from survscore.engine.pooled import PooledRequest, PooledValues, Visit, evaluate_pooled
 from survscore.engine.sums import Sums
-from survscore.engine.units import Groups, Units, still_counted
+from survscore.inference.units import Groups, Units, still_counted
 from survscore.metrics import Loss
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 Values = NDArray[np.float64]
 
@@ -168,7 +168,7 @@ class Processor(Backend):
         return still_counted(stop, n_times)
 
     def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:  # noqa: D102
-        return Units.of(stretches, groups, counted.size, counted)
+        return Units.of(stretches.population_stop, groups, counted.size, counted)
 
 
 class Tensors(Backend):
@@ -283,7 +283,7 @@ class Tensors(Backend):
         for known, number in self._counted:
             if known is stop:
                 return number
-        from survscore._tensor_loops import runs_triton
+        from survscore._utils.tensor_loops import runs_triton
         from survscore.engine import tensors
 
         if not _arrays.is_repeated(stop) and runs_triton(stop):
@@ -293,7 +293,7 @@ class Tensors(Backend):
         return tensors.still_counted(stop, n_times)
 
     def units(self, stretches: Stretches, groups: Groups | None, counted: Values) -> Units:  # noqa: D102
-        from survscore._tensor_loops import runs_triton
+        from survscore._utils.tensor_loops import runs_triton
         from survscore.engine import tensor_units
 
         stop: Any = stretches.population_stop

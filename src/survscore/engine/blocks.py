@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._parallel import row_blocks
+from survscore._utils.parallel import row_blocks
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
 

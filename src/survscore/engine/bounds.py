@@ -18,7 +18,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Models
 from survscore.engine.moments import contrast, n_pairs, pair, pairs
 from survscore.metrics import Loss
-from survscore.stretches import Stretches, TimeIndex, inverse
+from survscore.weighting.stretches import Stretches, TimeIndex, inverse
 
 CELLS_PER_CHUNK = 1 << 15
 KEPT = 1 << 16  # numbers: so few losses of the lost are kept in a result, to bound the mean over any range

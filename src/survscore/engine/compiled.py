@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._arrays import read_only
+from survscore._utils.arrays import read_only
 from survscore.curves import SurvivalCurves
 from survscore.engine import _few_times_kernels, _kernels
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
 from survscore.metrics import Brier, Log, Loss
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 #: The compiled form of a loss, bound to its exact class: a subclass may have changed the formula.
 KERNELS: dict[type[Loss], int] = {Brier: _kernels.BRIER, Log: _kernels.LOG}

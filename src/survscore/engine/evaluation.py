@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._caching import cached_property
 from survscore._config import config
-from survscore._loops import compiles_vector
-from survscore._parallel import each
+from survscore._utils.caching import cached_property
+from survscore._utils.loops import compiles_vector
+from survscore._utils.parallel import each
 from survscore._validation import InputError, as_times, check_level
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights, check_ranges
@@ -46,12 +46,12 @@ from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.pooled import Look, PooledRequest, Visit
 from survscore.engine.sums import Sums
-from survscore.engine.support import Support
-from survscore.engine.units import Groups, Units
+from survscore.inference.support import Support
+from survscore.inference.units import Groups, Units
 from survscore.metrics import Direction, HistoryMetric, JointMetric, Loss, Metric, PooledMetric, Scale, as_metric
 from survscore.outcomes import Outcomes
-from survscore.stretches import Stretches, TimeIndex
-from survscore.weighting import IPCW, Weighting, as_weighting
+from survscore.weighting.stretches import Stretches, TimeIndex
+from survscore.weighting.weightings import IPCW, Weighting, as_weighting
 
 #: Multiplications that covariances over time may take unasked: some tenths of a second at most, on two cores.
 ANY_RANGE_PRODUCTS = 1 << 30

@@ -1,7 +1,7 @@
 r"""Sums of squares over groups, for large matrices in memory: individuals are visited group by group.
 
 A group's influence is the sum of its members', at each time. Where G is estimated from the scored individuals, a
-member's has what its own exit, and the exits before, add (see `survscore.nuisance`):
+member's has what its own exit, and the exits before, add (see `survscore.censoring.nuisance`):
 
 .. math:: \phi_i(t) = e_i(t) + \frac{1\{i \text{ left}\}}{r(T_i)} M(T_i; t) - D(T_i; t), \qquad
     D(u; t) = \sum_{s < u,\, s \le t} \frac{q_s}{r_s (r_s - q_s)} M(s; t).
@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._parallel import each
+from survscore._utils.parallel import each
+from survscore.censoring.nuisance import Here
 from survscore.curves import SurvivalCurves
 from survscore.engine import _group_kernels as kernels
 from survscore.engine import compiled
 from survscore.engine.moments import ScoredLoss
 from survscore.engine.passes import OF_MODELS, Pass, constant_of, curves_of, cut
 from survscore.engine.time_order import TimeOrder
-from survscore.engine.units import Groups
-from survscore.nuisance import Here
+from survscore.inference.units import Groups
 
 RUNS = 64  # of individuals, to be shared out among cores
 TABLE_NUMBERS = 1 << 23  # may always be in memory at once,

@@ -13,19 +13,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays, _loops
+from survscore._utils import arrays as _arrays
+from survscore._utils import loops as _loops
 from survscore._validation import UnfitError
+from survscore.censoring.nuisance import Elsewhere, Here, HereMartingale
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Exits
 from survscore.engine.moments import Moments
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.pooled import JointMoments
-from survscore.engine.support import Support
-from survscore.engine.units import Groups, Units
+from survscore.inference.support import Support
+from survscore.inference.units import Groups, Units
 from survscore.metrics import History, HistoryMetric
-from survscore.nuisance import Elsewhere, Here, HereMartingale
-from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
-from survscore.weighting import Weighting
+from survscore.weighting.stretches import EVENT_FREE, Stretches, TimeIndex
+from survscore.weighting.weightings import Weighting
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,7 @@ class Histories:
             event_free = ~history.event & (history.time >= np.minimum(self.until, horizon))
             numbers[:, j] = [np.count_nonzero(counted & some) for some in (counted, history.event, event_free)]
         n_counted, n_events, n_event_free = numbers
-        units = Units.of(replace(self.stretches, population_stop=stop), groups, n_times, n_counted)
+        units = Units.of(stop, groups, n_times, n_counted)
         return Support(n_counted, n_events + n_event_free, n_events, n_event_free, units, groups is not None)
 
 

@@ -1,6 +1,6 @@
 r"""The fast way to second moments, for large matrices in memory.
 
-The terms of different exits s in the influences are orthogonal (see `survscore.nuisance`), so that
+The terms of different exits s in the influences are orthogonal (see `survscore.censoring.nuisance`), so that
 
 .. math::
 
@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._config import config
-from survscore._parallel import each, row_blocks
+from survscore._utils.parallel import each, row_blocks
+from survscore.censoring.nuisance import Elsewhere, Here
 from survscore.curves import SurvivalCurves
 from survscore.engine import _few_times_kernels as few_times
 from survscore.engine import _moment_kernels as kernels
@@ -50,8 +51,7 @@ from survscore.engine.passes import (
     passes,
 )
 from survscore.engine.time_order import TimeOrder
-from survscore.engine.units import Groups, Units
-from survscore.nuisance import Elsewhere, Here
+from survscore.inference.units import Groups, Units
 
 RUNS = 128  # at most, to be shared out among cores
 ROWS_PER_RUN = 2048  # at least

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._influences import Influences
-from survscore._products import cross_products, dot
+from survscore._utils.influences import Influences
+from survscore._utils.products import cross_products, dot
+from survscore.censoring.nuisance import Elsewhere, Here, Nuisance
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
-from survscore.engine.units import Groups, Units
-from survscore.nuisance import Elsewhere, Here, Nuisance
-from survscore.stretches import Stretches
+from survscore.inference.units import Groups, Units
+from survscore.weighting.stretches import Stretches
 
 NUMBERS_PER_CHUNK = 1 << 23  # of tables by exit or by group, in memory at once
 

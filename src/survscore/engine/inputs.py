@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays
+from survscore._utils import arrays as _arrays
 from survscore._validation import InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import InBatches, Predictions
@@ -84,7 +84,7 @@ def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.flo
     follow_up = y.time if y.censoring_time is None else y.censoring_time
     place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
     if _arrays.is_tensor(follow_up):
-        from survscore import _tensor_loops
+        from survscore._utils import tensor_loops as _tensor_loops
 
         place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
         last = _tensor_loops.order_statistic(follow_up, place)

@@ -2,7 +2,7 @@ r"""Second moments: how much scores, their differences and their means over time
 
 A score is a smooth function of the sample, so to first order it is the truth plus a sum over individuals of their
 influence :math:`\phi_i(t)`. With deviations :math:`e_i(t) = w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`, the influences
-are these plus what estimating G adds (see `survscore.nuisance`). Variances are sums of squares of influences; that of a
+are these plus what estimating G adds (see `censoring.nuisance`). Variances are sums of squares of influences; that of a
 difference of two models is the sum of squares of the differences, so that nearly equal models do not cancel.
 
 There are two ways to the same numbers: `influence` makes every influence, block by block, and can do everything;
@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays
+from survscore._utils import arrays as _arrays
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block
 from survscore.engine.null import NullInfluence
 from survscore.metrics import Loss
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 
 def n_pairs(n_models: int) -> int:

@@ -22,12 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays, _loops
-from survscore._caching import cached_property
+from survscore._utils import arrays as _arrays
+from survscore._utils import loops as _loops
+from survscore._utils.caching import cached_property
+from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss
 from survscore.outcomes import Outcomes
-from survscore.product_limit import ProductLimit
 
 STEP = 1e-5  # of the numerical derivative of a loss
 

@@ -11,7 +11,7 @@ import numpy as np
 from survscore.curves import SurvivalCurves
 from survscore.engine import _kernels, compiled
 from survscore.engine.moments import ScoredLoss, pair
-from survscore.stretches import TimeIndex
+from survscore.weighting.stretches import TimeIndex
 
 # The places of a kernel's sums: squares of the first and second model, of their difference, of the prediction that is
 # the same for everybody, and of its differences to the two.

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _arrays
 from survscore._config import config
+from survscore._utils import arrays as _arrays
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
 from survscore.outcomes import Outcomes
-from survscore.weighting import Weighting
+from survscore.weighting.weightings import Weighting
 
 
 def check_on_processor(subject: str, y: Any, models: Mapping[str, Any]) -> None:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._influences import Influences
-from survscore._loops import compiles_vector, side_by_side
-from survscore._parallel import each
+from survscore._utils.influences import Influences
+from survscore._utils.loops import compiles_vector, side_by_side
+from survscore._utils.parallel import each
+from survscore.censoring.nuisance import Elsewhere, HereMartingale, Nuisance
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Totals, influence_with_nuisance, joint_covariance
 from survscore.engine.moments import Moments, contrast, pairs
-from survscore.engine.units import Groups, Units
+from survscore.inference.units import Groups, Units
 from survscore.metrics import Found, JointMetric, PooledMetric, PooledSample
 from survscore.metrics.sample import CountedStatuses
-from survscore.nuisance import Elsewhere, HereMartingale, Nuisance
-from survscore.stretches import EVENT_FREE, Stretches, TimeIndex
+from survscore.weighting.stretches import EVENT_FREE, Stretches, TimeIndex
 
 Covariance = Callable[[NDArray[np.float64] | Influences], NDArray[np.float64]]
 

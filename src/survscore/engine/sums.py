@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from survscore.engine.blocks import Block
 from survscore.metrics import Loss
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 
 @dataclass(frozen=True, eq=False)

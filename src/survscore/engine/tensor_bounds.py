@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
+from survscore._utils import arrays as _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Models
 from survscore.engine.bounds import KEPT, AllBounds, LostLosses
@@ -17,7 +17,7 @@ from survscore.engine.moments import n_pairs, pairs
 from survscore.engine.tensor_influence import contrast
 from survscore.engine.tensors import Tensor, blocks, chunk_rows, losses_of, on
 from survscore.metrics import Loss
-from survscore.stretches import Stretches, TimeIndex, inverse
+from survscore.weighting.stretches import Stretches, TimeIndex, inverse
 
 
 def bounds_of(

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 import triton
 
-from survscore import _arrays
-from survscore._tensor_loops import take
+from survscore._utils import arrays as _arrays
+from survscore._utils.tensor_loops import take
+from survscore.censoring.nuisance import Here, Nuisance
+from survscore.censoring.product_limit import InOrder
 from survscore.engine import _triton_exits
 from survscore.engine.tensor_kernels import on_device
 from survscore.engine.tensors import Tensor, on
-from survscore.nuisance import Here, Nuisance
-from survscore.product_limit import InOrder
 
 SIZE = 1024  # of what a program adds up
 

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
-from survscore._tensor_loops import take
+from survscore._utils import arrays as _arrays
+from survscore._utils.tensor_loops import take
+from survscore.censoring.nuisance import Elsewhere, Here
 from survscore.engine import tensor_kernels
 from survscore.engine.blocks import Models
 from survscore.engine.moments import Moments, ScoredLoss, contrast, n_pairs, pair, pairs
@@ -27,9 +28,8 @@ from survscore.engine.tensor_kernels import Deviating, MeansOverTime, NullPart, 
 from survscore.engine.tensor_means import Asked, Made, MeansOfRows
 from survscore.engine.tensor_sums import Squares
 from survscore.engine.tensors import Tensor, memory_of, on
-from survscore.engine.units import Groups, Units
-from survscore.nuisance import Elsewhere, Here
-from survscore.stretches import Stretches, TimeIndex
+from survscore.inference.units import Groups, Units
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 MOST_AVERAGES = 4  # over time, made at once; one if everybody's are stored
 

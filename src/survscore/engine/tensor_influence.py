@@ -9,20 +9,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
+from survscore._utils import arrays as _arrays
+from survscore.censoring.nuisance import Elsewhere, Here, Nuisance
 from survscore.engine.blocks import Block, Models
 from survscore.engine.moments import Moments, ScoredLoss, pairs
 from survscore.engine.tensors import Tensor, blocks, event_cells, losses_of, on
-from survscore.engine.units import Groups, Units
-from survscore.nuisance import Elsewhere, Here, Nuisance
-from survscore.stretches import Stretches
+from survscore.inference.units import Groups, Units
+from survscore.weighting.stretches import Stretches
 
 #: Of tables by exit or by group, in memory at once.
 NUMBERS_PER_CHUNK = {"cpu": 1 << 23, "cuda": 1 << 26}
 
 
 class Exits:
-    """M(s; t) of all exits s at some times t, (models, exits, times); see `survscore.nuisance`.
+    """M(s; t) of all exits s at some times t, (models, exits, times); see `survscore.censoring.nuisance`.
 
     Parameters
     ----------

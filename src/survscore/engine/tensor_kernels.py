@@ -13,14 +13,14 @@ import torch
 import triton
 from numpy.typing import NDArray
 
-from survscore import _arrays
-from survscore._tensor_loops import runs_triton, take
+from survscore._utils import arrays as _arrays
+from survscore._utils.tensor_loops import runs_triton, take
 from survscore.curves import SurvivalCurves
 from survscore.engine import _triton, _triton_moments, _triton_squares
 from survscore.engine.tensors import Tensor, on
+from survscore.interpolation import Reading
 from survscore.metrics import Brier, Log, Loss
-from survscore.reading import Reading
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 #: The kernels' form of a loss, bound to its exact class: a subclass may have changed the formula.
 KERNELS: dict[type[Loss], int] = {Brier: _triton.BRIER.value, Log: _triton.LOG.value}

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
-from survscore._influences import Influences
+from survscore._utils import arrays as _arrays
+from survscore._utils.influences import Influences
+from survscore.censoring.nuisance import Elsewhere, HereMartingale
 from survscore.curves import SurvivalCurves
 from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.pooled import (
@@ -26,11 +27,10 @@ from survscore.engine.pooled import (
 )
 from survscore.engine.tensor_influence import Totals, add_by_label, contrast, influence_with_nuisance
 from survscore.engine.tensors import Tensor, on
-from survscore.engine.units import Groups, Units
+from survscore.inference.units import Groups, Units
 from survscore.metrics import AUC, PooledMetric, PooledSample
 from survscore.metrics.sample import CountedStatuses
-from survscore.nuisance import Elsewhere, HereMartingale
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 
 def evaluate_pooled(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
+from survscore._utils import arrays as _arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
@@ -26,7 +26,7 @@ from survscore.engine.tensors import (
     update,
 )
 from survscore.metrics import Loss
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 MOST_TIMES = 2048  # for which individuals are counted by where their two stretches end
 ROWS_OF_CENTRE = 64

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
+from survscore._utils import arrays as _arrays
 from survscore._validation import InputError, check_length
-from survscore.engine.units import Groups, PowerSums, Units
-from survscore.stretches import Stretches
+from survscore.inference.units import Groups, PowerSums, Units
+from survscore.weighting.stretches import Stretches
 
 CELLS_PER_CHUNK = 1 << 24  # of a table of groups by times
 

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from survscore import _arrays
-from survscore._tensor_loops import runs_triton
+from survscore._utils import arrays as _arrays
+from survscore._utils.tensor_loops import runs_triton
 from survscore._validation import DeviceMemoryError, InputError
 from survscore.engine.blocks import Block, Models
 from survscore.engine.sums import Sums
 from survscore.metrics import Brier, Log, Loss
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 Tensor = torch.Tensor
 #: Sums over individuals, and how many are in either stretch under some weightings.

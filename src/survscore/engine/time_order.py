@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _sorting
+from survscore._utils import sorting as _sorting
+from survscore.censoring.nuisance import Here, Nuisance
 from survscore.engine.moments import ScoredLoss
-from survscore.nuisance import Here, Nuisance
 
 
 class TimeOrder:

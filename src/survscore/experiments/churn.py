@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._temporary import temporary_folder
+from survscore._utils.temporary import temporary_folder
 from survscore.curves import SurvivalCurves
 from survscore.datasets import kkbox
 from survscore.datasets.splitting import split
 from survscore.experiments import studies as s
 from survscore.simulate import mean_squared_error
-from survscore.weighting import IPCW, Administrative, Weighting
+from survscore.weighting.weightings import IPCW, Administrative, Weighting
 
 if TYPE_CHECKING:
     import pandas as pd

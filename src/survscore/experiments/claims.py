@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore.experiments import studies as s
-from survscore.inference import normal_quantile
+from survscore.inference.intervals import normal_quantile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from survscore.experiments import churn
 from survscore.experiments import claims as c
 from survscore.experiments import studies as s
 from survscore.experiments.method_lines import line_of
-from survscore.inference import limits
+from survscore.inference.intervals import limits
 from survscore.metrics import metric_label
 from survscore.plots import style
 from survscore.plots.labels import name_panels

@@ -10,8 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._files import written_whole
-from survscore._progress import Progress
+from survscore._utils.files import written_whole
+from survscore._utils.progress import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.datasets.kkbox import prepared

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import FloatArray
-from survscore.comparison import compare
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
+from survscore.results.comparison import compare
 from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting.weightings import IPCW, Administrative, Uncensored, Weighting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from survscore._units import WORDS, Unit, named_in, word
+from survscore._utils.units import WORDS, Unit, named_in, word
 from survscore.io.predictions import PredictedFile
 from survscore.outcomes import Outcomes
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._units import Unit, as_unit
+from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError, as_event, as_vector, check_choice
 from survscore.io.flags import flags, had_reason, warn_if_flags_are_ignored
 from survscore.io.rounding import as_shown
@@ -257,7 +257,7 @@ class DateWriting:
 
     def dates(self, file: TableFile, name: str) -> Any:
         """Return a column of dates."""
-        from survscore import _dates
+        from survscore._utils import dates as _dates
 
         with about(file.path):
             return _dates.read_dates(
@@ -266,7 +266,7 @@ class DateWriting:
 
     def end_of_data(self, file: TableFile) -> Any:
         """Return the cut-off: a column, or a date, as 2017-01-29 whatever the file writes."""
-        from survscore import _dates
+        from survscore._utils import dates as _dates
 
         if self.cutoff in file.names:
             return self.dates(file, self.cutoff)
@@ -330,7 +330,7 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
 def _from_dates(
     file: TableFile, read: _Dates, unit: Unit, late_starts: LateStarts
 ) -> tuple[Outcomes, NDArray[np.bool_]]:
-    from survscore import _dates
+    from survscore._utils import dates as _dates
 
     check_choice("late_starts", late_starts, ("raise", "drop"))
     with about(file.path, read.names):

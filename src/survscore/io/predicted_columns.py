@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._units import Unit, word
+from survscore._utils.units import Unit, word
 from survscore._validation import InputError
 from survscore.io.layouts import METADATA, SURVIVAL, TIMES, columns_by_time, list_columns, looks_transposed
 from survscore.io.profiles import Profile

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._dates import DECIMAL_YEAR, EPOCHS, read_dates
+from survscore._utils.dates import DECIMAL_YEAR, EPOCHS, read_dates
 from survscore._validation import InputError
 from survscore.io.flags import WORDS
 from survscore.io.tables import arrow, vector
@@ -113,7 +113,7 @@ class Profile:
 
     def dates(self) -> pd.DatetimeIndex:
         """Return the values as dates."""
-        from survscore._dates import as_dates
+        from survscore._utils.dates import as_dates
 
         if self.writing is None:
             raise InputError(f"column {self.name!r} holds no dates")

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from survscore import plausibility
-from survscore._units import SECONDS, Unit, word
+from survscore._utils.units import SECONDS, Unit, word
 from survscore._validation import InputError, plural
+from survscore.analysis import plausibility
 from survscore.io.forms import Form
 from survscore.io.observed_columns import MEANINGS, Observed, id_column, observed_columns
 from survscore.io.outcomes import ID, ObservedFile, labels_in, read_outcomes
@@ -27,7 +27,7 @@ from survscore.io.study import matching_rows
 from survscore.io.tables import TableFile, listed
 from survscore.io.vocabulary import Role, strength
 from survscore.outcomes import Outcomes
-from survscore.weighting import weightings_that_fit
+from survscore.weighting.weightings import weightings_that_fit
 
 OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
 FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, where both seem to have the same unit

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._progress import Progress, silent
-from survscore._units import Unit, as_unit, plural_word
+from survscore._utils.progress import Progress, silent
+from survscore._utils.units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
 from survscore.curves import Between, Beyond, Monotone, Predicts, SurvivalCurves
 from survscore.io.fitting import warn_if_times_do_not_fit

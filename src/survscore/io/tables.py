@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._files import check_regular
+from survscore._utils.files import check_regular
 from survscore._validation import InputError, plural, shown
 from survscore.io.limits import CountedStream, check_size, read_parquet
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survscore._files import written_whole
+from survscore._utils.files import written_whole
 from survscore._validation import InputError, check_length
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves

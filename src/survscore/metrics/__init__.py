@@ -9,8 +9,8 @@ reports take any of them.
 from __future__ import annotations
 
 from survscore._validation import InputError, check_choice
+from survscore.inference.intervals import Direction, Scale, sides
 from survscore.metrics.base import (
-    Direction,
     Found,
     History,
     HistoryMetric,
@@ -18,8 +18,6 @@ from survscore.metrics.base import (
     Loss,
     Metric,
     PooledMetric,
-    Scale,
-    sides,
 )
 from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (

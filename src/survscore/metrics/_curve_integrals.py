@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._config import config
-from survscore._loops import buckets, count_below
-from survscore._parallel import each, row_blocks
+from survscore._utils.loops import buckets, count_below
+from survscore._utils.parallel import each, row_blocks
+from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.metrics.base import History
-from survscore.product_limit import ProductLimit
 
 Vector = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import compiled, dot, inlined, summing
+from survscore._utils.kernels import compiled, dot, inlined, summing
 
 CELLS = 64  # of equal width, among which distances are dealt out
 

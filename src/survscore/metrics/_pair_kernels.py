@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import compiled, inlined
+from survscore._utils.kernels import compiled, inlined
 
 
 @inlined

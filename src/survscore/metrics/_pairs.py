@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _sorting
 from survscore._config import config
-from survscore._parallel import each
+from survscore._utils import sorting as _sorting
+from survscore._utils.parallel import each
 from survscore._validation import FloatArray
 
 MANY_PAIRS = 1 << 23  # from here on the compiled loops repay being loaded
@@ -63,7 +63,7 @@ def pair_sums(
 def _compiled(
     time: Vector, event: NDArray[np.bool_], survival: FloatArray, case_weight: Vector, control_weight: Vector
 ) -> PairSums:
-    from survscore import _sort_kernels
+    from survscore._utils import sort_kernels as _sort_kernels
     from survscore.metrics import _pair_kernels
 
     n = time.size

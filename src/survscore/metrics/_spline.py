@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._logistic import LogisticFit, expit, restricted_cubic_spline
-from survscore._products import combine
+from survscore._utils.products import combine
+from survscore.inference.logistic import LogisticFit, expit, restricted_cubic_spline
 from survscore.metrics.sample import PooledSample, log_odds
 
 Vector = NDArray[np.float64]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from survscore._kernels import compiled, inlined, place_of, summing
+from survscore._utils.kernels import compiled, inlined, place_of, summing
 
 
 @inlined

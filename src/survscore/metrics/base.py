@@ -5,34 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _sorting
-from survscore._caching import cached_property
-from survscore._influences import Influences
+from survscore._utils import sorting as _sorting
+from survscore._utils.caching import cached_property
+from survscore._utils.influences import Influences
 from survscore._validation import FloatArray, InputError
+from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
-from survscore.product_limit import ProductLimit
+from survscore.inference.intervals import Direction, Scale
 
 if TYPE_CHECKING:
     from survscore.metrics.sample import PooledSample
-
-#: Which values are better: the words before "is better".
-Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
-Scale = Literal["plain", "log", "logit", "root", "none"]
-
-
-def sides(direction: Direction) -> tuple[str, str]:
-    """Return what a difference below zero says of a model, and one above.
-
-    Of two values that should be close to a target, which is closer can't be told from their difference: it only has a
-    sign.
-    """
-    words: dict[Direction, tuple[str, str]] = {"lower": ("better", "worse"), "higher": ("worse", "better")}
-    return words.get(direction, ("lower", "higher"))
 
 
 class Metric(ABC):

@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._caching import cached_property
-from survscore._logistic import LogisticFit
-from survscore._products import dot
+from survscore._utils.caching import cached_property
+from survscore._utils.products import dot
+from survscore.inference.logistic import LogisticFit
 from survscore.metrics._spline import REACHED, fit_spline
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 from survscore.metrics.sample import PooledSample, Vector

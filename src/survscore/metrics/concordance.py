@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._loops import count_below
+from survscore._utils.loops import count_below
 from survscore._validation import FloatArray, InputError, as_array, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.metrics._pairs import pair_sums

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._products import dot
+from survscore._utils.products import dot
 from survscore.metrics.base import Direction, Found, PooledMetric, Scale
 from survscore.metrics.sample import PooledSample
 

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore import _sorting
-from survscore._caching import cached_property
 from survscore._config import config
-from survscore._logistic import LogisticFit, logistic_fit
-from survscore._loops import elementwise
+from survscore._utils import sorting as _sorting
+from survscore._utils.caching import cached_property
+from survscore._utils.loops import elementwise
 from survscore._validation import FloatArray
+from survscore.inference.logistic import LogisticFit, logistic_fit
 from survscore.metrics.losses import DEFAULT_EPSILON
 
 Vector = NDArray[np.float64]

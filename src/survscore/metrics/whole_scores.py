@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._config import config
-from survscore._loops import buckets, count_below
-from survscore._parallel import each, row_blocks
+from survscore._utils.loops import buckets, count_below
+from survscore._utils.parallel import each, row_blocks
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
+from survscore.interpolation import blend
 from survscore.metrics._curve_integrals import Pieces, Weights, integrate, moved_by_exits
 from survscore.metrics.base import Found, History, HistoryMetric, Scale
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
-from survscore.reading import blend
 
 Vector = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import compiled, inlined
+from survscore._utils.kernels import compiled, inlined
 
 DRAWS = 1 << 16  # dropout compares 16 random bits with a threshold
 

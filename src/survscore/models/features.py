@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._frames import as_frame, collected, numbers_of
+from survscore._utils.frames import as_frame, collected, numbers_of
 from survscore._validation import FloatArray, InputError, check_choice, check_flag, check_number
 
 if TYPE_CHECKING:

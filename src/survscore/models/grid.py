@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
-from survscore.product_limit import ProductLimit
+from survscore.censoring.product_limit import ProductLimit
 
 SPACINGS = ("equidistant", "quantiles")
 Keep = Literal["known", "administrative"]

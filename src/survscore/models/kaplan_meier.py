@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from survscore import _loops
-from survscore._frames import n_rows_of
+from survscore._utils import loops as _loops
+from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_whole
+from survscore.analysis.survival_model import SurvivalModel, as_training_data
+from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.models import saving
 from survscore.models.grid import equal_steps
 from survscore.outcomes import as_outcomes
-from survscore.product_limit import ProductLimit
-from survscore.survival_model import SurvivalModel, as_training_data
 
 
 class KaplanMeier(SurvivalModel):

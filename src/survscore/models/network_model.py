@@ -15,9 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from survscore import _loops
-from survscore._frames import n_rows_of
+from survscore._utils import loops as _loops
+from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
+from survscore.analysis.streaming import StreamingScore
+from survscore.analysis.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.curves import BETWEEN, Between, Monotone, SurvivalCurves
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
@@ -36,9 +38,7 @@ from survscore.models.training import (
 from survscore.models.training_data import Examples, split
 from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
 from survscore.outcomes import Outcomes
-from survscore.streaming import StreamingScore
-from survscore.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
-from survscore.weighting import Weighting
+from survscore.weighting.weightings import Weighting
 
 EVENT, CENSORING = "event", "censoring"
 

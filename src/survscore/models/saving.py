@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._files import written_whole
+from survscore._utils.files import written_whole
 from survscore._validation import InputError
 from survscore._version import __version__
 

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from survscore._validation import InputError, UndefinedScoreWarning
+from survscore.analysis.streaming import StreamingScore
+from survscore.analysis.survival_model import weighting_for
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
-from survscore.streaming import StreamingScore
-from survscore.survival_model import weighting_for
-from survscore.weighting import Weighting
+from survscore.weighting.weightings import Weighting
 
 #: What the history of every training has; other columns are scores.
 COLUMNS = ("epoch", "cycle", "learning_rate", "train_loss", "validation_loss", "seconds")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from survscore._units import Unit
+from survscore._utils.units import Unit
 from survscore._validation import check_choice
-from survscore.calibrating import Calibration
-from survscore.distribution_results import DistributionCalibration
-from survscore.estimate import Estimate
+from survscore.analysis.calibration.calibrating import Calibration
+from survscore.analysis.distribution.results import DistributionCalibration
+from survscore.inference.estimate import Estimate
 from survscore.plots import style
 from survscore.plots.below import counts_below, note_below
 from survscore.plots.display import Display

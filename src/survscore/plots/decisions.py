@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from survscore._units import Unit
+from survscore._utils.units import Unit
 from survscore._validation import shown as printable
-from survscore.backtest_results import Backtest
-from survscore.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
+from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from survscore._units import Unit
+from survscore._utils.units import Unit
 from survscore._validation import shown as printable
-from survscore.diagnostics import Diagnosis
+from survscore.analysis.diagnostics import Diagnosis
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines

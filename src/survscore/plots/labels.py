@@ -12,7 +12,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import NDArray
 
-from survscore._isotonic import isotonic_fit
+from survscore.inference.isotonic import isotonic_fit
 from survscore.plots.style import LETTER, folded, has_room, points, root_figure, small
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from survscore._short_names import short_names
-from survscore._units import Unit
+from survscore._utils.units import Unit
 from survscore._validation import shown as printable
 from survscore.metrics import AUC, Direction, metric_label, sides
 from survscore.plots import style
 from survscore.plots.below import counts_below
 from survscore.plots.display import Display
 from survscore.plots.labels import legend, name_lines, name_panels
-from survscore.results import ScoreCurve
+from survscore.results.score_curve import ScoreCurve
+from survscore.results.short_names import short_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from survscore.comparison import bound_columns, contrast_columns, mean_of
 from survscore.engine.evaluation import Range, Scored
 from survscore.metrics import metric_label, sides
 from survscore.reports.comparing import Findings, plain
@@ -23,6 +22,7 @@ from survscore.reports.verdicts import (
     several,
     share,
 )
+from survscore.results.comparison import bound_columns, contrast_columns, mean_of
 
 if TYPE_CHECKING:
     import pandas as pd

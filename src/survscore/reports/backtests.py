@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from survscore._short_names import short_names
-from survscore._units import plural_word
+from survscore._utils.units import plural_word
 from survscore._validation import InputError
-from survscore.backtest_results import Backtest
+from survscore.analysis.backtest.results import Backtest
 from survscore.reports.comparing import as_table, records
 from survscore.reports.verdicts import several, short
+from survscore.results.short_names import short_names
 
 
 def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | None:

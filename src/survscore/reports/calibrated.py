@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, as_times
-from survscore.calibrating import Calibration, calibration
+from survscore.analysis.calibration.calibrating import Calibration, calibration
+from survscore.analysis.score_tables import score_table
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import Null
 from survscore.outcomes import Outcomes
 from survscore.reports.comparing import Table, as_table, plain
-from survscore.score_tables import score_table
-from survscore.weighting import Administrative, Weighting
+from survscore.weighting.weightings import Administrative, Weighting
 
 CALIBRATION_NUMBERS = (
     "observed_expected", "observed_expected_lower", "observed_expected_upper", "slope", "slope_lower", "slope_upper",

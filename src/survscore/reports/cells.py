@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from survscore._rounding import p_text
 from survscore.reports.verdicts import missing, short
+from survscore.results.rounding import p_text
 
 Kind = Literal["text", "number", "model", "weighting", "verdict"]
 MOST_DECIMALS = 8

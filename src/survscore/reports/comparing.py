@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import plural
-from survscore.comparison import Comparison, IntegratedComparison
 from survscore.engine.evaluation import Range
-from survscore.engine.support import FEW_FOR_DIFFERENCE
+from survscore.engine.warning import undefined_times
+from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
-from survscore.scores import undefined_times
+from survscore.results.comparison import Comparison, IntegratedComparison
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore.analysis.populations import counted_population
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.populations import counted_population
 from survscore.reports import verdicts
 from survscore.reports.comparing import Table, plain
-from survscore.weighting import Administrative, Weighting
+from survscore.weighting.weightings import Administrative, Weighting
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError
+from survscore.analysis.diagnostics import diagnose
 from survscore.curves import SurvivalCurves
-from survscore.diagnostics import diagnose
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.comparing import Table, as_table, plain, rows_of
-from survscore.weighting import IPCW, Weighting
+from survscore.weighting.weightings import IPCW, Weighting
 
 
 def around_censoring(

@@ -15,22 +15,22 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from survscore._files import written_whole
-from survscore._progress import Progress, silent
-from survscore._units import Unit
+from survscore._utils.files import written_whole
+from survscore._utils.progress import Progress, silent
+from survscore._utils.units import Unit
 from survscore._validation import InputError
-from survscore.backtest_results import Backtest
+from survscore.analysis.backtest.results import Backtest
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null
+from survscore.inference.multiplicity import Correction
 from survscore.metrics import Metric
-from survscore.multiplicity import Correction
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts
 from survscore.reports.comparing import WHOLE, Table
 from survscore.reports.displays import Displays
 from survscore.reports.summary import TITLE, summarise
-from survscore.weighting import Weighting
+from survscore.weighting.weightings import Weighting
 
 NOTEBOOK_HEIGHT = 800
 

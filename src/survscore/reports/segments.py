@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, plural
 from survscore.engine.evaluation import Range
-from survscore.engine.support import FEW_FOR_DIFFERENCE
+from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, as_table, by_name, records
-from survscore.segment_labels import ALL
-from survscore.segments import IntegratedSegments, SegmentedComparison
+from survscore.results.segment_labels import ALL
+from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
 if TYPE_CHECKING:
     import pandas as pd

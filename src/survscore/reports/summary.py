@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._progress import Progress, silent
-from survscore._short_names import short_names, with_short_names
-from survscore._units import Unit, plural_word
+from survscore._utils.progress import Progress, silent
+from survscore._utils.units import Unit, plural_word
 from survscore._validation import (
     FewGroupsWarning,
     InputError,
@@ -23,15 +22,14 @@ from survscore._validation import (
     plural,
 )
 from survscore._version import __version__
-from survscore.backtest_results import Backtest
-from survscore.belief import which_to_believe
-from survscore.comparison import Comparison, compare
+from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.recommendation import which_to_believe
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
 from survscore.engine.placing import check_on_processor
+from survscore.inference.multiplicity import Correction
 from survscore.metrics import Metric, as_metric, metric_label
-from survscore.multiplicity import Correction
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.answers import Answers, belief
@@ -44,7 +42,9 @@ from survscore.reports.methods import methods
 from survscore.reports.segments import SegmentFindings
 from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
-from survscore.weighting import IPCW, Weighting, as_weighting, weightings_that_fit
+from survscore.results.comparison import Comparison, compare
+from survscore.results.short_names import short_names, with_short_names
+from survscore.weighting.weightings import IPCW, Weighting, as_weighting, weightings_that_fit
 
 TITLE = "How good are the predictions?"
 

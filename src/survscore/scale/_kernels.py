@@ -1,4 +1,4 @@
-"""The loops over batches of columns, compiled; see `survscore._kernels` for how they are run.
+"""The loops over batches of columns, compiled; see `survscore._utils.kernels` for how they are run.
 
 Batches come by column, so one call works on one evaluation time, and its sums stay in the processor's cache.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._kernels import _bits_of, _log, compiled, inlined
+from survscore._utils.kernels import _bits_of, _log, compiled, inlined
 from survscore.scale.exact import LOG_SCALE, MAGIC, MAGIC_BITS
 
 CHUNK = 2048  # rows at a time, whose losses stay in the nearest cache

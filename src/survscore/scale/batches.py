@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._arrays import read_only
+from survscore._utils.arrays import read_only
 from survscore._validation import InputError, as_event, plural
 from survscore.curves import SurvivalCurves
 from survscore.io.flags import flags_of_words, is_text
@@ -71,7 +71,7 @@ class Batch:
 
     def _from_dates(self) -> Outcomes:
         """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
-        from survscore._dates import read_dates  # which loads pandas
+        from survscore._utils.dates import read_dates  # which loads pandas
 
         columns = self.specification.outcomes
 

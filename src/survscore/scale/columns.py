@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._units import as_unit, converted
+from survscore._utils.units import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import BETWEEN, BEYOND, MONOTONE, PREDICTS
 from survscore.io.forms import Form

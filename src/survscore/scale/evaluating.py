@@ -13,13 +13,15 @@ from typing import Any, Required, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
-from survscore._files import check_regular
-from survscore._progress import Progress, silent
+from survscore._utils.files import check_regular
+from survscore._utils.progress import Progress, silent
 from survscore._validation import InputError, plural
-from survscore.comparison import Comparison
 from survscore.engine.averaging import check_ranges
 from survscore.engine.evaluation import Ranges
+from survscore.engine.warning import warn_about
 from survscore.io.forms import Form
+from survscore.results.comparison import Comparison
+from survscore.results.segments import SegmentedComparison
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
@@ -29,8 +31,6 @@ from survscore.scale.running import Run
 from survscore.scale.sources import open_source
 from survscore.scale.specification import BinsNeededError, Specification, as_metrics, check_sums, specify
 from survscore.scale.state import State, differences
-from survscore.scores import warn_about
-from survscore.segments import SegmentedComparison
 
 
 class Options(TypedDict, total=False):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._files import kind_of
+from survscore._utils.files import kind_of
 from survscore._validation import InputError, plural, shown
 from survscore.io.tables import arrow, listed
 from survscore.scale.filesystems import Description, name_of, opened, reason

@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError
 from survscore._version import __version__
-from survscore.comparison import Comparison
 from survscore.engine.bounds import AllBounds
 from survscore.engine.evaluation import Scored, undefined_times
 from survscore.engine.inputs import distinct
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
-from survscore.engine.support import Support
-from survscore.engine.units import Units
+from survscore.inference.support import Support
+from survscore.inference.units import Units
+from survscore.results.comparison import Comparison
 from survscore.scale.exact import loss_scale
 from survscore.scale.influences import FirstPass, Influences, Known
 from survscore.scale.products import Products
 from survscore.scale.second_pass import spanning_groups, with_influences
 from survscore.scale.specification import Specification
 from survscore.scale.tables import Tables
-from survscore.stretches import Stretches, inverse
-from survscore.weighting import Administrative, Weighting
+from survscore.weighting.stretches import Stretches, inverse
+from survscore.weighting.weightings import Administrative, Weighting
 
 if TYPE_CHECKING:
+    from survscore.results.segments import SegmentedComparison
     from survscore.scale.state import State
-    from survscore.segments import SegmentedComparison
 
 
 def finish(state: State, influences: Influences | None = None) -> Comparison | SegmentedComparison:
@@ -40,7 +40,7 @@ def finish(state: State, influences: Influences | None = None) -> Comparison | S
     total = _comparison(state, None, influences)
     if not state.specification.by:
         return total
-    from survscore.segments import SegmentedComparison
+    from survscore.results.segments import SegmentedComparison
 
     parts = {label: _comparison(state, place, influences) for place, label in enumerate(state.segments)}
     spanning = 0 if influences is None else spanning_groups(influences)

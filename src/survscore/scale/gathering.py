@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import InputError, plural
-from survscore.comparison import Comparison, compare
 from survscore.io.tables import arrow
 from survscore.metrics import Metric
+from survscore.results.comparison import Comparison, compare
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.memory import MemoryLimitError, as_text
 from survscore.scale.specification import Specification
@@ -22,7 +22,7 @@ from survscore.scale.specification import Specification
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from survscore.segments import SegmentedComparison
+    from survscore.results.segments import SegmentedComparison
 
 COPIES = 4  # of the rows: as they came, side by side, as matrices, and what scores make of them
 

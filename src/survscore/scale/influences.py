@@ -1,7 +1,7 @@
 r"""A second pass, where one does not do: everybody's influence, once scores and weights are known.
 
 With groups, and for means over time under weights that are estimated, variances are not sums over single individuals
-and times. The second pass makes every influence (see `survscore.nuisance`) and adds up, in whole numbers as the first,
+and times. The second pass makes every influence (see `censoring.nuisance`) and adds up, in whole numbers as the first,
 their products over time and their sums by group. Groups that are whole within files are taken as they are; others are
 put into random buckets, by a hash of their label: a sum over buckets has the same expected square, and its variance
 the relative standard deviation :math:`\sqrt{2/B}`.
@@ -25,7 +25,7 @@ from survscore.scale.influence_sums import GroupSizes, InfluenceSums, WholeGroup
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME
 from survscore.scale.specification import Specification, bins_of
-from survscore.stretches import TimeIndex
+from survscore.weighting.stretches import TimeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._databases import connect
-from survscore._temporary import temporary_folder
+from survscore._utils.databases import connect
+from survscore._utils.temporary import temporary_folder
 from survscore._validation import InputError, plural, shown
 from survscore.io.tables import arrow, listed
 from survscore.scale.files import ROWS, type_name

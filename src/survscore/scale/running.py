@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._config import config
-from survscore._files import written_whole
-from survscore._progress import Progress
+from survscore._utils.files import written_whole
+from survscore._utils.progress import Progress
 from survscore._validation import InputError
 from survscore.io.limits import machine_memory
 from survscore.scale.engines import MergingEngine, Pieces, Step, as_engine
@@ -29,7 +29,7 @@ from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
 from survscore.scale.threads import Threads
 from survscore.scale.work import Kind, Work
-from survscore.weighting import IPCW
+from survscore.weighting.weightings import IPCW
 
 if TYPE_CHECKING:
     import pyarrow as pa

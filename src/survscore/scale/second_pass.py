@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from survscore.engine.evaluation import Scored
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
-from survscore.engine.units import PowerSums, Units
+from survscore.inference.units import PowerSums, Units
 from survscore.scale.exact import Exact, loss_scale
 from survscore.scale.influences import GROUP_BITS, Influences
 from survscore.scale.products import PRODUCT_BITS

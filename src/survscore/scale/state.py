@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._arrays import read_only
+from survscore._utils.arrays import read_only
 from survscore._validation import InputError, plural
 from survscore._version import __version__
 from survscore.metrics import Brier, Loss
@@ -21,13 +21,13 @@ from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
 from survscore.scale.specification import BinsNeededError, Specification, bins_of
 from survscore.scale.tables import Tables
-from survscore.stretches import Stretches, TimeIndex
+from survscore.weighting.stretches import Stretches, TimeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from survscore.comparison import Comparison
-    from survscore.segments import SegmentedComparison
+    from survscore.results.comparison import Comparison
+    from survscore.results.segments import SegmentedComparison
 
 FORM = "state"
 BINS = 64  # units of time are added so many at a time

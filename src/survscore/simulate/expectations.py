@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, as_vector, check_length
-from survscore.censoring import CensoringDistribution, KnownCensoring
+from survscore.censoring.distributions import CensoringDistribution, KnownCensoring
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
-from survscore.stretches import inverse
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
+from survscore.weighting.stretches import inverse
+from survscore.weighting.weightings import IPCW, Administrative, Uncensored, Weighting, as_weighting
 
 
 def expected_score(

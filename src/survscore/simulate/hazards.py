@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._parallel import each
+from survscore._utils.parallel import each
 
 ROWS_PER_BLOCK = 1024
 N_FREQUENCIES = 5

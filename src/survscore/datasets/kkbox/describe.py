@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from survscore.censoring import KaplanMeierCensoring
+from survscore.censoring.distributions import KaplanMeierCensoring
+from survscore.censoring.product_limit import ProductLimit
 from survscore.datasets.kkbox.prepared import CATEGORICAL, NUMERIC, outcomes_of
 from survscore.datasets.splitting import split
-from survscore.product_limit import ProductLimit
 
 if TYPE_CHECKING:
     import pandas as pd

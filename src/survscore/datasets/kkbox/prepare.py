@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from survscore._databases import connect
-from survscore._files import replaceable, written_whole
-from survscore._progress import Progress, silent
-from survscore._temporary import temporary_folder
+from survscore._utils.databases import connect
+from survscore._utils.files import replaceable, written_whole
+from survscore._utils.progress import Progress, silent
+from survscore._utils.temporary import temporary_folder
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
 

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survscore._files import check_regular
+from survscore._utils.files import check_regular
 from survscore._validation import InputError
 from survscore.outcomes import Outcomes
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._files import written_whole
-from survscore._progress import Progress, silent
+from survscore._utils.files import written_whole
+from survscore._utils.progress import Progress, silent
 from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.datasets.kkbox import raw

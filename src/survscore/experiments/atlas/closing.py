@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.backtest_results import pairs_of
-from survscore.comparison import Comparison, compared, contrast_columns, mean_of, score_columns
-from survscore.cross_validation import out_of_fold
+from survscore.analysis.backtest.results import pairs_of
+from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, scores
+from survscore.results.comparison import Comparison, compared, contrast_columns, mean_of, score_columns
 
 #: In place of a horizon, the mean over all of them.
 MEAN = "mean"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._digest import digest
+from survscore._utils.digest import digest
 from survscore._validation import InputError
 from survscore.experiments.atlas.models import ENTRY
 from survscore.outcomes import Outcomes
@@ -17,7 +17,7 @@ from survscore.outcomes import Outcomes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore._dates import Dates
+    from survscore._utils.dates import Dates
 
 #: What a horizon needs on a day: so many who could be followed up to it, with event before, and event-free after.
 FEWEST_FOLLOWED = 40

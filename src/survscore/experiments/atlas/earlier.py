@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._progress import Progress, silent
-from survscore.backtest_results import Backtest
-from survscore.backtesting import backtest
+from survscore._utils.progress import Progress, silent
+from survscore.analysis.backtest.backtesting import backtest
+from survscore.analysis.backtest.results import Backtest
 from survscore.experiments.atlas.closing import LEVEL, Row
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
 from survscore.experiments.atlas.scores import scores
-from survscore.inference import normal_quantile
+from survscore.inference.intervals import normal_quantile
 
 #: The later data must tell the status of so many at the horizon, and the earlier day hide that of so many.
 LEAST_JUDGED = 0.9

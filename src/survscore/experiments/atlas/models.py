@@ -23,10 +23,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from survscore.adapters import ScikitSurvival
+from survscore.analysis.survival_model import SurvivalModel
 from survscore.curves import SurvivalCurves
 from survscore.models import BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
 from survscore.outcomes import Outcomes, as_outcomes
-from survscore.survival_model import SurvivalModel
 
 #: The column with the date of entry, in days since the first; data sets come without it.
 ENTRY = "date of entry"

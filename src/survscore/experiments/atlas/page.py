@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._units import plural_word
+from survscore._utils.units import plural_word
 from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.drawing import forest
 from survscore.experiments.atlas.models import FAMILIES, RECIPES

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from survscore._files import written_whole
-from survscore._progress import Progress, silent
+from survscore._utils.files import written_whole
+from survscore._utils.progress import Progress, silent
 from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
 from survscore.experiments.atlas import earlier

@@ -1,0 +1,258 @@
+"""From calendar dates to follow-up times."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._utils.units import UNITS, Unit
+from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural
+
+MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
+DECIMAL_YEAR = "decimal-year"
+EPOCHS = {"epoch-seconds": 1_000, "epoch-milliseconds": 1}  # since 1970, in milliseconds
+ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """The dates from which outcomes were derived, as they stand on the day on which the data end.
+
+    Attributes
+    ----------
+    start, event_date, last_seen, cutoff : ndarray of datetime64, shape (n,)
+        `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
+    unit : str
+        Of the times.
+    """
+
+    start: NDArray[np.datetime64]
+    event_date: NDArray[np.datetime64]
+    last_seen: NDArray[np.datetime64]
+    cutoff: NDArray[np.datetime64]
+    unit: Unit
+
+    def __getitem__(self, key: Any) -> Dates:
+        """Return those of some individuals."""
+        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit)
+
+    def joined(self, others: Sequence[Dates]) -> Dates | None:
+        """Return those of several together; None if their units differ."""
+        if any(other.unit != self.unit for other in others):
+            return None
+        names = ("start", "event_date", "last_seen", "cutoff")
+        several = {name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in names}
+        return Dates(**several, unit=self.unit)
+
+
+class FollowUp(NamedTuple):
+    """What dates come to.
+
+    Attributes
+    ----------
+    time, event, censoring_time : ndarray
+        As for `Outcomes`.
+    kept : ndarray of bool
+        Who is among them: all who started before the end.
+    dates : Dates
+        Of those who are kept.
+    """
+
+    time: NDArray[np.float64]
+    event: NDArray[np.bool_]
+    censoring_time: NDArray[np.float64]
+    kept: NDArray[np.bool_]
+    dates: Dates
+
+
+def follow_up(
+    start: ArrayLike,
+    event_date: ArrayLike,
+    cutoff: Any,
+    unit: Unit,
+    last_seen: ArrayLike | None,
+    drop_late_starts: bool,
+) -> FollowUp:
+    """Return time, event and censoring_time, and of whom; see `Outcomes.from_dates` for the rules."""
+    check_choice("unit", unit, UNITS)
+    starts = as_dates(start, "start")
+    events = as_dates(event_date, "event_date")
+    check_length("event_date", len(events), "start", len(starts))
+    ends = as_dates(cutoff, "cutoff", length=len(starts))
+    check_length("cutoff", len(ends), "start", len(starts))
+    seen = ends if last_seen is None else as_dates(last_seen, "last_seen")
+    check_length("last_seen", len(seen), "start", len(starts))
+    zones = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen}
+    if len({dates.tz is None for name, dates in zones.items() if not dates.isna().all()}) > 1:
+        aware = [name for name, dates in zones.items() if dates.tz is not None]
+        raise InputError(f"dates must all have a time zone, or none, not only {' and '.join(aware)}")
+
+    check_rule("start", "given for everybody", np.asarray(starts.isna()), starts)
+    check_rule("cutoff", "given", np.asarray(ends.isna()), ends)
+    starts, events, ends, seen = (dates.tz_localize(None) for dates in (starts, events, ends, seen))
+    late = np.asarray(starts > ends)
+    if late.any() and not drop_late_starts:
+        raise InputError(f"{_late_starts(late, starts, ends)}; late_starts='drop' leaves them out")
+    happened = np.asarray(events <= ends)  # false where no date is given
+    check_rule("event_date", "on or after start", np.asarray(events < starts) & ~late, events)
+    check_rule("last_seen", "on or after start", np.asarray(seen < starts) & ~happened & ~late, seen)
+    if late.any():
+        warnings.warn(f"from_dates left out {_late_starts(late, starts, ends)}", stacklevel=3)
+        starts, events, ends, seen = (dates[~late] for dates in (starts, events, ends, seen))
+        happened = happened[~late]
+
+    lost = np.asarray(seen.notna() & (seen < ends))
+    last = events.where(happened, seen.where(lost, ends))
+    dates = Dates(
+        starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit
+    )
+    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, dates)
+
+
+def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:
+    """Return dates, or one for all, as instants."""
+    dates = as_dates(date, name, length=length)
+    check_length(name, len(dates), "the outcomes", length)
+    check_rule(name, "given", np.asarray(dates.isna()), dates)
+    return np.asarray(dates.tz_localize(None).to_numpy())
+
+
+def _elapsed(starts: pd.DatetimeIndex, ends: pd.DatetimeIndex, unit: str) -> NDArray[np.float64]:
+    if unit in MONTHS:
+        return _calendar_steps(starts.to_numpy(), ends.to_numpy(), MONTHS[unit])
+    step = np.timedelta64(1, {"min": "m"}.get(unit, unit))  # type: ignore[call-overload]
+    elapsed: NDArray[np.float64] = (ends - starts).to_numpy() / step
+    return elapsed
+
+
+def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> NDArray[np.float64]:
+    """Return how many steps of some months have passed: whole ones, plus the fraction of the one begun.
+
+    It grows with `ends`, since the days on which steps are complete do: the same day of the month, or the last one of
+    a month that is too short.
+    """
+    first = starts.astype("datetime64[M]")
+    day = starts.astype("datetime64[D]") - first.astype("datetime64[D]")
+    of_day = starts - starts.astype("datetime64[D]")
+
+    def after(steps: NDArray[np.int64]) -> NDArray[Any]:
+        month = first + (months * steps).astype("timedelta64[M]")
+        length = (month + np.timedelta64(1, "M")).astype("datetime64[D]") - month.astype("datetime64[D]")
+        completed: NDArray[Any] = (
+            month.astype("datetime64[D]") + np.minimum(day, length - np.timedelta64(1, "D")) + of_day
+        )
+        return completed
+
+    steps = (ends.astype("datetime64[M]") - first).astype(np.int64) // months
+    steps = np.where(after(steps) > ends, steps - 1, steps)
+    since = after(steps)
+    fraction = (ends - since) / (after(steps + 1) - since)
+    elapsed: NDArray[np.float64] = steps + fraction
+    return elapsed
+
+
+def read_dates(values: Any, name: str, date_format: str | None, origin: str | None) -> Any:
+    """Return dates that are written in a form of their own; what is a date already stays as it is.
+
+    Parameters
+    ----------
+    values : array
+        Text, numbers or dates.
+    name : str
+        What they are called in messages.
+    date_format : str, optional
+        As for ``strptime``, such as ``"%d.%m.%Y"``; ``"decimal-year"``, for 2017.5 in the middle of 2017; or
+        ``"epoch-seconds"`` and ``"epoch-milliseconds"``, since 1970.
+    origin : str, optional
+        The day from which numbers count days.
+    """
+    given = as_array(values, name)
+    missing = np.asarray(pd.isna(given))
+    if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
+        return values
+    rules: dict[str | None, str] = {None: f"numbers of days since {origin}", DECIMAL_YEAR: "years such as 2017.5"}
+    rules |= {epoch: f"numbers of {epoch.removeprefix('epoch-')} since 1970" for epoch in EPOCHS}
+    rule = rules.get(date_format, f"dates written as {date_format}")
+    if date_format is not None and date_format not in (DECIMAL_YEAR, *EPOCHS):
+        whole = given.dtype.kind == "f" and bool((given[~missing] == np.round(given[~missing])).all())
+        text = pd.Series(given.astype(object) if not whole else pd.array(given, dtype="Int64")).astype("string")
+        parsed = pd.to_datetime(text, format=date_format, errors="coerce")
+        check_rule(name, rule, np.asarray(parsed.isna()) & ~missing, given)
+        return parsed.to_numpy()
+    number = pd.to_numeric(pd.Series(given), errors="coerce").to_numpy(dtype=np.float64)
+    check_rule(name, rule, ~np.isfinite(number) & ~missing, given)
+    if date_format == DECIMAL_YEAR:
+        check_rule(name, f"{rule}, from 1678 to 2261", ((number < 1678) | (number >= 2262)) & ~missing, given)
+        year = np.where(missing, 1970, np.floor(number)).astype(np.int64)
+        begin, following = ((year + k - 1970).astype("datetime64[Y]").astype("datetime64[D]") for k in (0, 1))
+        days = (number - year) * (following - begin).astype(np.float64)
+    elif date_format is not None:
+        begin = np.zeros(given.size, dtype="datetime64[D]")
+        days = number * EPOCHS[date_format] / 86_400_000
+        check_rule(name, f"{rule}, within 290 years", (np.abs(days) > 105_900) & ~missing, given)
+    else:
+        begin = np.repeat(as_dates([origin], "origin").to_numpy().astype("datetime64[D]"), given.size)
+        check_rule(name, f"{rule}, within 500 years", (np.abs(number) > 182_625) & ~missing, given)
+        days = number
+    # to the millisecond, since fractions of decimal numbers are not exact
+    passed = np.round(np.where(missing, 0.0, days) * 86_400_000).astype("timedelta64[ms]")
+    return np.where(missing, np.datetime64("NaT", "ms"), begin.astype("datetime64[ms]") + passed)
+
+
+def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex) -> str:
+    first = int(np.argmax(late))
+    return (
+        f"{plural(int(late.sum()), 'individual')} of {late.size} with a start after the cut-off, "
+        f"the first at position {first} ({starts[first]} > {ends[first]})"
+    )
+
+
+def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIndex:
+    """Return dates; `length` repeats a single one.
+
+    Text must be ISO 8601, since 03/04/2017 means two days; numbers are refused, since 20170129 is no date by itself.
+    """
+    if length is not None and (isinstance(values, str) or np.ndim(values) == 0):
+        return as_dates([values], name).repeat(length)
+    given = as_array(values, name)
+    if given.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, not of shape {given.shape}")
+    missing = pd.isna(given)
+    if given.dtype.kind in "biufc" and not missing.all():
+        raise InputError(
+            f"{name} must hold dates, not numbers; for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')"
+        )
+    rule = "dates from 1678 to 2262, missing where there is none (text as 2017-01-29)"
+    try:
+        parsed = pd.to_datetime(given, errors="coerce", utc=_is_aware(given), format="ISO8601")
+        dates = pd.DatetimeIndex(parsed).as_unit("ns")
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise InputError(f"{name} must be {rule}: {error}") from None
+    except (ValueError, TypeError) as error:  # with and without time zone
+        raise InputError(f"{name} can't be read as dates: {error}") from None
+    check_rule(name, rule, (np.asarray(dates.isna()) & ~missing) | _of_the_clock(given), given)
+    return dates
+
+
+def _of_the_clock(given: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values are words that pandas reads as the date on which it does."""
+    if given.dtype.kind not in "OUT":
+        return np.zeros(given.shape, dtype=bool)
+    return np.array([isinstance(value, str) and value.strip().lower() in ("now", "today") for value in given], bool)
+
+
+def _is_aware(given: NDArray[Any]) -> bool:
+    """Whether any of the dates carries a time zone; all are compared in UTC then."""
+    if given.dtype.kind not in "OUT":
+        return False
+    return any(
+        getattr(value, "tzinfo", None) is not None or (isinstance(value, str) and bool(ZONE.search(value)))
+        for value in given
+    )

@@ -1,0 +1,1 @@
+"""What is computed of scores: comparisons in segments, tables, calibration, diagnoses, backtests."""

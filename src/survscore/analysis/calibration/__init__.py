@@ -1,0 +1,1 @@
+"""Calibration at a time: curves and measures."""

@@ -1,0 +1,401 @@
+"""Whether probabilities are right at one horizon: calibration under any weighting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._utils.units import Unit
+from survscore._validation import InputError, as_times, check_whole
+from survscore.analysis.calibration.curves import (
+    Distance,
+    IsotonicCurve,
+    SmoothCurve,
+    distances,
+    isotonic_curve,
+    smooth_curve,
+    spline_of,
+)
+from survscore.analysis.calibration.measures import (
+    CountedSample,
+    RiskGroups,
+    observed_expected,
+    regressions,
+    risk_groups,
+)
+from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.placing import on_processor
+from survscore.inference.estimate import Estimate
+from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
+from survscore.metrics import PooledSample
+from survscore.outcomes import Outcomes
+from survscore.results.rounding import DOUBT, Number, decimals
+from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
+from survscore.weighting.stretches import EVENT_FREE
+from survscore.weighting.weightings import Weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.plots import CalibrationDisplay
+
+HISTOGRAM_BINS = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(PrintedAsTables):
+    r"""Whether predicted probabilities are right at one horizon. Everything speaks of the risk of the event by then.
+
+    Numbers with a standard error and an interval have ``value``, ``se``, ``lower`` and ``upper``; `summary` has all of
+    them in a table. Where there is none it is NaN, and `reasons` says why.
+
+    Attributes
+    ----------
+    time : float
+        The horizon.
+    observed_expected : Estimate
+        The share with event, divided by the mean predicted risk: above one, risks are too low.
+    slope, intercept : Estimate
+        Of a logistic regression of the status on the predicted log odds. A slope below one: predictions are too far
+        apart. Right predictions have one and zero.
+    in_the_large : Estimate
+        The intercept where the slope is held at one.
+    curve : SmoothCurve
+        The share with event as a smooth function of the predicted risk: ``predicted``, ``observed``, ``lower``,
+        ``upper``, by a logistic regression on a restricted cubic spline of the log odds (``n_knots``).
+    groups : RiskGroups
+        The same for groups between quantiles of the predictions: ``predicted``, ``observed``, ``se``, ``lower``,
+        ``upper``, ``counts``, ``events``.
+    ici, e50, e90 : Distance
+        Mean, median and 90th percentile of the distance of the curve to the predictions, with ``if_right``, the value
+        expected by chance alone if the predictions are right.
+    mean_square : Distance
+        The mean squared distance, with its bias taken off: about zero, or less, if the predictions are right.
+    isotonic : IsotonicCurve
+        The best increasing function of the predicted risk: ``predicted``, ``observed``, ``counts``, and in ``lower``
+        and ``upper`` where it would lie if the predictions were right.
+    brier, miscalibration, discrimination, uncertainty : float
+        Brier score = miscalibration - discrimination + uncertainty.
+    miscalibration_if_right : float
+        What miscalibration is expected to be by chance alone if the predictions are right.
+    n, n_counted, n_events, n_effective
+        Individuals given; those counted, those of them with event; and as how many equally weighted ones they count.
+    n_units : int
+        On how many individuals, or groups of them, standard errors rest.
+    reliable : bool
+        Whether there are enough individuals of each status, and enough groups, for the intervals to hold what they say.
+    weighting : str
+        In words.
+    level : float
+        Of all intervals and bands.
+    histogram : tuple of ndarray
+        How many of those who are counted have which predicted risk: counts, and the edges of the bins.
+    reasons : dict
+        Why something has no value, or no interval.
+    """
+
+    time: float
+    observed_expected: Estimate
+    slope: Estimate
+    intercept: Estimate
+    in_the_large: Estimate
+    curve: SmoothCurve
+    groups: RiskGroups
+    ici: Distance
+    e50: Distance
+    e90: Distance
+    mean_square: Distance
+    isotonic: IsotonicCurve
+    brier: float
+    miscalibration: float
+    miscalibration_if_right: float
+    discrimination: float
+    uncertainty: float
+    n: int
+    n_counted: int
+    n_events: int
+    n_effective: float
+    n_units: int
+    reliable: bool
+    weighting: str
+    level: float
+    histogram: tuple[NDArray[np.int64], NDArray[np.float64]]
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def miscalibration_corrected(self) -> float:
+        """Miscalibration without what chance alone makes of it: about zero, or less, if the predictions are right."""
+        return self.miscalibration - self.miscalibration_if_right
+
+    def summary(self) -> pd.DataFrame:
+        """Return all numbers in a long table: measure, estimate, se, lower, upper, if_right."""
+        import pandas as pd
+
+        nan = float("nan")
+        rows: list[tuple[str, Estimate, float]] = [
+            ("observed/expected", self.observed_expected, 1.0),
+            ("slope", self.slope, 1.0),
+            ("intercept", self.intercept, 0.0),
+            ("intercept at slope 1", self.in_the_large, 0.0),
+            ("ICI", self.ici, self.ici.if_right),
+            ("E50", self.e50, self.e50.if_right),
+            ("E90", self.e90, self.e90.if_right),
+            ("mean square miscalibration", self.mean_square, self.mean_square.if_right),
+            ("Brier score", Estimate(self.brier), nan),
+            ("miscalibration", Estimate(self.miscalibration), self.miscalibration_if_right),
+            ("miscalibration, corrected", Estimate(self.miscalibration_corrected), 0.0),
+            ("discrimination", Estimate(self.discrimination), nan),
+            ("uncertainty", Estimate(self.uncertainty), nan),
+        ]
+        return pd.DataFrame(
+            [
+                {"measure": name, "estimate": one.value, "se": one.se, "lower": one.lower, "upper": one.upper,
+                 "if_right": if_right}
+                for name, one, if_right in rows
+            ]
+        )  # fmt: skip
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the smooth curve in a table: predicted, observed, lower, upper."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self.curve, name) for name in ("predicted", "observed", "lower", "upper")})
+
+    def groups_frame(self) -> pd.DataFrame:
+        """Return the groups in a table: predicted, observed, se, lower, upper, count, events."""
+        import pandas as pd
+
+        names = ("predicted", "observed", "se", "lower", "upper")
+        columns = {name: getattr(self.groups, name) for name in names}
+        return pd.DataFrame(columns | {"count": self.groups.counts, "events": self.groups.events})
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        curve: Literal["smooth", "isotonic"] = "smooth",
+        unit: Unit | str | None = None,
+        width: float | None = None,
+        **line: Any,
+    ) -> CalibrationDisplay:
+        """Draw the share with event along the predicted risk, the groups, and a histogram of the predictions.
+
+        The diagonal is where right predictions lie. Below stand the numbers that say the most.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        curve : {"smooth", "isotonic"}, default "smooth"
+            The smooth curve with its confidence band, or the isotonic one with the band in which it would lie if the
+            predictions were right. Either is drawn where it tells something: it ends where hardly anybody (ten, or one
+            in a hundred) has predictions further out, and has a gap where hardly anybody (ten) has any within 0.05, or
+            where its band is wider than a half.
+        unit : str, optional
+            What times are counted in, for the title: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        **line
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
+
+        Returns
+        -------
+        CalibrationDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
+        from survscore.plots import CalibrationDisplay
+
+        return CalibrationDisplay(self).plot(ax=ax, curve=curve, unit=unit, width=width, **line)
+
+    def _printed(self) -> Tables:
+        rows: list[tuple[Cell, ...]] = []
+        for row in self.summary().to_dict("records"):
+            places = decimals([row["se"]], otherwise=4)
+            if row["measure"] == "mean square miscalibration":  # its errors are those of its root
+                places = max(places, 4)
+            enough = self.reliable or np.isnan(row["lower"])
+            number = Number.of(row["estimate"], row["lower"], row["upper"], decimals=places, reliable=enough)
+            right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
+            rows.append((row["measure"], number, right))
+        caption = (
+            f"Calibration at {self.time:g}; {self.weighting}; {self.n_counted:,} counted, {self.n_events:,} with "
+            f"event; {100 * self.level:g} % intervals"
+        )
+        notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
+        if not self.reliable:
+            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
+        return Tables(caption, [Part("", ("", "estimate", "if right"), rows, tuple(notes), "lrr")])
+
+    def __repr__(self) -> str:
+        parts = [
+            f"at {self.time:g}",
+            self.weighting,
+            f"n={self.n_counted}",
+            f"{self.n_events} with event",
+            f"observed/expected {self.observed_expected}",
+            f"slope {self.slope}",
+            f"miscalibration {self.miscalibration_corrected:.2g} (corrected) of Brier score {self.brier:.4g}",
+        ]
+        if not self.reliable:
+            parts.append("too few for intervals to be relied on")
+        if not np.isnan(self.ici.value):
+            parts.append(f"ICI {self.ici.value:.2g} ({self.ici.if_right:.2g} if right)")
+        return f"Calibration({', '.join(parts)})"
+
+
+def calibration(
+    y: Outcomes,
+    curves: SurvivalCurves,
+    t: float,
+    *,
+    weighting: str | Weighting = "administrative",
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    n_groups: int = 10,
+    n_draws: int = 200,
+    seed: int = 0,
+) -> Calibration:
+    r"""Say whether predicted probabilities are right at a horizon.
+
+    With the weights w of the weighting at t, the status :math:`y_i = 1\{T_i \le t\}` and the predicted risk
+    :math:`p_i = 1 - \pi_i(t)`:
+
+    .. math:: \frac{O}{E} = \frac{\sum w_i y_i}{\sum w_i p_i}, \qquad
+        \operatorname{logit} P(y = 1) = a + b \operatorname{logit} p, \qquad
+        \operatorname{logit} c(p) = \text{spline}(\operatorname{logit} p), \qquad
+        \mathrm{ICI} = \frac{\sum w_i |c(p_i) - p_i|}{\sum w_i}
+
+    Standard errors come from everybody's influence, with what was estimated inside the weights, as for scores. The
+    Brier score is split by the isotonic regression :math:`\hat c` of the status on the risk, with :math:`\bar y` the
+    weighted share with event [1]_:
+
+    .. math:: \mathrm{BS}(p) = \underbrace{\mathrm{BS}(p) - \mathrm{BS}(\hat c)}_{\text{miscalibration}}
+        - \underbrace{[\mathrm{BS}(\bar y) - \mathrm{BS}(\hat c)]}_{\text{discrimination}}
+        + \underbrace{\mathrm{BS}(\bar y)}_{\text{uncertainty}}
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    curves : SurvivalCurves
+        What was predicted.
+    t : float
+        The horizon.
+    weighting : str or Weighting, default "administrative"
+        As for the scores; weights are divided by their sum.
+    groups : array_like, optional
+        Who belongs together, for cluster-robust standard errors and intervals, by Student's t with one degree of
+        freedom less than there are groups.
+    level : float, default 0.95
+        Of all intervals and bands, for each prediction by itself.
+    n_groups : int, default 10
+        Into how many groups to cut at quantiles of the predictions; tied predictions stay together.
+    n_draws, seed : int
+        The isotonic curve's band, and the miscalibration expected by chance, come from this many outcomes drawn from
+        the predictions themselves.
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    Risks are clipped at 1e-7 before log odds are taken. The spline has five knots if at least 100 individuals have each
+    status, three otherwise, fewer if predictions or events are too few for it [2]_. Distances such as ICI grow with
+    chance: read them beside the value expected if the predictions are right [3]_.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting and Jordan (2021). Stable reliability diagrams for probabilistic classifiers.
+       PNAS 118(8).
+    .. [2] Harrell (2015). Regression Modeling Strategies. Springer.
+    .. [3] Austin, Harrell and van Klaveren (2020). Graphical calibration curves and the integrated calibration index
+       (ICI) for survival models. Statistics in Medicine 39(21).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> star, end = rng.exponential(1 / rate), rng.uniform(2, 10, 1000)
+    >>> y = ss.Outcomes(np.minimum(star, end), star <= end, end)
+    >>> curves = ss.SurvivalCurves(np.exp(-rate[:, None] * [2.0, 5.0]), times=[2, 5])
+    >>> found = ss.calibration(y, curves, 5)
+    >>> found.summary().round(3).iloc[[0, 1, 4]]
+                 measure  estimate     se  lower  upper  if_right
+    0  observed/expected     1.050  0.050  0.957  1.152     1.000
+    1              slope     0.986  0.113  0.765  1.207     1.000
+    4                ICI     0.022  0.012  0.000  0.059     0.027
+    >>> found.groups_frame().round(3).head(2)
+       predicted  observed     se  lower  upper  count  events
+    0      0.087     0.111  0.040  0.055  0.213     63       7
+    1      0.155     0.159  0.046  0.088  0.269     63      10
+    """
+    check_whole("n_groups", n_groups, 1)
+    check_whole("n_draws", n_draws, 1)
+    check_whole("seed", seed, 0)
+    time = as_times([t], "t")
+    if not isinstance(curves, SurvivalCurves):
+        raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
+    y, curves = on_processor(y, curves, time)
+    evaluation = Evaluation.of(
+        y, {"curves": curves}, metric="brier", weighting=weighting, times=time, groups=groups, level=level,
+        errors=False, needs_numpy="calibration",
+    )  # fmt: skip
+    if len(evaluation.weightings) > 1:
+        raise InputError("weighting must be one, not several")
+    (scored,) = evaluation.run()
+    if scored.undefined:
+        raise InputError(f"there is no calibration at {t:g}: {next(iter(scored.undefined))}")
+    return _calibration(_counted(evaluation, curves), scored, n_groups, level, n_draws, seed)
+
+
+def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
+    """Return everybody's risk, status and weight at the only time."""
+    index = evaluation.index
+    stretches = evaluation.weightings[0].prepare(index)
+    early, late = stretches.cells(index.times)
+    label = np.where(index.before_time <= 0, stretches.label, EVENT_FREE)
+    counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
+    return CountedSample(index.times, counted, len(index.outcomes), stretches, evaluation.groups)
+
+
+def _calibration(
+    sample: CountedSample, scored: Scored, n_groups: int, level: float, n_draws: int, seed: int
+) -> Calibration:
+    reasons: dict[str, str] = {}
+    counted = sample.counted
+    in_the_large, intercept, slope = regressions(sample, level, reasons)
+    spline = spline_of(sample, reasons)
+    found = distances(sample, spline, level, seed, reasons)
+    isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
+    return Calibration(
+        time=float(sample.time[0]),
+        observed_expected=observed_expected(sample, level, reasons),
+        slope=slope,
+        intercept=intercept,
+        in_the_large=in_the_large,
+        curve=smooth_curve(sample, spline, level, reasons),
+        groups=risk_groups(sample, n_groups, level),
+        ici=found["ici"],
+        e50=found["e50"],
+        e90=found["e90"],
+        mean_square=found["mean_square"],
+        isotonic=isotonic,
+        **parts,
+        n=sample.n,
+        n_counted=counted.rows.size,
+        n_events=counted.statuses[1],
+        n_effective=sample.effective(by_group=False),
+        n_units=int(sample.n_units),
+        reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
+        weighting=scored.weighting,
+        level=level,
+        histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
+        reasons=reasons,
+    )

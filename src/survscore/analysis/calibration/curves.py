@@ -1,0 +1,301 @@
+"""Calibration at one time as curves: smooth, by a logistic spline, and increasing, by isotonic regression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils.products import combine
+from survscore.analysis.calibration.measures import NO_VARIANCE, CountedSample, too_few_units
+from survscore.inference.estimate import Estimate
+from survscore.inference.isotonic import isotonic_fit
+from survscore.inference.logistic import expit
+from survscore.inference.student import fisher_quantile, student_quantile
+from survscore.metrics import E50, E90, PooledSample
+from survscore.metrics._spline import REACHED, SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+
+CURVE_POINTS = 100
+CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
+MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
+BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
+COEFFICIENT_DRAWS = 1000
+DISTANCES = ("ici", "e50", "e90", "mean_square")
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCurve:
+    """The share with event as a smooth function of the predicted risk, with pointwise confidence limits.
+
+    Attributes
+    ----------
+    predicted, observed, lower, upper : ndarray
+        Predicted risks, the curve, and its limits; NaN where there is no curve.
+    n_knots : int
+        Of the spline; 0 for a straight line in log odds, or a constant.
+    """
+
+    predicted: Vector
+    observed: Vector
+    lower: Vector
+    upper: Vector
+    n_knots: int
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicCurve:
+    """The share with event as the best increasing function of the predicted risk.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray
+        The distinct predicted risks, and the curve there.
+    lower, upper : ndarray
+        Where the curve would lie, at the level of the result, if the predictions were right (consistency band).
+    counts : ndarray
+        Individuals per distinct prediction.
+    """
+
+    predicted: Vector
+    observed: Vector
+    lower: Vector
+    upper: Vector
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Distance(Estimate):
+    """How far the smooth curve is from the diagonal; `if_right` is what is expected where predictions are right."""
+
+    if_right: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Spline:
+    """A fitted spline with the covariance of its coefficients."""
+
+    fit: SplineFit
+    covariance: Vector
+
+    @property
+    def gamma(self) -> Vector:
+        """Its coefficients, which are 0 where predictions are right."""
+        return self.fit.gamma
+
+    def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
+        """Return the curve's log odds for one or several vectors of coefficients."""
+        return self.fit.log_odds(risk, gamma)
+
+    def variance(self, risk: Vector) -> Vector:
+        """Return the variance of its log odds."""
+        columns = self.fit.columns(risk)
+        return np.asarray(np.einsum("ij,jk,ik->i", columns, self.covariance, columns))
+
+
+def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
+    """Fit the richest spline that the data allow, with the covariance that groups and weights give it."""
+    fit = sample.counted.once(fit_spline)
+    if isinstance(fit, str):
+        reasons["curve"] = fit
+        return None
+    return Spline(fit, sample.covariance(fit.regression.influences))
+
+
+def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
+    """Return the curve with limits from its log odds, where most predictions are."""
+    risk = sample.counted.risk
+    grid = np.unique(risk)
+    if grid.size > CURVE_POINTS:
+        first, last = np.quantile(risk, CURVE_QUANTILES)
+        grid = np.linspace(first, last, CURVE_POINTS)
+    if spline is None:
+        nothing = np.full(grid.size, np.nan)
+        return SmoothCurve(grid, nothing, nothing, nothing, 0)
+    middle = spline.log_odds(grid, spline.gamma)
+    variance = spline.variance(grid)
+    variance = np.where(variance > NO_VARIANCE, variance, np.nan)  # a band without width would claim certainty
+    if np.isnan(variance).any():
+        reasons["curve"] = too_few_units(sample) or "it does not vary between groups"
+    half = student_quantile(level, sample.degrees) * np.sqrt(variance)
+    n_knots = spline.fit.knots.size if spline.fit.knots.size > 2 else 0
+    return SmoothCurve(grid, expit(middle), expit(middle - half), expit(middle + half), n_knots)
+
+
+def distances(
+    sample: CountedSample, spline: Spline | None, level: float, seed: int, reasons: dict[str, str]
+) -> dict[str, Distance]:
+    r"""Return the mean, median and 90th percentile of :math:`|c(p) - p|`, and the mean of :math:`(c(p) - p)^2`.
+
+    All grow with chance, so none has an interval around the estimate. The lower limit is that of the curve nearest to
+    the diagonal, on the way from the fitted one, within the confidence ellipsoid of the coefficients; the upper one is
+    a percentile over coefficients drawn around the fitted ones. From the mean square its bias, the mean variance of the
+    curve, is taken off.
+    """
+    if spline is None:
+        reasons["ici"] = reasons["curve"]
+        return dict.fromkeys(DISTANCES, Distance(math.nan))
+    risk, mass = distinct_risks(sample.counted)
+    observed = spline.fit.at(risk)
+    values = _measures(observed - risk, mass)
+    bias = float(mass @ ((observed * (1 - observed)) ** 2 * spline.variance(risk)))
+    values["mean_square"] = values["mean_square"] - bias
+    limits = distance_limits(sample.counted, spline, sample.n_units, level, seed)
+    if limits is None:
+        n_coefficients = spline.gamma.size
+        reasons["ici"] = too_few_units(sample) or f"only {sample.n_units:g} groups for {n_coefficients} coefficients"
+        return {name: Distance(float(values[name])) for name in DISTANCES}
+    return {name: replace(limits[name], value=float(values[name])) for name in DISTANCES}
+
+
+def distance_limits(
+    counted: PooledSample, spline: Spline, n_units: float, level: float, seed: int = 0
+) -> dict[str, Distance] | None:
+    """Return the limits of distances without their values (see `distances`); None where there are too few units."""
+    n_coefficients = spline.gamma.size
+    df = n_units - n_coefficients
+    if not (df > 0 and np.isfinite(spline.covariance).all()):
+        return None
+    points, mass = some_risks(counted, MEAN_POINTS)
+    rng = np.random.default_rng(seed)
+    draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
+    # to first order: log odds far out vary by several units, but shares there hardly can
+    columns, measures = spline.fit.columns(points).T, partial(_drawn_measures, mass=mass, compiled=counted.compiled)
+    by_chance = measures(np.zeros(points.size), points * (1 - points), columns, draws)
+    stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
+    fitted = spline.fit.at(points)
+    around = measures(fitted - points, fitted * (1 - fitted), columns, stretched)
+    # Hotelling's ellipsoid, chi-square's for many individuals
+    wald = _wald(spline)
+    radius = n_coefficients * (n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
+    kept = max(0.0, 1.0 - math.sqrt(radius / wald)) if wald > 0 else 0.0
+    if kept > 0:
+        nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
+    else:  # the diagonal itself, without rounding
+        nearest = dict.fromkeys(DISTANCES, np.zeros(()))
+    drawn = np.array([around[name] for name in DISTANCES])
+    se, upper = drawn.std(axis=1), np.quantile(drawn, 0.5 + level / 2, axis=1)
+    if_right = {name: 0.0 if name == "mean_square" else float(by_chance[name].mean()) for name in DISTANCES}
+    return {
+        name: Distance(math.nan, float(se[k]), float(nearest[name]), float(upper[k]), if_right[name])
+        for k, name in enumerate(DISTANCES)
+    }
+
+
+def isotonic_curve(
+    sample: CountedSample, spline: Spline | None, level: float, n_draws: int, seed: int
+) -> tuple[IsotonicCurve, dict[str, float]]:
+    r"""Return the isotonic curve with its consistency band, and the parts of the Brier score.
+
+    The band, and what miscalibration is expected to be if the predictions are right, come from statuses drawn from the
+    predictions, with the weights as they are. Where individuals belong to groups, statuses of a group are drawn
+    together: residuals keep their size, and change their sign with the whole group.
+    """
+    weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
+    predicted, place, counts = np.unique(risk, return_inverse=True, return_counts=True)
+    total: Vector = np.bincount(place, weight).astype(np.float64, copy=False)
+    share = total / total.sum()
+    means = np.bincount(place, weight * event) / total
+    observed = isotonic_fit(means, total)
+    shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
+    draw = _drawing(sample, spline, predicted, place, total, np.random.default_rng(seed))
+    fits, by_chance = [], []
+    for _ in range(n_draws):
+        drawn = draw()
+        fit = isotonic_fit(drawn, total)
+        fits.append(fit[shown])
+        by_chance.append(share @ ((drawn - predicted) ** 2 - (drawn - fit) ** 2))
+    band = np.clip(np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0.0, 1.0)
+    lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in band)
+    overall = float(share @ means)
+    within = float(share @ (means * (1 - means)))  # statuses of those with the same prediction differ anyway
+    uncertainty = overall * (1 - overall)
+    recalibrated = within + float(share @ (means - observed) ** 2)
+    score = within + float(share @ (means - predicted) ** 2)
+    parts = {
+        "brier": score,
+        "miscalibration": score - recalibrated,
+        "miscalibration_if_right": float(np.mean(by_chance)),
+        "discrimination": uncertainty - recalibrated,
+        "uncertainty": uncertainty,
+    }
+    return IsotonicCurve(predicted, observed, lower, upper, counts), parts
+
+
+def _drawing(
+    sample: CountedSample,
+    spline: Spline | None,
+    predicted: Vector,
+    place: NDArray[np.intp],
+    total: Vector,
+    rng: np.random.Generator,
+) -> Callable[[], Vector]:
+    """Return a function that draws the weighted share with event for each distinct prediction, were these right."""
+    weight, event, codes = sample.counted.weight, sample.counted.event, sample.codes
+    if sample.groups is not None and codes is not None:
+        curve = predicted if spline is None else expit(spline.log_odds(predicted, spline.gamma))
+        n_groups = sample.groups.n_groups
+        fitted = 0 if spline is None else spline.gamma.size
+        # residuals of a curve that was fitted to few groups are too small
+        few = math.sqrt(sample.n_units / max(sample.n_units - fitted, 1.0))
+        residual = few * weight * (event - curve[place])
+
+        def by_group() -> Vector:
+            signs = rng.choice([-1.0, 1.0], n_groups)
+            return np.asarray(predicted + np.bincount(place, signs[codes] * residual) / total)
+
+        return by_group
+    # those with the same prediction and weight are drawn at once
+    weights, kind = np.unique(weight, return_inverse=True)
+    cells, counts = np.unique(place * weights.size + kind, return_counts=True)
+    place_of, weight_of = cells // weights.size, weights[cells % weights.size]
+    risk_of = predicted[place_of]
+
+    def one_by_one() -> Vector:
+        return np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)
+
+    return one_by_one
+
+
+def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
+    """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
+    distance = np.abs(difference)
+    mean, mean_square = (np.einsum("...i,i->...", part, mass) for part in (distance, np.square(distance)))
+    e50, e90 = distance_quantiles(distance, mass, (E50.share, E90.share))
+    return {
+        "ici": np.asarray(mean), "e50": e50, "e90": e90, "mean_square": np.asarray(mean_square),
+    }  # fmt: skip
+
+
+def _drawn_measures(
+    middle: Vector, slope: Vector, columns: Vector, draws: Vector, *, mass: Vector, compiled: bool
+) -> dict[str, Vector]:
+    """Return the measures of curves around one at some distance from the diagonal, moved by draws to first order."""
+    if not compiled:
+        return _measures(middle + slope * combine(draws, columns), mass)
+    from survscore.metrics import _distance_kernels
+
+    found = np.empty((4, len(draws)))
+    _distance_kernels.measures(middle, slope, columns, draws, mass, REACHED * np.array([E50.share, E90.share]), found)
+    return dict(zip(("ici", "mean_square", "e50", "e90"), found, strict=True))
+
+
+def _wald(spline: Spline) -> float:
+    """Return how far the coefficients are from those of right predictions, in standard errors squared."""
+    se = np.sqrt(np.diag(spline.covariance))
+    if not (se > 0).all():
+        return math.inf if spline.gamma.any() else 0.0
+    standardised = spline.gamma / se
+    correlation = spline.covariance / np.outer(se, se)
+    return float(standardised @ np.linalg.pinv(correlation, rcond=1e-10, hermitian=True) @ standardised)
+
+
+def _root(covariance: Vector) -> Vector:
+    """Return a matrix whose product with its transpose is the covariance, also where that has no full rank."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -1,0 +1,502 @@
+"""What models are worth to those who act on them, over all thresholds: decision curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._utils.units import Unit
+from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
+from survscore.censoring.nuisance import Elsewhere, Here
+from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import Evaluation
+from survscore.engine.influence import Exits, add_by_label
+from survscore.engine.inputs import as_models
+from survscore.engine.moments import Moments, pair, pairs
+from survscore.engine.placing import on_processor
+from survscore.inference.intervals import normal_quantile, simultaneous_quantile, with_degrees
+from survscore.inference.student import student_quantile
+from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
+from survscore.inference.units import Groups
+from survscore.metrics.benefit import AT_THRESHOLD
+from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
+from survscore.results.rounding import DOUBT, Number, decimals
+from survscore.results.tables import Cell, Part, PrintedAsTables, Tables, spread_over
+from survscore.weighting.stretches import EVENT_FREE, Stretches
+from survscore.weighting.weightings import Weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.plots import DecisionCurveDisplay
+
+TREAT_ALL, TREAT_NONE = "treat all", "treat none"
+NUMBERS_PER_BLOCK = 1 << 22  # influences of some individuals at all thresholds, in memory at once
+
+Values = NDArray[np.float64]
+MOST_THRESHOLDS = 5  # in print
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DecisionCurve(PrintedAsTables):
+    """Net benefit of several models over thresholds, and of acting on everybody and on nobody. Numbers only.
+
+    Attributes
+    ----------
+    time : float
+        By when the event counts.
+    thresholds : ndarray of shape (k,)
+        Risks from which on to act.
+    strategies : tuple of str
+        The models, then "treat all" and "treat none".
+    reference : str
+        What the others are compared with.
+    net_benefit : ndarray of shape (strategies, k)
+        See `NetBenefit`.
+    moments : Moments
+        Variances and covariances over thresholds, of all strategies and all differences of two.
+    discordant : ndarray of shape (pairs, k)
+        On how many of those who are counted two strategies decide differently, in the order of `moments`.
+    support : Support
+        How many individuals and events that rests on.
+    weighting : str
+        In words.
+    level : float
+        Of intervals and bands.
+    n_draws, seed : int
+        Of the bands.
+    """
+
+    time: float
+    thresholds: Values
+    strategies: tuple[str, ...]
+    reference: str
+    net_benefit: Values
+    moments: Moments
+    discordant: NDArray[np.int64]
+    support: Support
+    weighting: str
+    level: float
+    n_draws: int
+    seed: int
+
+    @property
+    def reliable(self) -> bool:
+        """Whether there are enough individuals of each status, and enough groups, for bands to hold what they say."""
+        return bool(self.support.enough(FEW_FOR_BAND)[0])
+
+    def against(self, reference: str) -> DecisionCurve:
+        """Return the same with another reference; nothing is computed anew."""
+        check_choice("reference", reference, self.strategies)
+        return replace(self, reference=reference)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the net benefit in a long table.
+
+        Columns: strategy, threshold, net_benefit, se, lower, upper for each threshold by itself, band_lower,
+        band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
+        varies, as where a model acts on nobody.
+        """
+        return stacked([
+            {"strategy": name, "threshold": self.thresholds, "net_benefit": self.net_benefit[a], **self._limits(a, a)}
+            for a, name in enumerate(self.strategies)
+        ])  # fmt: skip
+
+    @property
+    def contrasts(self) -> pd.DataFrame:
+        """Long table of differences to the reference, with the same limits.
+
+        Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, reliable,
+        band_reliable and discordant. The last is on how many of those who are counted the two decide differently: a
+        difference rests on these alone. Where they are so few that more than a tenth of the variance is that of the two
+        who were added, intervals are wider than they say, and not `reliable`; nor is a band with a third of such.
+        """
+        r = self.strategies.index(self.reference)
+        return stacked([
+            {
+                "strategy": name, "reference": self.reference, "threshold": self.thresholds,
+                "difference": self.net_benefit[a] - self.net_benefit[r], **self._limits(a, r),
+                "discordant": self.discordant[pair(a, r)],
+            }
+            for a, name in enumerate(self.strategies)
+            if a != r
+        ])  # fmt: skip
+
+    def _limits(self, a: int, b: int) -> dict[str, NDArray[Any]]:
+        """Return standard errors and limits of a strategy, or of the difference of two."""
+        value = self.net_benefit[a] - (0.0 if a == b else self.net_benefit[b])
+        se = np.sqrt(self.moments.variance(a, b))
+        degrees = self.support.score_degrees if a == b else self.support.difference_degrees
+        normal = simultaneous_quantile(self.moments.covariance_over_time(a, b), self.level, self.n_draws, self.seed)
+        if np.isnan(normal):  # nothing varies
+            normal = normal_quantile(self.level)
+        known = np.where(se > 0, se, np.nan)
+        half, wide = student_quantile(self.level, degrees) * known, with_degrees(normal, degrees) * known
+        if a == b and self.strategies[a] == TREAT_NONE:  # zero, by what net benefit is
+            half = wide = np.zeros_like(se)
+        reliable = self.support.enough(FEW_FOR_DIFFERENCE) & (self.moments.added_share(a, b) <= MUCH_ADDED)
+        return {
+            "se": se,
+            "lower": value - half,
+            "upper": value + half,
+            "band_lower": value - wide,
+            "band_upper": value + wide,
+            "reliable": reliable,
+            "band_reliable": np.full(reliable.size, self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size),
+        }
+
+    def plot(
+        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
+    ) -> DecisionCurveDisplay:
+        """Draw the net benefit of every strategy over thresholds with matplotlib, with or without simultaneous bands.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        band : bool, default True
+            Whether to shade the bands of the models.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+
+        Returns
+        -------
+        DecisionCurveDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
+        from survscore.plots import DecisionCurveDisplay
+
+        return DecisionCurveDisplay(self).plot(ax=ax, band=band, unit=unit, width=width)
+
+    def _printed(self) -> Tables:
+        r = self.strategies.index(self.reference)
+        chosen = spread_over(np.arange(self.thresholds.size), MOST_THRESHOLDS)
+        limits = {a: self._limits(a, r) for a in range(len(self.strategies)) if a != r}
+        own = np.concatenate([self._limits(a, a)["se"] for a in range(len(self.strategies))])
+        places = decimals(own, otherwise=4)
+        finer = max(places, decimals(se for one in limits.values() for se in one["se"][chosen]))
+        rows: list[tuple[Cell, ...]] = []
+        for j in chosen:
+            for a, name in enumerate(self.strategies):
+                value, difference = self.net_benefit[a, j], self.net_benefit[a, j] - self.net_benefit[r, j]
+                beside: Cell = ""
+                if a != r:
+                    lower, upper, enough = (limits[a][key][j] for key in ("lower", "upper", "reliable"))
+                    known = bool(enough) or np.isnan(lower)
+                    beside = Number.of(difference, lower, upper, decimals=finer, sign="+", reliable=known)
+                told = f"from {self.thresholds[j]:g}" if a == 0 else ""
+                rows.append((told, shown(name), Number.of(value, decimals=places), beside))
+        counted, events = self.support.n_counted[0], self.support.n_events[0]
+        caption = (
+            f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "
+            f"{events:,.0f} with event; {100 * self.level:g} % intervals, for each threshold by itself"
+        )
+        notes = []
+        if len(chosen) < self.thresholds.size:
+            notes.append(f"{len(chosen)} of {plural(self.thresholds.size, 'threshold')}; to_frame() has all")
+        if any(isinstance(row[3], Number) and row[3].doubtful for row in rows):
+            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
+        header = ("act", "", "net benefit", f"difference to {shown(self.reference, 24)}")
+        return Tables(caption, [Part("", header, rows, tuple(notes), "llrr", split=3)])
+
+    def __repr__(self) -> str:
+        ends = f"from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"
+        few = "" if self.reliable else ", too few for bands to be relied on"
+        return (
+            f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, at {self.time:g}, "
+            f"{self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
+            f"n={self.support.n_counted[0]:g}, {self.support.n_events[0]:g} with event{few}, higher is better)"
+        )
+
+
+def decision_curve(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    time: float,
+    *,
+    thresholds: ArrayLike | None = None,
+    weighting: str | Weighting = "administrative",
+    reference: str | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    n_draws: int = 10_000,
+    seed: int = 0,
+) -> DecisionCurve:
+    r"""Net benefit of models over thresholds, beside acting on everybody and on nobody [1]_.
+
+    .. math:: \mathrm{NB}(z) = \frac{\sum_i w_i 1\{p_i \ge z\}\,[y_i - (1 - y_i)\, z / (1 - z)]}{\sum_i w_i}
+
+    with the risk :math:`p_i = 1 - \pi_i(t)`, the status :math:`y_i = 1\{T^*_i \le t\}` and the weights of the weighting
+    at t. A model is of use at the thresholds where its curve is above both others: of use to those whose costs make
+    them act from there on.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    models : mapping of str to SurvivalCurves, or pairs
+        What each model predicted, for the same individuals in the same order.
+    time : float
+        By when the event counts.
+    thresholds : array_like, optional
+        Risks from which on to act, strictly increasing between 0 and 1; by default 0.01, 0.02, ..., 0.99.
+    weighting : str or Weighting, default "administrative"
+        As for the scores; weights are divided by their sum.
+    reference : str, optional
+        The model, or "treat all" or "treat none", that the others are compared with; by default the first model.
+    groups : array_like, optional
+        Who belongs together, for cluster-robust standard errors.
+    level : float, default 0.95
+        Of intervals and bands.
+    n_draws, seed : int
+        Of the multiplier bootstrap behind the bands, which hold the whole true curve with this confidence.
+
+    Returns
+    -------
+    DecisionCurve
+
+    Notes
+    -----
+    Differences rest on the individuals on whom two strategies decide differently, who are counted in `discordant`;
+    variances of differences have :math:`(1 + (z/(1-z))^2)/(\sum w)^2` more (see `NetBenefit`), without which intervals
+    from a handful would be far too narrow. A model that has learnt when data end gains net benefit under IPCW, and none
+    under the administrative weighting.
+
+    References
+    ----------
+    .. [1] Vickers, van Calster and Steyerberg (2019). A simple, step-by-step guide to interpreting decision curve
+       analysis. Diagnostic and Prognostic Research 3, 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 1000)
+    >>> star, end = rng.exponential(1 / rate), rng.uniform(2, 10, 1000)
+    >>> y = ss.Outcomes(np.minimum(star, end), star <= end, end)
+    >>> models = {
+    ...     "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * 5.0), times=[5]),
+    ...     "gloomy": ss.SurvivalCurves(np.exp(-rate[:, None] * 10.0), times=[5]),
+    ... }
+    >>> found = ss.decision_curve(y, models, 5, thresholds=[0.2, 0.4])
+    >>> found
+    DecisionCurve('truth', 'gloomy', 'treat all', 'treat none'; reference 'truth', at 5, administrative, 2 thresholds from 0.2 to 0.4, n=630, 238 with event, higher is better)
+    >>> found.contrasts.drop(columns=["reference", "se", "band_lower", "band_upper", "reliable", "band_reliable"]).round(3)
+         strategy  threshold  difference  lower  upper  discordant
+    0      gloomy        0.2      -0.012 -0.026  0.003         104
+    1      gloomy        0.4      -0.041 -0.077 -0.004         216
+    2   treat all        0.2      -0.020 -0.037 -0.004         146
+    3   treat all        0.4      -0.152 -0.198 -0.107         389
+    4  treat none        0.2      -0.242 -0.287 -0.198         484
+    5  treat none        0.4      -0.115 -0.157 -0.074         241
+    """  # noqa: E501
+    at = as_times([time], "time")
+    chosen = as_thresholds(thresholds)
+    check_whole("n_draws", n_draws, 1)
+    check_whole("seed", seed, 0)
+    named: dict[str, SurvivalCurves] = {}
+    for name, curves in as_models(models).items():
+        if not isinstance(curves, SurvivalCurves):
+            raise InputError(f"the curves of {name!r} must be SurvivalCurves, not {type(curves).__name__}")
+        if name in (TREAT_ALL, TREAT_NONE):
+            raise InputError(f"models must not be called {name!r}, which is the name of another strategy")
+        y, named[name] = on_processor(y, curves, at)
+    evaluation = Evaluation.of(
+        y, named, metric="brier", weighting=weighting, times=at, groups=groups, level=level, errors=False,
+        needs_numpy="decision_curve",
+    )  # fmt: skip
+    if len(evaluation.weightings) > 1:
+        raise InputError("weighting must be one, not several")
+    strategies = (*named, TREAT_ALL, TREAT_NONE)
+    reference = strategies[0] if reference is None else reference
+    check_choice("reference", reference, strategies)
+    (scored,) = evaluation.run()
+    if scored.undefined:
+        raise InputError(f"there is no net benefit at {time:g}: {next(iter(scored.undefined))}")
+    decisions = Decisions.of(evaluation, list(named.values()), chosen)
+    moments = decisions.moments(evaluation.groups, float(scored.support.units.inflation[0]))
+    return DecisionCurve(
+        float(at[0]), chosen, strategies, reference, decisions.net_benefit, moments, decisions.discordant(),
+        scored.support, scored.weighting, level, n_draws, seed,
+    )  # fmt: skip
+
+
+def as_thresholds(thresholds: ArrayLike | None) -> Values:
+    """Return risks from which on to act."""
+    if thresholds is None:
+        return np.arange(1, 100) / 100
+    given = np.atleast_1d(as_array(thresholds, "thresholds"))
+    if given.dtype.kind in "iuf" and given.ndim == 1:
+        check_rule("thresholds", "between 0 and 1, risks from which on to act", ~((given > 0) & (given < 1)), given)
+    return as_times(given, "thresholds")
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """On whom strategies act at which thresholds, and what that is worth.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (k,)
+    risk : ndarray of shape (models, counted)
+        What models predict for those who are counted.
+    rows, event, share : ndarray of shape (counted,)
+        Their positions among all, their status, and their shares of the weights.
+    weight_sum : float
+        The sum of the weights.
+    time : ndarray of shape (1,)
+    stretches : Stretches
+        Where the weights come from.
+    """
+
+    thresholds: Values
+    risk: Values
+    rows: NDArray[np.intp]
+    event: NDArray[np.bool_]
+    share: Values
+    weight_sum: float
+    time: Values
+    stretches: Stretches
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, curves: list[SurvivalCurves], thresholds: Values) -> Decisions:
+        """Take the only time of an evaluation."""
+        index = evaluation.index
+        stretches = evaluation.weightings[0].prepare(index)
+        early, late = stretches.cells(index.times)
+        weight = (early + late)[:, 0]
+        rows = np.flatnonzero(weight)
+        label = np.where(index.before_time <= 0, stretches.label, EVENT_FREE)[rows]
+        share = weight[rows] / weight[rows].max()  # before they are added up: they may be as large as numbers go
+        survival = np.array([np.asarray(one.at(index.times)[:, 0], dtype=np.float64)[rows] for one in curves])
+        return cls(
+            thresholds, 1.0 - survival, rows, label != EVENT_FREE, share / share.sum(), float(weight[rows].sum()),
+            index.times, stretches,
+        )  # fmt: skip
+
+    @property
+    def odds(self) -> Values:
+        """What acting in vain costs at each threshold, in events found."""
+        return self.thresholds / (1.0 - self.thresholds)
+
+    @property
+    def _least(self) -> Values:
+        """The least risks to act upon."""
+        return self.thresholds - AT_THRESHOLD
+
+    @property
+    def n_strategies(self) -> int:
+        """The models, acting on all, and acting on none."""
+        return len(self.risk) + 2
+
+    @cached_property
+    def net_benefit(self) -> Values:
+        """By strategy and threshold; of each model by one sort."""
+        parts = np.array([np.where(self.event, self.share, 0.0), np.where(self.event, 0.0, self.share)])
+        found = []
+        for risk in self.risk:
+            order = np.argsort(risk, kind="stable")[::-1]
+            reached = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
+            acted = risk.size - np.searchsorted(risk[order[::-1]], self._least, side="left")
+            with_event, without = reached[:, acted]
+            found.append(with_event - self.odds * without)
+        with_event, without = parts.sum(axis=1)
+        return np.array([*found, with_event - self.odds * without, np.zeros_like(self.odds)])
+
+    def discordant(self) -> NDArray[np.int64]:
+        """Return on how many two strategies decide differently, (pairs, thresholds)."""
+        nobody, everybody = np.full((2, self.rows.size), [[-np.inf], [np.inf]])
+        risks = [*self.risk, everybody, nobody]
+
+        def acted(risk: Values) -> NDArray[np.int64]:
+            return risk.size - np.searchsorted(np.sort(risk), self._least, side="left")
+
+        every = [(risks[a], risks[b]) for a, b in pairs(len(risks))]
+        return np.array([acted(np.maximum(*two)) - acted(np.minimum(*two)) for two in every])
+
+    def moments(self, groups: Groups | None, factor: float) -> Moments:
+        """Return the covariances over thresholds, which take the place of times, with the small-sample factor.
+
+        What all strategies and thresholds have in common is one matrix, from which those of differences follow: where
+        two strategies hardly differ, its rounding is far below what is added for individuals not seen.
+        """
+        k, s, nuisance = self.thresholds.size, self.n_strategies, self.stretches.nuisance
+        exits = self._exits()
+        products = np.zeros((s * k, s * k))
+        table = None if groups is None else np.zeros((s, groups.n_groups, k))
+
+        def add(values: Values, steps: Values | None = None) -> None:
+            by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
+            scaled = by_unit if steps is None else steps[:, None] * by_unit
+            products[...] += scaled.T @ by_unit
+
+        for rows in self._blocks():
+            influence = self._deviations(rows)
+            if exits is not None and isinstance(nuisance, Here):
+                influence += exits.spread(rows)
+            if groups is None or table is None:
+                add(influence)
+            else:
+                add_by_label(influence, groups.codes[rows], table, compiled=False)
+        if table is not None:
+            add(table)
+        products *= factor
+        if exits is not None and isinstance(nuisance, Elsewhere):
+            add(exits.moved, nuisance.steps)
+        return self._of_pairs(products.reshape(s, k, s, k).swapaxes(1, 2))
+
+    def _of_pairs(self, products: Values) -> Moments:
+        """Return covariances of strategies and of differences, with two individuals on whom strategies would differ."""
+        one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
+        unseen = one_each.T @ one_each  # one with event, and one without
+        over = np.array([
+            products[a, a] if a == b else
+            products[a, a] + products[b, b] - products[a, b] - products[b, a] + unseen
+            for a, b in pairs(self.n_strategies)
+        ])  # fmt: skip
+        nothing = np.zeros((0, self.thresholds.size))
+        added = np.array([np.diag(unseen) * (a != b) for a, b in pairs(self.n_strategies)])
+        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
+
+    @property
+    def n(self) -> int:
+        """How many there are, counted or not."""
+        return int(self.stretches.first_stop.size)
+
+    def _blocks(self) -> Iterator[slice]:
+        width = max(1, NUMBERS_PER_BLOCK // (self.n_strategies * self.thresholds.size))
+        for first in range(0, self.n, width):
+            yield slice(first, min(first + width, self.n))
+
+    def _deviations(self, rows: slice) -> Values:
+        """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
+        found = np.zeros((self.n_strategies, rows.stop - rows.start, self.thresholds.size))
+        some = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]))
+        worth = np.where(self.event[some, None], 1.0, -self.odds)
+        acts = [risk[some, None] >= self._least for risk in self.risk]
+        for a, acted in enumerate([*acts, np.True_]):
+            benefit = np.where(acted, worth, 0.0)
+            found[a, self.rows[some] - rows.start] = self.share[some, None] * (benefit - self.net_benefit[a])
+        return found
+
+    def _exits(self) -> Exits | None:
+        """Return M(s) of all exits for every strategy and threshold; see `nuisance`."""
+        nuisance, times = self.stretches.nuisance, np.repeat(self.time, self.thresholds.size)
+        if nuisance is None:
+            return None
+        table = np.zeros((self.n_strategies, nuisance.curve.times.size + 1, self.thresholds.size))
+        for rows in self._blocks():
+            moving = self._deviations(rows)
+            if self.stretches.capped:
+                moving *= self.stretches.rows(rows).moves(self.time)
+            add_by_label(moving, nuisance.exits_before[rows], table, compiled=False)
+        return Exits.of(nuisance, table, times)

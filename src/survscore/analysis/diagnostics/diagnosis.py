@@ -1,0 +1,396 @@
+"""Whether an IPCW score can be trusted on these data, and whether models know the censoring times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._utils.units import Unit
+from survscore._validation import InputError, as_times, check_level, check_number, check_whole
+from survscore.analysis.diagnostics.answer import Answer, Trust, sentences, trust
+from survscore.analysis.diagnostics.cliff import Windows
+from survscore.analysis.diagnostics.covariates import explained_variance
+from survscore.analysis.diagnostics.two_weightings import Contrast, contrasts_of
+from survscore.analysis.diagnostics.weights import scores_by_cap, weights_over_time
+from survscore.censoring.product_limit import ProductLimit
+from survscore.curves import SurvivalCurves
+from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.placing import check_on_processor
+from survscore.inference.estimate import Estimate
+from survscore.inference.units import Groups
+from survscore.outcomes import Outcomes
+from survscore.weighting.weightings import IPCW, as_weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.plots import DiagnosisDisplay
+
+N_POINTS = 41
+DEFAULT_SHARE = 0.1
+#: Of more individuals, as many are drawn for what needs everybody's influence.
+MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis:
+    """Whether IPCW can be trusted, and which models know C*. Numbers only; printed, it reads as an answer.
+
+    Attributes
+    ----------
+    ipcw : {"can be trusted", "suspect", "can't be trusted", "not needed", "can't be told"}
+        The verdict on the data.
+    sentences : tuple of str
+        The answer in words: first on IPCW, then on each model, then on covariates, weights and caps.
+    models : pandas.DataFrame
+        One row per model: its verdict ("knows C*", "no sign", "unclear", "too few"); which share of the predicted
+        survival is lost right after C* (fall_after) and would be by other ages and other individuals (fall_elsewhere);
+        their difference (excess) and their ratio as cumulative hazards (ratio), with limits; the ratio of the fall to
+        that right before C* (onset), with limits; and by how much the mean Brier score under IPCW differs from the
+        administrative one, both against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the
+        model), with limits.
+    pairs : pandas.DataFrame
+        Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under both
+        weightings, how these differ, with limits, and whether both are sure and opposite (contradicts).
+    placebo : pandas.DataFrame
+        The falls at C* (offset 0), a width before and at the placebo dates, of those looked at and of others at the
+        same ages.
+    weights : pandas.DataFrame
+        By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share.
+    caps : pandas.DataFrame
+        By cap of the weights and model: the mean IPCW Brier score and its rank.
+    censoring_r2 : Estimate or None
+        Which share of the variance of C* the covariates tell (value, lower, upper), where they were given.
+    offsets : ndarray of shape (k,)
+        Time since C*, from minus to plus `width`.
+    survival : dict of str to ndarray of shape (k,)
+        Mean prediction at each of these, for each model and for Kaplan-Meier.
+    width : float
+        Length of the windows.
+    n : int
+        How many individuals are averaged in `survival`: those with so much room around C*.
+    time_range : tuple of float or None
+        Over which time mean scores were taken; None where there were none.
+    level : float
+        Of all intervals.
+    """
+
+    ipcw: Trust
+    sentences: tuple[str, ...]
+    models: pd.DataFrame
+    pairs: pd.DataFrame
+    placebo: pd.DataFrame
+    weights: pd.DataFrame
+    caps: pd.DataFrame
+    censoring_r2: Estimate | None
+    offsets: NDArray[np.float64]
+    survival: dict[str, NDArray[np.float64]]
+    width: float
+    n: int
+    time_range: tuple[float, float] | None
+    level: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of models."""
+        return self.models
+
+    def plot(
+        self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
+    ) -> DiagnosisDisplay:
+        """Draw the mean predictions around C*, and where each would go on if it did not know C*.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        band : bool, default True
+            Whether to draw what is to be expected after C*, with its interval.
+        unit : str, optional
+            What times are counted in, for the label of the axis: "month".
+        width : float, optional
+            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+
+        Returns
+        -------
+        DiagnosisDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
+        from survscore.plots import DiagnosisDisplay
+
+        return DiagnosisDisplay(self).plot(ax=ax, band=band, unit=unit, width=width)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def diagnose(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    *,
+    X: Any = None,
+    weighting: str | IPCW = "ipcw",
+    times: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    width: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Diagnosis:
+    r"""Answer whether an IPCW score can be trusted here, and whether models know everybody's :math:`C^*`.
+
+    Nothing happens to anybody at their own :math:`C^*`: the data end there, lives do not. A method that has learnt from
+    covariates that nobody is seen event-free after :math:`C^*` predicts a cliff there, and an IPCW score rewards it for
+    that; the administrative score does not. Honest predictions may depend on :math:`C^*` as well, since it is the same
+    date for everybody: by trends over calendar time, and by differences between early and late starters. So a model is
+    said to know :math:`C^*` only if two witnesses agree: its fall at :math:`C^*` stands out against other ages, others
+    and placebo dates, and IPCW rates it better than the administrative score does.
+
+    Parameters
+    ----------
+    y : Outcomes
+        With censoring times; some may have dropped out.
+    models : mapping of str to SurvivalCurves, or pairs
+        What each model predicted. Kaplan-Meier stands beside them.
+    X : array or data frame of shape (n, p), optional
+        Covariates: how well gradient boosting tells :math:`C^*` from them, for individuals it has not learnt from.
+        Numbers, categories, text and dates, also missing (needs scikit-learn).
+    weighting : "ipcw" or IPCW
+        The weighting that is in question.
+    times : array_like, optional
+        At which times to score; by default as for `compare`.
+    groups : array_like of shape (n,), optional
+        Who belongs together, for all intervals.
+    width : float, optional
+        Length of the windows; by default a tenth of the time that all predictions reach, or of the range of
+        :math:`C^*` (1 to 99 %), if that is less.
+    level : float, default 0.95
+        Of all intervals, on which verdicts rest.
+    seed : int
+        Of the folds for `X`, and of the draw of 10 000 individuals from more.
+
+    Returns
+    -------
+    Diagnosis
+
+    Notes
+    -----
+    **The fall at C\*.** Let :math:`I` be those with room around :math:`C^*_i`, and :math:`t_i = C^*_i + d` the start of
+    a window of width w. The shares of the predicted survival that are lost over it, by them and by others at the same
+    ages, are
+
+    .. math::
+
+        A_d = \frac{\sum_I [\pi_i(t_i-) - \pi_i((t_i + w)-)]}{\sum_I \pi_i(t_i-)}, \qquad
+        B_d = \frac{\sum_I \pi_i(t_i-)\, q_i}{\sum_I \pi_i(t_i-)}, \qquad
+        q_i = \frac{\sum_k [\pi_k(t_i-) - \pi_k((t_i + w)-)]}{\sum_k \pi_k(t_i-)},
+
+    where k runs over those with :math:`C^*_k \ge C^*_i + 5w`. With :math:`H(x) = -\log(1 - x)`, x at most 0.99 and
+    0.002 added, the ratio
+
+    .. math:: R = \frac{H(A_0)}{H(B_0)} \Big/ \operatorname{mean}_d \frac{H(A_d)}{H(B_d)},
+
+    with a geometric mean over the placebo dates :math:`d = -3.5 w, -4 w`, is one if hazards are a product of any
+    function of age, a constant for each date of entry, and a log-linear trend over calendar time. Where too few have so
+    much room, d and k are nearer. The fall elsewhere is the one that makes :math:`R = 1`. Placebo dates after
+    :math:`C^*` are of no use: predictions that know it have nothing left to lose there. Limits are from influences, on
+    the scale of :math:`\log R`.
+
+    **The two weightings.** Differences of mean Brier scores to Kaplan-Meier under IPCW and under the administrative
+    weighting are both sums of influences of the same individuals, so the interval of their difference allows for what
+    they share.
+
+    **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
+    :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the data end is as steep right before C\*,
+    and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
+    threefold on just the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the
+    verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort effects, none
+    of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> from survscore.simulate import ConstantHazardStudy
+    >>> sample = ConstantHazardStudy().sample(2000, seed=1)
+    >>> truth = sample.survival(range(1, 101))
+    >>> leaking = ss.SurvivalCurves(truth.probabilities * (sample.outcomes.censoring_time[:, None] > truth.times),
+    ...                             truth.times, "step")
+    >>> found = ss.diagnose(sample.outcomes, {"truth": truth, "leaking": leaking})
+    >>> found.ipcw
+    "can't be trusted"
+    >>> found.models[["model", "verdict", "fall_after", "fall_elsewhere"]].round(2)
+         model   verdict  fall_after  fall_elsewhere
+    0    truth   no sign        0.08            0.08
+    1  leaking  knows C*        1.00            0.08
+    """
+    check_outcomes(y)
+    named = as_models(models)
+    for name, curves in named.items():
+        check_predictions(y, curves, f"the curves of {name!r}")
+        if not isinstance(curves, SurvivalCurves):
+            raise InputError(f"the curves of {name!r} must be in memory, not in batches")
+    check_on_processor("diagnose", y, named)
+    if y.censoring_time is None:
+        raise InputError("diagnose needs outcomes with censoring_time (Outcomes.from_dates derives it)")
+    questioned = as_weighting(weighting, y)
+    if not isinstance(questioned, IPCW):
+        raise InputError(f"weighting must be 'ipcw' or IPCW(...), the one that is in question, not {weighting!r}")
+    check_level(level)
+    check_whole("seed", seed, 0)
+    grouping = None if groups is None else Groups.of(groups, len(y))
+    scored_at = default_times(y, named.values()) if times is None else as_times(times)
+    last = min(float(curves.times[-1]) for curves in named.values())
+    width = default_width(y.censoring_time, last) if width is None else width
+    check_number("width", width, f"positive, and less than half of {last:g}, the time that all predictions reach",
+                 lambda value: 0 < value < last / 2)  # fmt: skip
+    offsets, survival, n = _around(y, named, float(width), last)
+    told = None if X is None else explained_variance(X, y.censoring_time, grouping, level, seed)
+    weights = weights_over_time(y, questioned, scored_at)
+    caps = scores_by_cap(y, named, questioned, scored_at)
+
+    some, curves_of, weighting_of, groups_of = drawn(y, named, questioned, grouping, seed, MOST_ROWS)
+    windows = None
+    if some.censoring_time is not None and np.ptp(y.censoring_time) > 0:
+        windows = Windows.of(some.censoring_time, float(width), last)
+    time_range: tuple[float, float] | None = None
+    contrasts: list[Contrast] = []
+    with suppress(InputError):  # where no time has a score under both, this witness is missing
+        contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
+    against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
+    answers = [
+        Answer(name, None if windows is None else windows.cliff(curves, groups_of, level), against_null.get(name))
+        for name, curves in curves_of.items()
+        if name != NULL_MODEL
+    ]
+    why_not = (
+        "all C* are equal, so there is nobody to compare with"
+        if np.ptp(y.censoring_time) == 0
+        else "too few have room for windows at and before their C*, or a C* late enough to compare with"
+    )
+    weighted = not bool((weights["largest_weight"].dropna() <= 1 + 1e-9).all())
+    verdict, reasons = trust(answers, contrasts, told, weighted=weighted)
+    return Diagnosis(
+        verdict,
+        sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
+        _table_of_models(answers),
+        _table_of_pairs(contrasts),
+        _table_of_placebo(answers, windows),
+        weights,
+        caps,
+        told,
+        offsets,
+        survival,
+        float(width),
+        n,
+        time_range,
+        float(level),
+    )
+
+
+def default_width(censoring_time: NDArray[np.float64], last: float) -> float:
+    """Return a tenth of what the predictions reach, or of the range of C*, if that is less but not nothing."""
+    finite = censoring_time[np.isfinite(censoring_time)]
+    low, high = np.quantile(finite, (0.01, 0.99)) if finite.size else (0.0, 0.0)
+    spread = float(min(high, last) - low)
+    return DEFAULT_SHARE * (min(last, spread) if spread > 0 else last)
+
+
+def _around(
+    y: Outcomes, models: Mapping[str, SurvivalCurves], width: float, last: float
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]], int]:
+    """Return the mean predictions around C* of those with room for it, as left limits: C* itself is before the fall."""
+    end = np.asarray(y.censoring_time)
+    rows = np.flatnonzero((end >= width) & (end <= last - width))
+    if rows.size == 0:
+        raise InputError(
+            f"nobody has a censoring_time from {width:g} to {last - width:g}, as a width of {width:g} needs"
+        )
+    offsets = np.linspace(-width, width, N_POINTS)
+    own_times = np.maximum(end[rows, None] + offsets, 0.0)
+
+    def means(curves: SurvivalCurves) -> NDArray[np.float64]:
+        return np.array([curves.before(own_times[:, j]).mean() for j in range(N_POINTS)])
+
+    survival = {name: means(curves[rows]) for name, curves in models.items()}
+    if NULL_MODEL not in models:
+        before = ProductLimit.of_events(y).before(own_times.ravel())
+        survival[NULL_MODEL] = before.reshape(own_times.shape).mean(axis=0)
+    return offsets, survival, int(rows.size)
+
+
+def drawn(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    weighting: IPCW,
+    groups: Groups | None,
+    seed: int,
+    most: int,
+) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
+    """Return everybody, or as many as influences are computed for."""
+    if len(y) <= most:
+        return y, dict(models), weighting, groups
+    rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:most])
+    of_individuals = None if weighting.estimated else weighting.censoring.curves
+    if of_individuals is not None:
+        weighting = replace(weighting, censoring=of_individuals[rows])
+    drawn = None if groups is None else Groups.of(groups.codes[rows], rows.size)
+    return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting, drawn
+
+
+def _limits(name: str, estimate: Estimate) -> dict[str, float]:
+    return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
+
+
+def _table_of_models(answers: Sequence[Answer]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for one in answers:
+        unknown = Estimate()
+        cliff = one.cliff
+        rows.append(
+            {
+                "model": one.model,
+                "verdict": one.verdict,
+                "fall_after": np.nan if cliff is None else cliff.after.value,
+                "fall_elsewhere": np.nan if cliff is None else cliff.elsewhere,
+                **_limits("excess", unknown if cliff is None else cliff.excess),
+                **_limits("ratio", unknown if cliff is None else cliff.ratio),
+                **_limits("onset", unknown if cliff is None else cliff.onset),
+                **_limits("ipcw_minus_administrative", one.favour),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _table_of_pairs(contrasts: Sequence[Contrast]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [
+        {
+            "model": one.model,
+            "reference": one.reference,
+            **_limits("ipcw", one.ipcw),
+            **_limits("administrative", one.administrative),
+            **_limits("ipcw_minus_administrative", one.difference),
+            "contradicts": one.contradicts,
+        }
+        for one in contrasts
+    ]
+    return pd.DataFrame(rows)
+
+
+def _table_of_placebo(answers: Sequence[Answer], windows: Windows | None) -> pd.DataFrame:
+    import pandas as pd
+
+    parts = [
+        pd.DataFrame({"model": one.model, "offset": windows.offsets, "fall": one.cliff.falls,
+                      "fall_of_others": one.cliff.falls_of_others})
+        for one in answers if windows is not None and one.cliff is not None
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
+        columns=["model", "offset", "fall", "fall_of_others"]
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""For whom a score speaks: how those who are counted change with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._utils.frames import columns_of
+from survscore._validation import InputError, as_times, check_length
+from survscore.curves import SurvivalCurves
+from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.placing import check_on_processor
+from survscore.outcomes import Outcomes
+from survscore.weighting.weightings import check_censoring_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_LEVELS = 20
+
+
+def counted_population(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]] | None = None,
+    *,
+    X: Any = None,
+    times: ArrayLike | None = None,
+    horizon: float | None = None,
+) -> pd.DataFrame:
+    r"""Return who is counted at each time: those with :math:`C^*_i \ge t`, and what is known about them.
+
+    An administrative score at t speaks for these, the early starters. Where their covariates, or the risks that models
+    predict for them at one and the same horizon, change with t, scores at different times are about different people,
+    and their mean over time mixes them: ``Administrative(population="fixed")`` keeps to one population, and curves of
+    :math:`P(C^*_i \ge t \mid X_i)` speak for all.
+
+    Parameters
+    ----------
+    y : Outcomes
+        With censoring times.
+    models : mapping of str to SurvivalCurves, or pairs, optional
+        For each, the mean risk predicted for those counted.
+    X : data frame or array of shape (n, p), optional
+        For each number, its mean among those counted; for each category, its share.
+    times : array_like, optional
+        By default as for scores.
+    horizon : float, optional
+        By when the event is predicted; by default the last time that all models reach.
+
+    Returns
+    -------
+    pandas.DataFrame
+        time, n_counted, share; then one column per model, ``risk by <horizon>: <model>``, and per covariate.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4, 2], event=[1, 0, 1, 0], censoring_time=[4, 3, 6, 2])
+    >>> curves = ss.SurvivalCurves([[0.5], [0.6], [0.7], [0.9]], times=[2])
+    >>> ss.counted_population(y, {"net": curves}, X={"age": [50, 60, 70, 20]}, times=[1, 3, 5])
+       time  n_counted  share  risk by 2: net   age
+    0   1.0          4   1.00           0.325  50.0
+    1   3.0          3   0.75           0.400  60.0
+    2   5.0          1   0.25           0.300  70.0
+    """
+    import pandas as pd
+
+    check_outcomes(y)
+    end = check_censoring_time(y, "counted_population", "without it everybody is counted")
+    named = {} if models is None else as_models(models)
+    for name, curves in named.items():
+        check_predictions(y, curves, f"the curves of {name!r}")
+    check_on_processor("counted_population", y, named)
+    wanted = default_times(y, named.values()) if times is None else as_times(times)
+    counted = end[:, None] >= wanted
+    number = np.count_nonzero(counted, axis=0)
+    table: dict[str, NDArray[Any]] = {"time": wanted, "n_counted": number, "share": number / len(y)}
+    if named:
+        reach = min(float(curves.times[-1]) for curves in named.values())
+        by = min(reach, float(wanted[-1])) if horizon is None else float(horizon)
+        for name, curves in named.items():
+            if not curves.reaches(np.array([by]))[0]:
+                raise InputError(
+                    f"horizon must be within the predictions of {name!r}, which end at {reach:g}, not {by:g}"
+                )
+            table[f"risk by {by:g}: {name}"] = _mean(1.0 - curves.at([by])[:, 0], counted)
+    if X is not None:
+        for column, values in _columns(X, len(y)).items():
+            table[column] = _mean(values, counted)
+    return pd.DataFrame(table)
+
+
+def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the mean among those counted, at each time; NaN where nobody is."""
+    known = np.isfinite(values)
+    number = np.count_nonzero(counted & known[:, None], axis=0)
+    total = np.where(known, values, 0.0) @ counted
+    return np.asarray(np.divide(total, number, out=np.full(number.size, np.nan), where=number > 0))
+
+
+def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
+    """Return numbers as they are, and an indicator for each level of a category."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for name, column in columns_of(X).items():
+        check_length(f"X: column {name!r}", column.size, "y", n)
+        if column.dtype.kind in "biuf":
+            found[name] = column.astype(np.float64)
+            continue
+        values = column.tolist()
+        levels = sorted({str(value) for value in values if value is not None})
+        if len(levels) > MOST_LEVELS:
+            raise InputError(
+                f"X: column {name!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, or put "
+                "values together"
+            )
+        for level in levels:
+            found[f"{name} = {level}"] = np.array(
+                [value is not None and str(value) == level for value in values], float
+            )
+    return found

@@ -1,0 +1,142 @@
+"""Scores as scikit-learn scorers, for cross-validation and searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import InputError, as_times, check_choice, check_length
+from survscore.curves import SurvivalCurves
+from survscore.metrics import Metric, as_metric
+from survscore.outcomes import as_outcomes
+from survscore.scores import score_all
+from survscore.weighting.weightings import WEIGHTINGS, Weighting
+
+
+@dataclass(frozen=True, eq=False)
+class CurveScorer:
+    """A score, or minus one of which lower values are better: scikit-learn maximises. Made by `make_scorer`."""
+
+    metric: Metric
+    weighting: str | Weighting
+    times: NDArray[np.float64]
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the mean score over the times, or the score at the only one; minus it, where lower is better.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Whatever `make_scorer` takes.
+        X : array_like or data frame
+            Covariates.
+        y : Outcomes or structured array
+            What was observed.
+
+        Returns
+        -------
+        float
+            Never NaN: where there is no score, that is an `InputError`.
+        """
+        outcomes = as_outcomes(y)
+        curves = curves_of(estimator, X)
+        check_length("the predictions", len(curves), "y", len(outcomes))
+        (score,) = score_all(
+            outcomes, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False
+        )
+        value = score.integrated().value if self.times.size > 1 else float(score.scores[0])
+        if np.isnan(value):
+            raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")
+        return -value if self.metric.direction == "lower" else value
+
+
+def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
+    """Make a scorer for scikit-learn's ``cross_val_score`` and ``GridSearchCV``.
+
+    It takes `Outcomes` as ``y``, or structured arrays as scikit-survival's, with the censoring times in a third field
+    if the weighting needs them (`Outcomes.to_structured`). Estimators need a method ``predict_curves(X)`` that returns
+    `SurvivalCurves`, as the models and the adapters of this library have it, or scikit-survival's
+    ``predict_survival_function(X)``. They may be the last step of a ``Pipeline``, or what a search has found.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        What to compute, such as "brier", "log", "auc", "concordance", "net_benefit@0.1"; not what should be close to a
+        target.
+    weighting : str or Weighting
+        As for `brier_score`; what it estimates is of the outcomes scored, fold by fold. Individual censoring curves do
+        not fit, since each fold has other individuals.
+    times : array_like
+        One horizon, or several: then the score is the mean over the range they span. The same for all folds.
+
+    Returns
+    -------
+    CurveScorer
+        Gives minus the score where lower values are better, since scikit-learn maximises.
+
+    Notes
+    -----
+    Where there is no score, because a model's curves or the follow-up of a fold end before the times, that is an
+    error. scikit-learn makes NaN and a warning of errors: say ``error_score="raise"`` to see them.
+
+    Groups of individuals that depend on each other don't change a score, only its standard error, so scorers don't ask
+    for them; splitters such as `EventKFold` do.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> ss.make_scorer("brier", weighting="administrative", times=[10, 20, 30])
+    CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]))
+    """
+    chosen = as_metric(metric)
+    if chosen.direction not in ("lower", "higher"):
+        raise InputError(
+            f"metric must be one of which lower or higher values are better, to choose models by, not {chosen.name!r}"
+        )
+    if not isinstance(weighting, Weighting):
+        check_choice("weighting", weighting, tuple(WEIGHTINGS))  # refuse an unknown name now, not in the first fold
+    return CurveScorer(chosen, weighting, as_times(times))
+
+
+def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
+    """Return a fitted estimator's predictions as curves, those of whatever predicts inside pipelines and searches.
+
+    scikit-survival's step functions say nothing after their last time, which is the last of the training data.
+    """
+    inner, X = innermost(estimator, X)
+    if hasattr(inner, "predict_curves"):
+        curves = inner.predict_curves(X)
+        if not isinstance(curves, SurvivalCurves):
+            raise InputError(f"predict_curves must return SurvivalCurves, not {type(curves).__name__}")
+        return curves
+    if hasattr(inner, "predict_survival_function"):
+        return SurvivalCurves.from_step_functions(inner.predict_survival_function(X))
+    inside = "" if inner is estimator else f", inside {type(estimator).__name__},"
+    raise InputError(
+        f"{type(inner).__name__}{inside} has neither predict_curves nor predict_survival_function, so it can't be "
+        "scored; survscore.adapters has wrappers for other packages' estimators, and searches need refit=True"
+    )
+
+
+def innermost(estimator: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return what predicts inside pipelines, searches and other wrappers, and the covariates as they reach it.
+
+    By scikit-learn's conventions: a pipeline has ``steps``, a fitted search a ``best_estimator_``, another wrapper an
+    ``estimator_``, and a ``transform`` of its own if it picks columns.
+    """
+    while not hasattr(estimator, "predict_curves"):
+        # before predict_survival_function, which scikit-survival lends to every Pipeline
+        if hasattr(estimator, "steps"):
+            X = estimator[:-1].transform(X) if X is not None and len(estimator.steps) > 1 else X
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "estimator_") and not hasattr(estimator, "predict_survival_function"):
+            X = estimator.transform(X) if X is not None and hasattr(estimator, "transform") else X
+            estimator = estimator.estimator_
+        else:
+            break
+    return estimator, X

@@ -1,0 +1,174 @@
+"""Scores of predictions that come batch by batch and are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self, cast
+
+from numpy.typing import ArrayLike
+
+from survscore._validation import InputError, as_times
+from survscore.curves import SurvivalCurves
+from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
+from survscore.engine.evaluation import Evaluation, Summing
+from survscore.engine.inputs import check_outcomes, one_or_more
+from survscore.engine.sums import Sums
+from survscore.engine.warning import warn_about
+from survscore.metrics import Loss, Metric, as_metric
+from survscore.outcomes import Outcomes
+from survscore.results.score_curve import ScoreCurve
+from survscore.weighting.weightings import Weighting, as_weighting
+
+
+class StreamingScore:
+    r"""Scores of predictions as they are made, so that there is never a matrix of all of them.
+
+    Outcomes are given at once, predictions batch by batch in the same order:
+
+    .. math:: \mathrm{score}(t) = \frac{\sum_b \sum_{i \in b} w_i(t) \, \ell_i(t)}{\sum_b \sum_{i \in b} w_i(t)}
+
+    Only the sums are kept. Weights come from all outcomes, so the result is that of `score_all` with the whole matrix,
+    means over time included. Standard errors, and the bounds where somebody dropped out, need the predictions a second
+    time: they are not here. For them, give `brier_score` a `CurveBatches`, which goes through its batches twice.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    metric : {"brier", "log"} or Loss, or several
+        What a prediction costs.
+    weighting : {"administrative", "uncensored", "ipcw"} or Weighting, or several
+        Whom to count, and how much. There is no default for censored data.
+    times : array_like, optional
+        The evaluation times, strictly increasing. By default those of `brier_score`, chosen when the first batch comes,
+        whose grid says how far predictions reach.
+
+    Attributes
+    ----------
+    n : int
+        How many individuals there are.
+    n_seen : int
+        How many of them have come.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> stream = ss.StreamingScore(y, weighting="administrative", times=[2, 4])
+    >>> for batch in ([[0.5, 0.2], [0.9, 0.7]], [[0.8, 0.6]]):
+    ...     _ = stream.update(ss.SurvivalCurves(batch, times=[2, 4]))
+    >>> stream.result().scores
+    array([0.1, 0.2])
+    """
+
+    def __init__(
+        self,
+        y: Outcomes,
+        *,
+        metric: str | Loss | Sequence[str | Loss] = "brier",
+        weighting: str | Weighting | Sequence[str | Weighting] | None = None,
+        times: ArrayLike | None = None,
+    ) -> None:
+        check_outcomes(y)
+        metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+        for one in metrics:
+            if not isinstance(one, Loss):
+                raise InputError(f"{one.name} needs all predictions at once, not batches")
+        self._y = y
+        self._settings: dict[str, Any] = {
+            "metric": metrics,
+            "weighting": [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")],
+            "times": None if times is None else as_times(times),
+        }
+        self._prepared: _Prepared | None = None
+        self._arrivals = Arrivals(len(y))
+        self._sums: Sums | None = None
+
+    @property
+    def n(self) -> int:
+        """How many individuals there are."""
+        return self._arrivals.n
+
+    @property
+    def n_seen(self) -> int:
+        """How many of them have come."""
+        return self._arrivals.seen
+
+    def update(self, curves: SurvivalCurves) -> Self:
+        """Add the predictions for the next individuals.
+
+        Parameters
+        ----------
+        curves : SurvivalCurves
+            For as many of the individuals of `y` as it has rows, in their order; all batches on one grid.
+
+        Returns
+        -------
+        self
+        """
+        check_batch(curves, None if self._prepared is None else self._prepared.first)
+        if self._prepared is None:  # only now is it known how far predictions reach
+            pushed = PushedCurves(curves[[0]], self.n)
+            evaluation = Evaluation.of(self._y, {"curves": pushed}, errors=False, **self._settings)
+            somewhere = evaluation.index.times.size > 0
+            self._prepared = _Prepared(pushed.first, evaluation, evaluation.prepare() if somewhere else None)
+        rows = self._arrivals.rows_of(len(curves))
+        if self._prepared.summing is not None:
+            device = self._prepared.evaluation.index.outcomes.device
+            placed = curves if device is None else curves.to(device)
+            sums = self._prepared.summing.update(Block(rows, [placed]))
+            self._sums = sums if self._sums is None else self._sums + sums
+        return self
+
+    def results(self) -> list[ScoreCurve]:
+        """Return the scores, once all individuals have come: the first metric under each weighting, and so on.
+
+        Returns
+        -------
+        list of ScoreCurve
+            Without standard errors.
+        """
+        return self._results(stacklevel=4)
+
+    def result(self) -> ScoreCurve:
+        """Return the score, once all individuals have come, of one metric under one weighting.
+
+        Returns
+        -------
+        ScoreCurve
+            Without standard errors; means over time by its `integrated`.
+        """
+        found = self._results(stacklevel=4)
+        if len(found) > 1:
+            raise InputError(f"there are {len(found)} scores, of several metrics or weightings: results() has them all")
+        return found[0]
+
+    def reset(self) -> Self:
+        """Forget the predictions, for others of the same individuals; weights and times stay.
+
+        Returns
+        -------
+        self
+        """
+        self._arrivals, self._sums = Arrivals(self.n), None
+        return self
+
+    def __repr__(self) -> str:
+        return f"StreamingScore({self.n_seen} of {self.n} individuals)"
+
+    def _results(self, stacklevel: int) -> list[ScoreCurve]:
+        self._arrivals.check_complete()
+        _, evaluation, summing = cast("_Prepared", self._prepared)  # with the first of those who have come
+        # without times that predictions reach, there was nothing to sum
+        found = evaluation.run() if summing is None else evaluation.finish(summing, cast("Sums", self._sums))
+        warn_about(found, stacklevel)
+        default_times = self._settings["times"] is None
+        return [ScoreCurve.of(evaluation, scored, default_times=default_times) for scored in found]
+
+
+class _Prepared(NamedTuple):
+    """What is made once, when the first batch comes: index of outcomes among times, and weights."""
+
+    first: SurvivalCurves
+    evaluation: Evaluation
+    summing: Summing | None

@@ -1,0 +1,118 @@
+"""What all models and adapters share: the target they take, and how they are scored."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from survscore._validation import FloatArray, InputError, as_times, check_length
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes, as_outcomes
+from survscore.scores import brier_score
+from survscore.weighting.weightings import Weighting, weightings_that_fit
+
+
+def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Outcomes:
+    """Return the target, checked to have as many individuals as the covariates have rows."""
+    outcomes = as_outcomes(y)
+    check_length(name, len(outcomes), of, n_rows)
+    return outcomes
+
+
+def weighting_for(y: Outcomes, weighting: str | Weighting | None) -> str | Weighting | None:
+    """Return the weighting asked for, or the one that can't mislead for these data; None where there is none."""
+    choices = weightings_that_fit(y)
+    return choices.names[0] if weighting is None and not choices.misleading else weighting
+
+
+def _has_fixed_times(model: Any) -> bool:
+    return getattr(model, "times", None) is not None
+
+
+class SurvivalModel(BaseEstimator):  # type: ignore[misc]
+    """Base of all models: scikit-learn's conventions, with `Outcomes` as target."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> Any:
+        """Fit to covariates and outcomes."""
+
+    @abstractmethod
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return predicted survival."""
+
+    def predict_survival_function(self, X: Any, times: ArrayLike) -> FloatArray:
+        """Return predicted survival at `times` as an array.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+        times : array_like
+            Strictly increasing.
+
+        Returns
+        -------
+        ndarray of shape (n, len(times))
+        """
+        return self.predict_curves(X, as_times(times)).probabilities
+
+    @available_if(_has_fixed_times)  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> FloatArray:
+        """Return predicted survival at the times that the model was made with, as scikit-learn's wrappers ask for it.
+
+        Only models with fixed times have it: ``cross_val_predict`` puts the predictions of all folds into one array,
+        and grids that each model learnt from its own fold are not the same.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+
+        Returns
+        -------
+        ndarray of shape (n, len(times))
+        """
+        return self.predict_survival_function(X, cast("Any", self).times)
+
+    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
+        """Return minus the integrated Brier score, so that higher is better.
+
+        The range is that of the model's own grid, so that models with other grids can't be compared by it. For that,
+        and in searches over grids, use `make_scorer`, which fixes the times.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+        y : Outcomes
+            What was observed.
+        weighting : str or Weighting, optional
+            As for `brier_score`. Without it the score is administrative if all censoring times are known,
+            uncensored if everybody had the event, and refused otherwise.
+
+        Returns
+        -------
+        float
+        """
+        outcomes = as_outcomes(y)
+        weighting = weighting_for(outcomes, weighting)
+        score = brier_score(outcomes, self.predict_curves(X), weighting=weighting, errors=False)
+        return -score.integrated(nan="stop").value
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def check_within(times: NDArray[np.float64], grid: NDArray[np.float64]) -> None:
+    """Raise unless a model's grid reaches all the times asked for."""
+    if times[-1] > grid[-1]:
+        raise InputError(
+            f"times must lie within what the model learnt: they end at {times[-1]:g}, its grid at {grid[-1]:g}"
+        )

@@ -1,0 +1,35 @@
+"""What users are warned about: times without score, and standard errors of few groups."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from survscore._validation import FewGroupsWarning, UndefinedScoreWarning, plural
+from survscore.engine.evaluation import Scored
+
+
+def undefined_times(found: Iterable[Scored]) -> str | None:
+    """Say which times have no score, and why, by weighting; None where all have one."""
+    told: dict[str, list[str]] = {}
+    for one in found:
+        if one.undefined:
+            reasons = ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in one.undefined.items())
+            told.setdefault(f"{one.weighting}: {reasons}", []).append(one.metric)
+    metrics = {metric for some in told.values() for metric in some}
+    sentences = [
+        why if len(some) == len(metrics) else f"{why} ({', '.join(some)})"  # where metrics differ, of which
+        for why, some in told.items()
+    ]
+    return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
+
+
+def warn_about(found: Iterable[Scored], stacklevel: int) -> None:
+    """Warn once, at the user's line, about times without score, and about standard errors that rest on few groups."""
+    several = list(found)
+    told = undefined_times(several)
+    if told:
+        warnings.warn(told, UndefinedScoreWarning, stacklevel=stacklevel)
+    cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
+    for caution in dict.fromkeys(cautions):
+        warnings.warn(caution, FewGroupsWarning, stacklevel=stacklevel)

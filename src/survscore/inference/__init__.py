@@ -1,0 +1,1 @@
+"""Statistics: intervals, tests, units of a variance, regressions."""

@@ -1,0 +1,64 @@
+"""An estimate with its standard error and interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore.inference.student import student_quantile
+from survscore.inference.units import Groups, PowerSums
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error and the limits of its confidence interval; NaN where there is none."""
+
+    value: float = math.nan
+    se: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+
+    @classmethod
+    def of(
+        cls,
+        value: float,
+        influence: NDArray[np.float64],
+        groups: Groups | None,
+        level: float,
+        *,
+        added_variance: float = 0.0,
+    ) -> Estimate:
+        """Take everybody's influence; those of a group are added up. Student's t, since groups may be few."""
+        n, degrees = influence.size, influence.size - 1.0
+        if groups is not None:
+            influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)
+            n, degrees = groups.n_groups, float(PowerSums.of(np.bincount(groups.codes)[:, None]).units()[2][0])
+        if n < 2 or not math.isfinite(value):
+            return Estimate(value)
+        se = math.sqrt(float(influence @ influence) * n / (n - 1) + added_variance)
+        half = float(student_quantile(level, degrees)) * se
+        return Estimate(value, se, value - half, value + half)
+
+    def exp(self) -> Estimate:
+        """Return the same on the scale of ratios, for an estimate of a logarithm."""
+        value = math.exp(self.value)
+        return Estimate(value, value * self.se, math.exp(self.lower), math.exp(self.upper))
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.value, self.se, -self.upper, -self.lower)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.lower) or math.isnan(self.upper))
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "undefined"
+        return f"{self.value:.3g}" + (f" ({self.lower:.3g} to {self.upper:.3g})" if self.known else "")

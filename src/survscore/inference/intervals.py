@@ -1,0 +1,205 @@
+r"""What follows from moments: intervals, p-values and bands.
+
+An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
+logarithm; an AUC lies between 0 and 1, so its logit; a sum of squares varies in proportion to its root, so that; a
+difference as it is. Quantiles are Student's, with as many degrees of freedom as the standard error is worth
+(`engine.support`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore.inference.student import student_p, student_quantile
+from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, MUCH_ADDED, Support
+
+Number = TypeVar("Number", float, NDArray[np.float64])
+#: Which values are better: the words before "is better".
+Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
+Scale = Literal["plain", "log", "logit", "root", "none"]
+
+
+def sides(direction: Direction) -> tuple[str, str]:
+    """Return what a difference below zero says of a model, and one above.
+
+    Of two values that should be close to a target, which is closer can't be told from their difference: it only has a
+    sign.
+    """
+    words: dict[Direction, tuple[str, str]] = {"lower": ("better", "worse"), "higher": ("worse", "better")}
+    return words.get(direction, ("lower", "higher"))
+
+
+#: A difference smaller than this share of the scores is rounding, as between float32 and float64 predictions.
+ROUNDING = 2.0**-20
+
+
+def normal_quantile(level: float) -> float:
+    """Return z with P(|Z| <= z) = level."""
+    return float(student_quantile(level, np.inf))
+
+
+def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
+    """Return the limits of the normal confidence interval: the estimate -/+ a quantile times se."""
+    half = normal_quantile(level) * se
+    return estimate - half, estimate + half
+
+
+class Interval(NamedTuple):
+    """A confidence interval, and whether there is enough for it to hold what it says."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    reliable: NDArray[np.bool_]
+
+
+class Contrast(NamedTuple):
+    """The same of a difference, with its p-value."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    reliable: NDArray[np.bool_]
+    p_value: NDArray[np.float64]
+
+
+def score_interval(
+    value: NDArray[np.float64],
+    se: NDArray[np.float64],
+    level: float,
+    scale: Scale,
+    support: Support,
+    added_share: NDArray[np.float64] | float = 0.0,
+) -> Interval:
+    """Return the confidence interval of a score; NaN for one of which chance alone makes much.
+
+    `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
+    tenth, the interval is wider than it says; but not on the scale of the root, which allows for squares of errors.
+    """
+    if scale == "none":
+        return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
+    lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
+    little_added = (np.asarray(added_share) <= MUCH_ADDED) | (scale == "root")
+    return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value) & little_added)
+
+
+def few_for_score(scale: Scale) -> int:
+    """Return of how many with each status the interval of a score needs to hold what it says."""
+    return FEW_FOR_SCORE if scale == "log" else FEW_FOR_DIFFERENCE
+
+
+def difference_interval(
+    value: NDArray[np.float64],
+    reference: NDArray[np.float64],
+    se: NDArray[np.float64],
+    critical: NDArray[np.float64],
+    scale: Scale,
+    support: Support,
+    added_share: NDArray[np.float64] | float = 0.0,
+) -> Contrast:
+    """Return the confidence interval and the p-value of the difference of two scores.
+
+    What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
+    changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
+    nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
+    `added_share` is as for `score_interval`.
+    """
+    difference = value - reference
+    if scale == "none":
+        nothing = np.full_like(difference, np.nan)
+        return Contrast(nothing, nothing, np.zeros(difference.shape, dtype=np.bool_), nothing)
+    rounding = ROUNDING * np.maximum(np.abs(value), np.abs(reference))
+    if scale == "logit":
+        rounding = np.maximum(rounding, 1.0 / np.maximum(support.n_events * support.n_event_free, 1.0))
+    error = np.maximum(se, rounding)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = critical * error
+        p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
+        blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
+    half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
+    reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference) & (np.asarray(added_share) <= MUCH_ADDED)
+    return Contrast(difference - half, difference + half, reliable, p_value)
+
+
+def ratio_interval(ratio: NDArray[np.float64], se: NDArray[np.float64], level: float, support: Support) -> Interval:
+    """Return the confidence interval of the ratio of two scores."""
+    lower, upper = _score_limits(ratio, se, level, support.difference_degrees, "log", support.n_rarer)
+    return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE))
+
+
+def _score_limits(
+    value: NDArray[np.float64],
+    se: NDArray[np.float64],
+    level: float,
+    degrees: NDArray[np.float64],
+    scale: Scale,
+    n_rarer: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return the limits of a score's confidence interval, made on its own scale.
+
+    On the log scale :math:`s \exp(\pm q\,se / s)`; on the logit scale the same for
+    :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
+    :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
+    right; on the scale of the root, where the score is positive, :math:`(\sqrt s \pm q\,se / (2 \sqrt s))^2`, with a
+    lower limit of at least zero. NaN where a standard error of zero only tells that nothing was seen.
+    """
+    quantile = student_quantile(level, degrees)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        half = quantile * se
+        lower, upper = value - half, value + half
+        if scale == "log":
+            positive = value > 0
+            factor = np.exp(half / np.where(positive, value, 1.0))
+            lower = np.where(positive, value / factor, np.maximum(lower, 0.0))
+            upper = np.where(positive, value * factor, upper)
+        elif scale == "root":
+            root = np.sqrt(np.where(value > 0, value, 1.0))
+            on_root = half / (2.0 * root)
+            lower = np.where(value > 0, np.square(np.maximum(root - on_root, 0.0)), lower)
+            upper = np.where(value > 0, np.square(root + on_root), upper)
+        elif scale == "logit":
+            inside = (value > 0) & (value < 1)
+            odds = value / np.where(inside, 1.0 - value, 1.0)
+            factor = np.exp(half / np.where(inside, value * (1.0 - value), 1.0))
+            extreme = ((1.0 - level) / 2) ** (1.0 / np.maximum(n_rarer, 1.0))
+            lower = np.where(inside, odds / factor / (1.0 + odds / factor), np.where(value >= 1, extreme, 0.0))
+            upper = np.where(inside, 1.0 / (1.0 + 1.0 / (odds * factor)), np.where(value <= 0, 1.0 - extreme, 1.0))
+            lower, upper = (np.where(np.isnan(half) | np.isnan(value), np.nan, limit) for limit in (lower, upper))
+    with np.errstate(invalid="ignore"):
+        # these are the scales of sums of both signs, such as a net benefit, whose parts may all be the same
+        blind = (upper - lower <= ROUNDING * np.abs(value)) & ((n_rarer < 1) | (scale in ("plain", "root")))
+    return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
+
+
+def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: Direction) -> NDArray[np.object_]:
+    """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one.
+
+    Where values should be close to a target, a difference says lower or higher.
+    """
+    unknown = np.isnan(lower) | np.isnan(upper)
+    below, above = sides(direction)
+    return np.select([unknown, upper < 0, lower > 0], ["unknown", below, above], "undecided").astype(object)
+
+
+def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws: int, seed: int) -> float:
+    """Return c such that the largest of the standardised deviations over time stays below it with probability `level`.
+
+    Multiplying every individual's influence with an own standard normal number and adding up gives a Gaussian vector
+    with just this covariance over time: so the multiplier bootstrap need not visit the individuals again.
+    """
+    variance = np.nan_to_num(np.diag(covariance))
+    moving = variance > 1e-12 * variance.max(initial=0.0)  # what is less is rounding, as at time 0
+    if not moving.any():
+        return float("nan")
+    se = np.sqrt(np.maximum(variance, 0.0))
+    correlation = covariance[np.ix_(moving, moving)] / np.outer(se[moving], se[moving])
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    draws = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1])) @ root.T
+    return float(np.quantile(np.abs(draws).max(axis=1), level))
+
+
+def with_degrees(critical_value: float, degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a normal critical value as Student's at the same level, for each number of degrees of freedom."""
+    return student_quantile(1.0 - float(student_p(critical_value, np.inf)), degrees)

@@ -1,0 +1,104 @@
+"""On how many individuals, events and groups a score rests at each time, and whether that is enough for an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import plural
+from survscore.inference.units import Units
+
+# Measured by benchmarks/coverage.py: intervals cover as they should from here on.
+FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
+FEW_FOR_DIFFERENCE = 20
+FEW_FOR_BAND = 40  # that hold at all times at once
+MUCH_ADDED = 0.1  # of a variance, for what influences don't see: more makes intervals wider than they say
+FEW_DEGREES = 4.0  # as five groups of equal size have
+FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """What scores rest on; the same for all models.
+
+    Attributes
+    ----------
+    n_counted : ndarray of shape (times,)
+        For how many individuals the score speaks.
+    n_effective : ndarray of shape (times,)
+        How many equally weighted ones the weights are worth.
+    n_events, n_event_free : ndarray of shape (times,)
+        How many are counted with either status; the others are lost.
+    units : Units
+        How many independent units these are.
+    grouped : bool
+        Whether units are groups.
+    """
+
+    n_counted: NDArray[np.float64]
+    n_effective: NDArray[np.float64]
+    n_events: NDArray[np.float64]
+    n_event_free: NDArray[np.float64]
+    units: Units
+    grouped: bool
+
+    @property
+    def n_rarer(self) -> NDArray[np.float64]:
+        """How many have the rarer status: differences of scores are made of them."""
+        return np.minimum(self.n_events, self.n_event_free)
+
+    @property
+    def score_degrees(self) -> NDArray[np.float64]:
+        """Degrees of freedom of the variance of a score."""
+        if self.grouped:
+            return self.units.degrees
+        with np.errstate(invalid="ignore"):
+            return np.minimum(self.units.degrees, self.n_effective - 1.0)
+
+    @property
+    def difference_degrees(self) -> NDArray[np.float64]:
+        """Degrees of freedom of the variance of a difference: at most as many as have the rarer status."""
+        with np.errstate(invalid="ignore"):
+            fewest = np.minimum(self.score_degrees, np.maximum(self.n_rarer - 1.0, 1.0))
+        return np.where(self.score_degrees > 0, fewest, np.nan)
+
+    def enough(self, rarer: int) -> NDArray[np.bool_]:
+        """Whether there are so many of the rarer status, and enough groups of similar size."""
+        with np.errstate(invalid="ignore"):
+            return (self.n_rarer >= rarer) & (self.score_degrees >= FEW_DEGREES)
+
+    def mean(self, weights: NDArray[np.float64]) -> Support:
+        """Return what a mean over time rests on: the means of these numbers, as one time."""
+        used = weights > 0
+
+        def mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.array([float(np.sum(weights[used] * values[used]) / np.sum(weights[used]))])
+
+        return Support(
+            mean(self.n_counted), mean(self.n_effective), mean(self.n_events), mean(self.n_event_free),
+            Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees)), self.grouped,
+        )  # fmt: skip
+
+    def cautions(self) -> list[str]:
+        """Return what readers of standard errors by group should know."""
+        counted = self.units.counted[self.units.counted > 0]
+        if not self.grouped or counted.size == 0:
+            return []
+        fewest = int(counted.min())
+        share = float(np.nanmax(self.units.largest_share))
+        degrees = float(np.nanmin(self.units.degrees[self.units.counted > 0]))
+        if fewest < FEW_GROUPS:
+            return [
+                f"standard errors rest on {plural(fewest, 'group')} at some times, the largest with {share:.0%} of the "
+                f"individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
+                f"rough below {FEW_GROUPS} groups (groups= is for individuals that depend on each other; by= gives "
+                "scores for each of them)"
+            ]
+        if degrees < FEW_GROUPS / 2:
+            return [
+                f"few of the {fewest} groups hold most of the individuals, the largest {share:.0%}: standard errors "
+                f"are worth {degrees:.1f} degrees of freedom"
+            ]
+        return []

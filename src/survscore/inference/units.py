@@ -1,0 +1,212 @@
+"""Who is independent of whom: individuals, or groups of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays as _arrays
+from survscore._utils import loops as _loops
+from survscore._utils import sorting as _sorting
+from survscore._utils.parallel import each
+from survscore._validation import InputError, as_array, check_length
+
+CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
+GROUP_RANGES = 64  # to be shared out among cores
+NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Who belongs together: individuals of a group may depend on each other, groups may not."""
+
+    codes: NDArray[np.int32]
+    n_groups: int
+
+    @classmethod
+    def of(cls, labels: Any, n: int) -> Groups:
+        """Take one label per individual."""
+        array = as_array(labels, "groups")
+        if array.ndim != 1:
+            raise InputError(f"groups must be one-dimensional, not of shape {array.shape}")
+        check_length("groups", array.size, "y", n)
+        if array.dtype.kind == "f":
+            missing = np.isnan(array)
+        elif array.dtype.kind in "biuSU":
+            missing = np.zeros(n, dtype=np.bool_)
+        else:
+            missing = np.array([label is None or label != label for label in array.tolist()])  # noqa: PLR0124
+        if missing.any():
+            raise InputError(
+                f"groups must be given for everybody: {missing.sum()} of {n} are missing, "
+                f"the first at position {int(np.argmax(missing))}"
+            )
+        return cls(*_numbered(array))
+
+    @cached_property
+    def _by_group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        if _arrays.is_tensor(self.codes):
+            from survscore._utils import tensor_loops as _tensor_loops
+
+            of_tensor: tuple[NDArray[np.int32], NDArray[np.int64]] = _tensor_loops.rows_by_group(
+                self.codes, self.n_groups
+            )
+            return of_tensor
+        return _sorting.rows_by_group(self.codes, self.n_groups)
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """The individuals' positions, group by group."""
+        return self._by_group[0]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each group starts in `order`, and where the last one ends."""
+        return self._by_group[1]
+
+
+def _numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
+    """Return labels as numbers from 0 on, and how many there are."""
+    if labels.dtype.kind in "biu" and labels.size:
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < NUMBERS_PER_LABEL * labels.size and high <= np.iinfo(np.int64).max:
+            # a table of all numbers between: no sorting, no hashing
+            shifted = labels.astype(np.int64) - low
+            present = np.zeros(high - low + 1, dtype=np.bool_)
+            present[shifted] = True
+            return (np.cumsum(present, dtype=np.int32) - np.int32(1))[shifted], int(np.count_nonzero(present))
+    if labels.dtype.kind == "O":
+        kinds = {type(label) for label in labels.tolist()}
+        if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+            raise InputError("groups must be labels of one kind, such as numbers or text")
+    import pandas as pd
+
+    codes, found = pd.factorize(labels)
+    return codes.astype(np.int32), len(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """On how many independent units, individuals or groups, a score rests at each time.
+
+    Attributes
+    ----------
+    counted : ndarray of shape (times,)
+        How many belong to those for whom the score speaks.
+    largest_share : ndarray of shape (times,)
+        The share of the individuals counted that the largest unit holds.
+    degrees : ndarray of shape (times,)
+        Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where
+        some hold most of the individuals.
+    """
+
+    counted: NDArray[np.float64]
+    largest_share: NDArray[np.float64]
+    degrees: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        stop: NDArray[np.int32],
+        groups: Groups | None,
+        n_times: int,
+        individuals: NDArray[np.float64] | None = None,
+    ) -> Units:
+        """Count those for whom the score speaks, or their groups; how many individuals there are may be known."""
+        if groups is None:
+            counted = still_counted(stop, n_times) if individuals is None else individuals
+            with np.errstate(divide="ignore"):
+                return cls(counted, np.where(counted > 0, 1.0 / counted, np.nan), counted - 1.0)
+        if stop.strides == (0,):  # everybody, always
+            sizes = PowerSums.of(np.bincount(groups.codes, minlength=groups.n_groups)[:, None])
+            return cls(*(np.repeat(values, n_times) for values in sizes.units()))
+        return cls(*PowerSums.of_groups(stop, groups, n_times).units())
+
+    @property
+    def inflation(self) -> NDArray[np.float64]:
+        """The factor of a sample variance."""
+        return small_sample(self.counted)
+
+
+def small_sample(n_units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
+    return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
+
+
+def still_counted(stop: NDArray[np.int32], n_times: int) -> NDArray[np.float64]:
+    """Return how many individuals have a `stop` after each time."""
+    if stop.strides == (0,):
+        return np.full(n_times, float(stop.size))
+    ends = _sorting.count_values(stop, n_times + 1)
+    return np.asarray(stop.size - np.cumsum(ends)[:n_times], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSums:
+    r"""Sums over groups of powers of their sizes, :math:`\sum_g n_g^k` (k up to 5), and the largest size, by time."""
+
+    powers: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sizes: NDArray[Any]) -> PowerSums:
+        """Take the sizes of groups, (groups, times)."""
+        size = np.asarray(sizes, dtype=np.float64)
+        powers = [np.count_nonzero(size, axis=0).astype(np.float64), *(np.sum(size**k, axis=0) for k in range(1, 6))]
+        return cls(np.array(powers), size.max(axis=0, initial=0.0))
+
+    @classmethod
+    def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
+        """Count the members of every group at every time; some groups at a time, since there may be millions."""
+        if _loops.compiles_vector(stop.size):
+            return cls._compiled(stop, groups, n_times)
+        order = np.argsort(groups.codes, kind="stable")
+        codes, stops = groups.codes[order], stop[order].astype(np.intp)
+        width = max(1, CELLS_PER_CHUNK // (n_times + 1))
+        total = cls(np.zeros((6, n_times)), np.zeros(n_times))
+        for first in range(0, groups.n_groups, width):
+            last = min(first + width, groups.n_groups)
+            rows = slice(*np.searchsorted(codes, [first, last]))
+            cells = (codes[rows] - first) * (n_times + 1) + stops[rows]
+            ends = np.bincount(cells, minlength=(last - first) * (n_times + 1)).reshape(last - first, n_times + 1)
+            sizes = ends.sum(axis=1, keepdims=True) - np.cumsum(ends, axis=1)[:, :n_times]
+            part = cls.of(sizes)
+            total = cls(total.powers + part.powers, np.maximum(total.largest, part.largest))
+        return total
+
+    @classmethod
+    def _compiled(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
+        from survscore.engine import _group_kernels
+
+        def add(several: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            powers, largest = np.zeros((6, n_times)), np.zeros(n_times)
+            _group_kernels.add_power_sums(
+                groups.order, groups.starts, several.start, several.stop, stop, powers, largest
+            )
+            return powers, largest
+
+        edges = np.searchsorted(groups.starts, np.linspace(0, stop.size, GROUP_RANGES + 1))
+        found = each(add, [slice(first, last) for first, last in pairwise(edges) if first < last], threads=True)
+        powers, largest = zip(*found, strict=True)
+        return cls(np.sum(powers, axis=0), np.max(largest, axis=0))
+
+    def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        r"""Return how many groups are counted, the largest share, and the degrees of freedom.
+
+        If the means of groups vary alike whatever their size, the sum of squares
+        :math:`\sum_g p_g^2 (\bar y_g - \bar y)^2`, with shares p, is a quadratic form of independent numbers with
+        matrix A; Satterthwaite's approximation gives it :math:`(\mathrm{tr} A)^2 / \mathrm{tr} A^2` degrees of freedom,
+        and both traces are sums of powers of p. Groups of equal size give their number - 1.
+        """
+        counted, n = self.powers[0], self.powers[1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            _, _, c, cubes, fourths, fifths = (self.powers[k] / n**k for k in range(6))
+            trace = c - 2 * cubes + c**2
+            of_square = c**4 + 2 * fourths * c - 4 * c**2 * cubes + 2 * cubes**2 + fourths * (1 + 2 * c) - 4 * fifths
+            degrees = np.where(counted > 1, trace**2 / of_square, 0.0)
+            return counted, np.where(n > 0, self.largest / n, np.nan), np.minimum(degrees, np.maximum(counted - 1, 0))

@@ -1,0 +1,1 @@
+"""What comes out: numbers, long tables, and how they are printed."""

@@ -1,0 +1,340 @@
+"""Tables: the same cells as text, Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import shown
+from survscore.results.rounding import DOUBT, Number
+
+WIDTH = 80  # columns of a terminal
+SHORTEST = 14  # letters of a name that is shortened
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    sign: "\\" + sign for sign in "&%$#_{}"
+}
+MINUS = "$-$"
+
+Cell = str | Number
+
+
+def spread_over(places: NDArray[np.intp], most: int) -> list[int]:
+    """Return so many places at most, the first and the last among them, and others as far apart as can be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from survscore.results.tables import spread_over
+    >>> spread_over(np.arange(100), 4)
+    [0, 33, 66, 99]
+    """
+    if places.size <= most:
+        return [int(place) for place in places]
+    return [int(place) for place in places[np.linspace(0, places.size - 1, most).round().astype(int)]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table.
+
+    Attributes
+    ----------
+    title : str
+    header : tuple of str
+    rows : sequence of tuple of cells
+        Texts, and numbers with intervals. The first columns are words, as many as `align` begins with l; of two, the
+        first is only told where it changes.
+    notes : tuple of str
+        Below.
+    align : str
+        For each column, l or r.
+    split : int
+        Where the columns are parted, if they don't fit beside each other; 0 for wherever they don't.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    notes: tuple[str, ...]
+    align: str
+    split: int = 0
+
+    @property
+    def n_words(self) -> int:
+        """How many columns of words come first."""
+        return len(self.align) - len(self.align.lstrip("l"))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Several tables, and what holds for all of them."""
+
+    caption: str
+    parts: Sequence[Part]
+
+
+class PrintedAsTables(ABC):
+    """A result that prints as tables, and turns into those of a paper or a page."""
+
+    @abstractmethod
+    def _printed(self) -> Tables:
+        """Return what is shown."""
+
+    def to_text(self, width: int = WIDTH) -> str:
+        """Return the tables for a terminal with so many columns."""
+        return as_text(self._printed(), width)
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown."""
+        return as_markdown(self._printed())
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX, with the rules of the package booktabs."""
+        return as_latex(self._printed())
+
+    def to_html(self) -> str:
+        """Return the tables as HTML; names are escaped."""
+        return as_html(self._printed())
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def _by_decimals(cells: Iterable[Cell]) -> dict[int, list[Number]]:
+    found: dict[int, list[Number]] = {}
+    for cell in cells:
+        if isinstance(cell, Number):
+            found.setdefault(cell.decimals, []).append(cell)
+    return found
+
+
+def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
+    """Return cells as text; in a column, numbers with as many decimals stand with their points below each other."""
+    columns: list[list[str]] = []
+    for cells in zip(*part.rows, strict=True):
+        widths = {
+            places: tuple(max(some) for some in zip(*(number.widths for number in same), strict=True))
+            for places, same in _by_decimals(cells).items()
+        }
+        doubts = any(isinstance(cell, Number) and cell.doubtful for cell in cells)
+        made = []
+        for cell in cells:
+            if isinstance(cell, Number):
+                text = cell.padded(widths[cell.decimals], fill)
+                # a mark behind one of them must not move the others
+                made.append(text + len(DOUBT) * fill if doubts and text and not cell.doubtful else text)
+            else:
+                made.append(cell)
+        columns.append(made)
+    return [tuple(row) for row in zip(*columns, strict=True)]
+
+
+# Text
+
+
+def as_text(tables: Tables, width: int = WIDTH) -> str:
+    """Return the tables for a terminal with so many columns.
+
+    A table that is wider has its columns closer, then its first column on lines of its own, then its names shortened,
+    with a legend below; and if all that is not enough, its columns in several blocks.
+    """
+    found = [_wrapped(tables.caption, width)] if tables.caption else []
+    for place, part in enumerate(tables.parts):
+        found += [""] if place or (found and part.title) else []
+        found += [_wrapped(part.title, width)] if part.title else []
+        lines, legend = _fitted(part, width)
+        found += [*lines, *(_wrapped(note, width) for note in (*legend, *part.notes))]
+    return "\n".join(found)
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Cells as they are printed. A row of one cell is a heading, which may be wider than its column."""
+
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    align: str
+    n_words: int
+
+    def widths(self) -> list[int]:
+        """Return how wide the columns are."""
+        return [max(map(len, cells)) for cells in zip(self.header, *self.full_rows(), strict=True)]
+
+    def full_rows(self) -> list[tuple[str, ...]]:
+        """Return the rows that are no headings."""
+        return [row for row in self.rows if len(row) > 1 or len(self.header) == 1]
+
+    def width(self, gap: int) -> int:
+        """Return how wide all is."""
+        return sum(self.widths()) + gap * (len(self.header) - 1)
+
+    def lines(self, gap: int) -> list[str]:
+        """Return the lines, with so many blanks between columns."""
+        widths = self.widths()
+
+        def line(cells: Sequence[str]) -> str:
+            if len(cells) == 1:
+                return cells[0]
+            placed = (
+                cell.ljust(wide) if side == "l" else cell.rjust(wide)
+                for cell, wide, side in zip(cells, widths, self.align, strict=True)
+            )
+            return (" " * gap).join(placed).rstrip()
+
+        return [line(self.header), "-" * self.width(gap), *map(line, self.rows)]
+
+    def merged(self) -> _Grid:
+        """Return the first column as headings, above names that are set in."""
+        rows: list[tuple[str, ...]] = []
+        for row in self.rows:
+            rows += [(row[0],)] if row[0] else []
+            rows.append((f"  {row[1]}", *row[2:]))
+        header = (self.header[0] or self.header[1], *self.header[2:])
+        return _Grid(header, rows, self.align[1:], self.n_words - 1)
+
+    def shortened(self, most: int) -> tuple[_Grid, list[str]]:
+        """Return names of no more than so many letters, each longer one with a number, and what these stand for."""
+        rows, legend = [], dict[str, str]()
+        for row in self.rows:
+            name = row[0]
+            if len(row) > 1 and len(name) > most:
+                bare = name.strip()
+                legend.setdefault(bare, f"[{len(legend) + 1}]")
+                mark = f"... {legend[bare]}"
+                name = name[: max(most - len(mark), 1)] + mark
+            rows.append((name, *row[1:]))
+        told = [f"{mark} {name}" for name, mark in legend.items()]
+        return _Grid(self.header, rows, self.align, self.n_words), told
+
+    def columns(self, chosen: Sequence[int]) -> _Grid:
+        """Return some columns, without the rows that say nothing in these."""
+        rows: list[tuple[str, ...]] = []
+        heading: list[tuple[str, ...]] = []
+        for row in self.rows:
+            if len(row) == 1:
+                heading = [row]
+                continue
+            kept = tuple(row[column] for column in chosen)
+            if any(cell.strip() for cell in kept[self.n_words :]):
+                rows += [*heading, kept]
+                heading = []
+        header = tuple(self.header[column] for column in chosen)
+        return _Grid(header, rows, "".join(self.align[column] for column in chosen), self.n_words)
+
+    def blocks(self, width: int, split: int) -> list[str]:
+        """Return the columns in blocks below each other, each with the names; a block begins with column `split`."""
+        words = list(range(self.n_words))
+        chosen: list[list[int]] = []
+        for column in range(self.n_words, len(self.header)):
+            if chosen and column != split and self.columns([*words, *chosen[-1], column]).width(2) <= width:
+                chosen[-1].append(column)
+            else:
+                chosen.append([column])
+        found: list[str] = []
+        for block in chosen:
+            found += [*([""] if found else []), *self.columns([*words, *block]).lines(2)]
+        return found
+
+
+def _fitted(part: Part, width: int) -> tuple[list[str], list[str]]:
+    """Return the lines of a table that is no wider, and what shortened names stand for."""
+    grid = _Grid(part.header, _padded(part), part.align, part.n_words)
+    tries = [grid, grid.merged()] if grid.n_words > 1 and part.rows else [grid]
+    for one in tries:
+        for gap in (2, 1):
+            if one.width(gap) <= width:
+                return one.lines(gap), []
+    grid = tries[-1]
+    if not grid.n_words:
+        return grid.blocks(width, part.split), []
+    most = grid.widths()[0] - (grid.width(1) - width)
+    if most >= max(SHORTEST, len(grid.header[0])):
+        shorter, legend = grid.shortened(most)
+        return shorter.lines(1), legend
+    shorter, legend = grid.shortened(max(SHORTEST, width // 3))
+    merged = part.n_words - shorter.n_words
+    return shorter.blocks(width, part.split - merged), legend
+
+
+# Markup
+
+
+def as_markdown(tables: Tables) -> str:
+    """Return the tables as Markdown."""
+
+    def line(cells: Iterable[Cell]) -> str:
+        return "| " + " | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
+
+    found = [_plain_markdown(tables.caption)] if tables.caption else []
+    for part in tables.parts:
+        sides = [":---" if side == "l" else "---:" for side in part.align]
+        found += ["", f"**{_plain_markdown(part.title)}**"] if part.title else []
+        found += ["", line(part.header), "| " + " | ".join(sides) + " |", *map(line, part.rows)]
+        found += ["", *(f"- {_plain_markdown(note)}" for note in part.notes)] if part.notes else []
+    return "\n".join(found) + "\n"
+
+
+def _plain_markdown(text: str) -> str:
+    """Return text in which nothing is a mark."""
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in text)
+
+
+def as_latex(tables: Tables) -> str:
+    """Return the tables as LaTeX, with the rules of the package booktabs."""
+
+    def line(cells: Iterable[Cell]) -> str:
+        return " & ".join(map(_latex_cell, cells)) + r" \\"
+
+    found = [f"% {shown(tables.caption, 1000)}"]
+    for part in tables.parts:
+        caption = "; ".join(_latex(text) for text in (part.title, tables.caption) if text)
+        found += [
+            r"\begin{table}", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{part.align}}}", r"\toprule",
+            line(part.header), r"\midrule", *map(line, part.rows), r"\bottomrule", r"\end{tabular}",
+            *(rf"\par {_latex(note)}" for note in part.notes), r"\end{table}", "",
+        ]  # fmt: skip
+    return "\n".join(found)
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(sign, sign) for sign in text)
+
+
+def _latex_cell(cell: Cell) -> str:
+    """Return a cell; of numbers, minus is a sign and no hyphen."""
+    return _latex(cell) if isinstance(cell, str) else str(cell).replace("-", MINUS)
+
+
+def as_html(tables: Tables) -> str:
+    """Return the tables as HTML; what users name is escaped."""
+
+    def line(cells: Sequence[str], align: str, tag: str) -> str:
+        made = []
+        for cell, side in zip(cells, align, strict=True):
+            look = f"text-align:{'left' if side == 'l' else 'right'}"
+            if side == "r":
+                look += ";font-variant-numeric:tabular-nums;white-space:nowrap"
+            made.append(f'<{tag} style="{look}">{html.escape(cell)}</{tag}>')
+        return f"<tr>{''.join(made)}</tr>"
+
+    found = ["<div class='survscore-table'>" + (f"<p>{html.escape(tables.caption)}</p>" if tables.caption else "")]
+    for part in tables.parts:
+        title = f"<caption style='text-align:left'>{html.escape(part.title)}</caption>" if part.title else ""
+        rows = _padded(part, "\u2007")  # as wide as a digit
+        found.append(f"<table>{title}<thead>{line(part.header, part.align, 'th')}</thead>")
+        found += ["<tbody>", *(line(row, part.align, "td") for row in rows), "</tbody></table>"]
+        found += [f"<p><small>{html.escape(note)}</small></p>" for note in part.notes]
+    return "\n".join([*found, "</div>"])

@@ -1,0 +1,1 @@
+"""Weightings: whom a score counts at time t, and how much."""
