@@ -258,8 +258,8 @@ def distribution(seed: int, setting: Setting) -> Found:
     curves = survival(sample.x, setting.events, GRID)
     found: Found = {}
     tests = ("martingale", "bins") if setting.drop_outs else ("smooth", "martingale", "bins")
-    for form, between in (("intervals", "linear"), ("continuous", "constant-hazard")):
-        right = ss.SurvivalCurves(curves, GRID, between)
+    for form, interpolation in (("intervals", "linear"), ("continuous", "constant-hazard")):
+        right = ss.SurvivalCurves(curves, GRID, interpolation)
         for test in tests:
             made = ss.distribution_calibration(sample.y, right, test=test, form=form, groups=sample.groups)
             found[f"distribution calibration: p below 0.05 when right, {test}, {form}"] = _rejected(

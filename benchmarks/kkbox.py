@@ -114,7 +114,7 @@ def in_pandas(folder: Path) -> pd.DataFrame:
     s = s.reset_index().merge(pd.read_csv(folder / "train.csv"), on="msno", how="left")
     s["final"] = s.is_last & (s.made <= LAST) & (s.expires <= LAST)
     s["label"] = s.is_last & (s.is_churn == 1)
-    s["between"] = (s.start - s.groupby("msno").expires.shift(1)).dt.days.fillna(0)
+    s["interpolation"] = (s.start - s.groupby("msno").expires.shift(1)).dt.days.fillna(0)
     length, s["censoring_time"] = (s.expires - s.start).dt.days, (LAST - s.start).dt.days.astype(float)
     s["event"] = (s.gap | s.final | s.label) & (length <= s.censoring_time)
     s["time"] = np.where(s.event, length, s.censoring_time)
@@ -130,7 +130,7 @@ def in_pandas(folder: Path) -> pd.DataFrame:
         {
             "msno": s.msno, "time": s.time, "event": s.event, "censoring_time": s.censoring_time,
             "n_prev_churns": s.spell.astype(int),
-            "log_days_between_subs": np.log1p(s.between),
+            "log_days_between_subs": np.log1p(s.interpolation),
             "log_days_since_reg_init": np.log(since.fillna(-1) + 2.0),
             "log_payment_plan_days": np.log1p(s.payment_plan_days),
             "log_plan_list_price": np.log1p(s.plan_list_price),

@@ -106,7 +106,9 @@ class Sampled(Weighting):
             last_stop=counted,
             label=index.label,
             first_weight=None,  # not the same for all, but one over these curves
-            survival=ss.SurvivalCurves(self.chance[:, None], [0.0], "step", beyond="hold"),
+            survival=ss.SurvivalCurves(
+                self.chance[:, None], [0.0], "step", extrapolation="hold"
+            ),
             last_weight=1.0 / self.chance,
             population_stop=counted,
         )

@@ -66,7 +66,7 @@ def cox(rows):
     data = patients[rows].assign(time=y.time[rows], event=y.event[rows])
     model = CoxPHFitter().fit(data, "time", "event")
     curves = model.predict_survival_function(patients[test])  # steps at the event times
-    return ss.SurvivalCurves.from_frame(curves, "step", beyond="hold")
+    return ss.SurvivalCurves.from_frame(curves, "step", extrapolation="hold")
 
 
 models = {"all patients": cox(train), "complete cases": cox(train & ~y.dropped_out)}

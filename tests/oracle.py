@@ -12,10 +12,10 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 
-def survival_at(grid, row, t, between, beyond="nan"):
+def survival_at(grid, row, t, interpolation, extrapolation="nan"):
     """Read one predicted curve at t: S(0) = 1, then from grid point to grid point."""
     if t > grid[-1]:
-        return float(row[-1]) if beyond == "hold" else math.nan
+        return float(row[-1]) if extrapolation == "hold" else math.nan
     known_times, known_values = list(grid), [float(p) for p in row]
     if known_times[0] > 0:
         known_times, known_values = [0.0, *known_times], [1.0, *known_values]
@@ -25,22 +25,22 @@ def survival_at(grid, row, t, between, beyond="nan"):
     k = max(k for k, time in enumerate(known_times) if time < t)
     left, right = known_values[k], known_values[k + 1]
     share = (t - known_times[k]) / (known_times[k + 1] - known_times[k])
-    if between == "step":
+    if interpolation == "step":
         return left
-    if between == "linear":
+    if interpolation == "linear":
         return left + share * (right - left)
     if left == 0 or right == 0:  # log-linear towards zero is zero at once
         return 0.0
     return math.exp((1 - share) * math.log(left) + share * math.log(right))
 
 
-def survival_before(grid, row, t, between, beyond="nan"):
+def survival_before(grid, row, t, interpolation, extrapolation="nan"):
     """Left limit of one curve: only steps jump, and nothing has happened before time 0."""
     if t == 0:
         return 1.0
-    if between != "step":
-        return survival_at(grid, row, t, between, beyond)
-    if t > grid[-1] and beyond == "nan":
+    if interpolation != "step":
+        return survival_at(grid, row, t, interpolation, extrapolation)
+    if t > grid[-1] and extrapolation == "nan":
         return math.nan
     earlier = [float(p) for time, p in zip(grid, row, strict=True) if time < t]
     return earlier[-1] if earlier else 1.0
@@ -458,7 +458,7 @@ def crps(time, event, until, tau, pi, knots, G, G_before, mass=None):
     return math.nan if followed == 0 else total / followed
 
 
-def log_score(time, event, until, tau, grid, rows, between, beyond, mass=None, epsilon=1e-7):
+def log_score(time, event, until, tau, grid, rows, interpolation, extrapolation, mass=None, epsilon=1e-7):
     """Of each, the density of the event's time, or the survival up to where it was last seen."""
     mass = [1.0] * len(time) if mass is None else mass
     total = number = 0.0
@@ -467,10 +467,10 @@ def log_score(time, event, until, tau, grid, rows, between, beyond, mass=None, e
             continue
         number = number + mass[i]
         if not (D and T <= tau):
-            likelihood = max(survival_at(grid, rows[i], min(T, tau), between, beyond), epsilon)
+            likelihood = max(survival_at(grid, rows[i], min(T, tau), interpolation, extrapolation), epsilon)
         else:
             knots = [0.0, *(g for g in grid if g > 0)]
-            values = [survival_at(grid, rows[i], g, between, beyond) for g in knots]
+            values = [survival_at(grid, rows[i], g, interpolation, extrapolation) for g in knots]
             if T == 0:  # an atom, or the start of the first interval
                 left, right, length = (1.0, values[0], 1.0) if grid[0] == 0 else (1.0, values[1], knots[1])
                 start = 0.0
@@ -480,10 +480,10 @@ def log_score(time, event, until, tau, grid, rows, between, beyond, mass=None, e
                 k = max(k for k, knot in enumerate(knots) if knot < T)
                 left, right, length, start = values[k], values[k + 1], knots[k + 1] - knots[k], knots[k]
             likelihood = max(left - right, epsilon)
-            if between == "constant-hazard" and left > right > 0:
+            if interpolation == "constant-hazard" and left > right > 0:
                 hazard = math.log(left / right)
                 likelihood = max(hazard * left * math.exp(-hazard * (T - start) / length), epsilon)
-            if between != "step":
+            if interpolation != "step":
                 likelihood = likelihood / length
         total = total - mass[i] * math.log(likelihood)
     return math.nan if number == 0 else total / number

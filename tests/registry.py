@@ -49,19 +49,19 @@ class Problem:
 
     def pi(self, t: float) -> list[float]:
         c = self.curves
-        return [oracle.survival_at(c.times, row, t, c.between, c.beyond) for row in c.probabilities]
+        return [oracle.survival_at(c.times, row, t, c.interpolation, c.extrapolation) for row in c.probabilities]
 
     def G(self, i: int, t: float) -> float:
         c = self.censoring
-        return oracle.survival_at(c.times, c.probabilities[i], t, c.between, c.beyond)
+        return oracle.survival_at(c.times, c.probabilities[i], t, c.interpolation, c.extrapolation)
 
     def G_before(self, i: int, t: float) -> float:
         c = self.censoring
-        return oracle.survival_before(c.times, c.probabilities[i], t, c.between, c.beyond)
+        return oracle.survival_before(c.times, c.probabilities[i], t, c.interpolation, c.extrapolation)
 
     def ends_before(self, t: float) -> bool:
         """Whether the curves of G say nothing at t."""
-        return bool(self.censoring.beyond == "nan" and t > self.censoring.times[-1])
+        return bool(self.censoring.extrapolation == "nan" and t > self.censoring.times[-1])
 
 
 Weighted = Any  # what the oracle's weights are: pairs and who belongs, or None
@@ -138,12 +138,12 @@ def _concordance(kind, risk="final"):
         c = p.curves
 
         def read(i, s):
-            return oracle.survival_at(c.times, c.probabilities[i], s, c.between, c.beyond)
+            return oracle.survival_at(c.times, c.probabilities[i], s, c.interpolation, c.extrapolation)
 
         def risk_at(i, s):
             if risk == "final":
                 return -read(i, tau)
-            if c.between == "step":
+            if c.interpolation == "step":
                 return -read(i, s)
             return -read(i, min([g for g in c.times if g >= s] + [tau]) if s > 0 else 0.0)
 
@@ -157,7 +157,7 @@ def _crps(p, tau, until, G, G_before, mass=None):
     c = p.curves
 
     def pi(i, s):
-        return oracle.survival_at(c.times, c.probabilities[i], s, c.between, c.beyond)
+        return oracle.survival_at(c.times, c.probabilities[i], s, c.interpolation, c.extrapolation)
 
     knots = [*c.times, *p.training.time]
     return oracle.crps(p.y.time, p.y.event, until, tau, pi, knots, G, G_before, mass)
@@ -165,7 +165,9 @@ def _crps(p, tau, until, G, G_before, mass=None):
 
 def _log_score(p, tau, until, G, G_before, mass=None):
     c = p.curves
-    return oracle.log_score(p.y.time, p.y.event, until, tau, c.times, c.probabilities, c.between, c.beyond, mass)
+    return oracle.log_score(
+        p.y.time, p.y.event, until, tau, c.times, c.probabilities, c.interpolation, c.extrapolation, mass
+    )
 
 
 def _strata(p):
@@ -364,8 +366,8 @@ CASES = [
 HALVES = st.integers(0, 12).map(lambda k: k / 2)
 GRIDS = st.integers(1, (1 << 13) - 1).map(lambda bits: np.flatnonzero(bits >> np.arange(13) & 1) / 2)
 DTYPES = st.sampled_from([np.float32, np.float64])
-BETWEEN = st.sampled_from(["linear", "step", "constant-hazard"])
-BEYOND = st.sampled_from(["hold", "nan"])
+INTERPOLATIONS = st.sampled_from(["linear", "step", "constant-hazard"])
+EXTRAPOLATIONS = st.sampled_from(["hold", "nan"])
 #: Where formulas break: both ends, and the closest to either that single precision has.
 ODD = np.array([0.0, 1.0, 1 - 2.0**-24, 2.0**-149, 2.0**-126, 2.0**-24, 0.5])
 
@@ -394,7 +396,7 @@ def curves_of(draw, n, *, lowest=0.0, dtypes=DTYPES):
     grid = draw(GRIDS)
     values = draw(probabilities_of((n, grid.size), lowest))
     probabilities = -np.sort(-values.astype(draw(dtypes)), axis=1)
-    return ss.SurvivalCurves(probabilities, grid, draw(BETWEEN), beyond=draw(BEYOND))
+    return ss.SurvivalCurves(probabilities, grid, draw(INTERPOLATIONS), extrapolation=draw(EXTRAPOLATIONS))
 
 
 @st.composite
@@ -436,7 +438,7 @@ def fitted_problem(data, seed, n=40):
         y = ss.Outcomes(np.random.default_rng(seed).exponential(60, n).round(1), np.ones(n))
     else:
         y = ss.Outcomes(np.ceil(y.time / 3) * 3, y.event, np.ceil(y.censoring_time / 3) * 3)
-    curves = ss.SurvivalCurves(problem.curves.probabilities.round(2), problem.curves.times, beyond="hold")
+    curves = ss.SurvivalCurves(problem.curves.probabilities.round(2), problem.curves.times, extrapolation="hold")
     return replace(problem, y=y, curves=curves, times=np.array([15.0, 30.0]))
 
 
@@ -449,10 +451,10 @@ def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):
     y = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
     grid = np.linspace(1, 100, m)
 
-    def curves(between, lowest=0.0):
+    def curves(interpolation, lowest=0.0):
         rate = rng.gamma(2, 1 / 120, (n, 1))
         values = lowest + (1 - lowest) * np.exp(-rate * grid)
-        return ss.SurvivalCurves(values.astype(dtype), grid, between, beyond="hold")
+        return ss.SurvivalCurves(values.astype(dtype), grid, interpolation, extrapolation="hold")
 
     times = grid if same_grid else np.linspace(0, 110, m // 2 + 3)
     return Problem(y, curves("linear"), curves("step", 0.2), y[: n // 2], times)

@@ -17,7 +17,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning
 
 def compared(problem, metric="brier", **settings):
     other = ss.SurvivalCurves(
-        problem.curves.probabilities**2, problem.curves.times, problem.curves.between, beyond=problem.curves.beyond
+        problem.curves.probabilities**2,
+        problem.curves.times,
+        problem.curves.interpolation,
+        extrapolation=problem.curves.extrapolation,
     )
     models = {"a": problem.curves, "b": other}
     result = ss.compare(

@@ -559,9 +559,9 @@ def test_results_are_tables_and_pictures():
     counts, edges = found.histogram
     wide = found.curve.upper[~there] - found.curve.lower[~there] > 0.5  # or where it tells nothing
     for risk in outer[~wide]:
-        beyond = min(counts[edges[1:] < risk].sum(), counts[edges[:-1] > risk].sum())
+        extrapolation = min(counts[edges[1:] < risk].sum(), counts[edges[:-1] > risk].sum())
         near = counts[(edges[1:] > risk - 0.05) & (edges[:-1] < risk + 0.05)].sum()
-        assert beyond <= max(10, 0.01 * counts.sum()) or near < 10
+        assert extrapolation <= max(10, 0.01 * counts.sum()) or near < 10
     plt.close("all")
 
 

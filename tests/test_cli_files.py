@@ -379,9 +379,9 @@ def test_a_censoring_model_is_read_as_its_file_says(capsys, tmp_path):
     outcomes, predictions = mangling.write(tmp_path)
     ss.io.write_predictions(tmp_path / "g.parquet", {"G": models["cox"]}, ids=ids)
     asked = ["-w", "ipcw", "--censoring", tmp_path / "g.parquet", "--cap", 5, "-t", "3,8", "-m", "brier", "--json", "-"]
-    for option, between in (([], "linear"), (["--censoring-between", "step"], "step")):
-        out = run(capsys, "score", outcomes, f"net={predictions}", *asked, "--between", "step", *option)[1]
-        G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, between)
+    for option, interpolation in (([], "linear"), (["--censoring-between", "step"], "step")):
+        out = run(capsys, "score", outcomes, f"net={predictions}", *asked, "--interpolation", "step", *option)[1]
+        G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, interpolation)
         net = ss.SurvivalCurves(models["net"].probabilities, models["net"].times, "step")
         wanted = ss.brier_score(y, net, weighting=ss.IPCW(G, max_weight=5), times=[3, 8]).scores
         found = [row["score"] for row in json.loads(out)["scores"]]

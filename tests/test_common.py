@@ -115,7 +115,9 @@ def test_results_do_not_depend_on_batches(case: Case, loss, data):
     def in_batches(curves):
         return ss.CurveBatches(lambda: (curves[a:b] for a, b in pairwise(edges)), n=n)
 
-    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, beyond=problem.curves.beyond)
+    other = ss.SurvivalCurves(
+        problem.curves.probabilities**2, problem.curves.times, extrapolation=problem.curves.extrapolation
+    )
     models = {"a": problem.curves, "b": other}
     groups = np.arange(n) // 2 if data.draw(st.booleans()) else None
     results = [
@@ -226,7 +228,7 @@ def test_cap_1_is_the_score_without_the_censored(loss, data):
         for w in (ss.IPCW("known"), ss.IPCW(max_weight=1), ss.IPCW(problem.censoring, max_weight=1))
     ]
     np.testing.assert_allclose(results[1], results[0], rtol=1e-12, atol=1e-15)
-    if problem.censoring.beyond == "hold":
+    if problem.censoring.extrapolation == "hold":
         np.testing.assert_allclose(results[2], results[0], rtol=1e-12, atol=1e-15)
 
 
@@ -273,7 +275,7 @@ def test_predictions_and_curves_of_censoring_may_have_different_types(types):
     of_predictions, of_censoring = types
     problem = random_problem(300, 20, dtype=of_predictions)
     values = problem.censoring.probabilities.astype(np.float32)  # the same numbers in either type
-    censoring = ss.SurvivalCurves(values.astype(of_censoring), problem.censoring.times, "step", beyond="hold")
+    censoring = ss.SurvivalCurves(values.astype(of_censoring), problem.censoring.times, "step", extrapolation="hold")
     found = {}
     for backend in ("compiled", "numpy"):
         with ss.config.using(backend=backend):

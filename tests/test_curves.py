@@ -21,7 +21,7 @@ ROWS = [[0.9, 0.5], [0.8, 0.0]]
 @given(curves=curves_of(3), times=st.sets(HALVES, min_size=1), each=st.lists(HALVES, min_size=3, max_size=3))
 def test_reading_agrees_with_the_literal_one(curves, times, each):
     times = sorted(times)
-    how = (curves.between, curves.beyond)
+    how = (curves.interpolation, curves.extrapolation)
     expected = [[oracle.survival_at(curves.times, row, t, *how) for t in times] for row in curves.probabilities]
     np.testing.assert_allclose(curves.at(times), expected, rtol=1e-14, atol=1e-15)
     expected = [
@@ -119,9 +119,9 @@ def test_bad_probabilities_of_the_event_are_named_as_such(rows, message, backend
 
 def test_probabilities_of_the_event_are_one_minus_survival():
     p = np.array([[0.125, 0.5], [0.25, 0.25]])
-    curves = ss.SurvivalCurves.from_event_probabilities(p, [1, 2], "step", beyond="hold")
+    curves = ss.SurvivalCurves.from_event_probabilities(p, [1, 2], "step", extrapolation="hold")
     assert np.array_equal(curves.probabilities, 1 - p)
-    assert (curves.between, curves.beyond) == ("step", "hold")
+    assert (curves.interpolation, curves.extrapolation) == ("step", "hold")
     falling = [[0.5, 0.25, 0.75]]
     kept = ss.SurvivalCurves.from_event_probabilities(falling, [1, 2, 3], monotone="keep")
     assert kept.probabilities.tolist() == [[0.5, 0.75, 0.25]]
@@ -150,7 +150,7 @@ def test_bad_times_are_named(times, message):
         ss.SurvivalCurves(ROWS, times)
 
 
-@pytest.mark.parametrize("option", ["between", "beyond", "monotone"])
+@pytest.mark.parametrize("option", ["interpolation", "extrapolation", "monotone"])
 def test_unknown_options_are_named(option):
     with pytest.raises(ss.InputError, match=f"{option} must be one of"):
         ss.SurvivalCurves(ROWS, [1, 2], **{option: "other"})
@@ -179,15 +179,15 @@ def test_rounding_does_not_count_as_rising(dtype):
 
 def test_beyond_the_grid():
     assert np.isnan(ss.SurvivalCurves(ROWS, [1, 2]).at([2.5])).all()
-    assert ss.SurvivalCurves(ROWS, [1, 2], beyond="hold").at([2.5]).tolist() == [[0.5], [0.0]]
+    assert ss.SurvivalCurves(ROWS, [1, 2], extrapolation="hold").at([2.5]).tolist() == [[0.5], [0.0]]
 
 
 def test_picking_individuals():
-    curves = ss.SurvivalCurves(ROWS, [1, 2], "step", beyond="hold")
+    curves = ss.SurvivalCurves(ROWS, [1, 2], "step", extrapolation="hold")
     for key in (1, -1, [1], np.array([False, True]), slice(1, 2)):
         picked = curves[key]
         assert picked.probabilities.tolist() == [ROWS[1]]
-        assert (picked.between, picked.beyond) == ("step", "hold")
+        assert (picked.interpolation, picked.extrapolation) == ("step", "hold")
     assert curves.shape == (2, 2)
     assert curves[[]].shape == (0, 2)
     with pytest.raises(IndexError):
@@ -238,7 +238,7 @@ def test_step_functions_on_different_grids():
     curves = ss.SurvivalCurves.from_step_functions(functions)
     assert curves.times.tolist() == [1, 2]  # the second says nothing after 2
     assert curves.probabilities.tolist() == [[0.9, 0.9], [1.0, 0.8]]
-    held = ss.SurvivalCurves.from_step_functions(functions, beyond="hold")
+    held = ss.SurvivalCurves.from_step_functions(functions, extrapolation="hold")
     assert held.probabilities.tolist() == [[0.9, 0.9, 0.5], [1.0, 0.8, 0.8]]
 
 
@@ -251,12 +251,12 @@ def test_step_functions_that_are_none():
         ss.SurvivalCurves.from_step_functions([])
 
 
-@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_reading_agrees_with_numpy(between, dtype):
+def test_compiled_reading_agrees_with_numpy(interpolation, dtype):
     rng = np.random.default_rng(0)
     grid = np.sort(rng.uniform(1, 100, 20))
-    curves = ss.SurvivalCurves(np.cumprod(rng.random((300, 20)) ** 0.1, axis=1).astype(dtype), grid, between)
+    curves = ss.SurvivalCurves(np.cumprod(rng.random((300, 20)) ** 0.1, axis=1).astype(dtype), grid, interpolation)
     for times in (np.linspace(0, 100, 77), grid[3:9]):
         plain, fast = np.empty((300, times.size), dtype), np.empty((300, times.size), dtype)
         for out, compiled in ((plain, False), (fast, True)):
@@ -267,21 +267,21 @@ def test_compiled_reading_agrees_with_numpy(between, dtype):
 # Several into one
 
 
-@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
-@pytest.mark.parametrize("beyond", ["nan", "hold"])
-def test_concatenated_curves_read_as_before(between, beyond):
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("extrapolation", ["nan", "hold"])
+def test_concatenated_curves_read_as_before(interpolation, extrapolation):
     rng = np.random.default_rng(0)
     parts = []
     for n, m in ((3, 5), (1, 1), (4, 8)):
         grid = np.unique(rng.uniform(0, 10, m))
         survival = np.sort(rng.uniform(size=(n, grid.size)))[:, ::-1]
-        parts.append(ss.SurvivalCurves(survival, grid, between, beyond=beyond))
+        parts.append(ss.SurvivalCurves(survival, grid, interpolation, extrapolation=extrapolation))
     joined = ss.SurvivalCurves.concatenate(parts)
-    assert (len(joined), joined.between, joined.beyond) == (8, between, beyond)
+    assert (len(joined), joined.interpolation, joined.extrapolation) == (8, interpolation, extrapolation)
     wanted = np.linspace(0, 12, 60)
     expected = np.concatenate([part.at(wanted) for part in parts])
     end = min(part.times[-1] for part in parts)
-    if beyond == "nan":  # what ends one of them ends all
+    if extrapolation == "nan":  # what ends one of them ends all
         expected[:, wanted > end] = np.nan
         assert joined.times[-1] == end
     np.testing.assert_allclose(joined.at(wanted), expected, rtol=1e-12)
@@ -297,14 +297,14 @@ def test_concatenating_keeps_what_is_the_same():
     double = ss.SurvivalCurves(ROWS, [1, 2], "step")
     for parts in ([single, double], [double, single]):
         assert ss.SurvivalCurves.concatenate(parts).probabilities.dtype == np.float64
-    held = ss.SurvivalCurves(ROWS, [1, 2], "step", beyond="hold")
+    held = ss.SurvivalCurves(ROWS, [1, 2], "step", extrapolation="hold")
     longer = ss.SurvivalCurves([[0.5]], [3], "step")
     mixed = ss.SurvivalCurves.concatenate([held, longer])  # one that holds reaches wherever the other ends
-    assert (mixed.times.tolist(), mixed.beyond) == ([1, 2, 3], "nan")
+    assert (mixed.times.tolist(), mixed.extrapolation) == ([1, 2, 3], "nan")
     assert mixed.probabilities[:, -1].tolist() == [0.5, 0.0, 0.5]
     with ss.config.using(backend="torch"):
         tensors = ss.SurvivalCurves(torch.tensor(ROWS), [1, 2], "step")
-        both = ss.SurvivalCurves.concatenate([tensors, ss.SurvivalCurves([[0.5]], [1.5], "step", beyond="hold")])
+        both = ss.SurvivalCurves.concatenate([tensors, ss.SurvivalCurves([[0.5]], [1.5], "step", extrapolation="hold")])
         assert both.probabilities.tolist()[2] == [1.0, 0.5, 0.5]
 
 
@@ -314,7 +314,7 @@ def test_curves_that_do_not_fit_together_are_named():
         ss.SurvivalCurves.concatenate([])
     with pytest.raises(ss.InputError, match="parts must be SurvivalCurves"):
         ss.SurvivalCurves.concatenate([linear, ROWS])
-    with pytest.raises(ss.InputError, match="some say between='linear', others 'step'"):
+    with pytest.raises(ss.InputError, match="some say interpolation='linear', others 'step'"):
         ss.SurvivalCurves.concatenate([linear, ss.SurvivalCurves(ROWS, [1, 2], "step")])
     with pytest.raises(ss.InputError, match="they end at 3, and part 1 at 2"):
         ss.SurvivalCurves.concatenate([ss.SurvivalCurves(ROWS, [1, 4]), linear], times=[1, 3])

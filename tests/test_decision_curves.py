@@ -17,7 +17,7 @@ THRESHOLDS = [0.05, 0.2, 0.35, 0.8]
 
 def problem_and_models(data="drop-outs", n=150):
     problem = fitted_problem(data, 2, n)
-    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, beyond="hold")
+    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, extrapolation="hold")
     return problem, {"a": problem.curves, "b": other}
 
 

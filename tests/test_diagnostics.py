@@ -408,8 +408,8 @@ def test_steps_of_coarse_grids_do_not_count_as_cliffs():
     event_time = rng.exponential(1 / rate)
     y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
     grid = np.arange(1.0, 25.0)
-    for between in ("step", "linear"):
-        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid, between)
+    for interpolation in ("step", "linear"):
+        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid, interpolation)
         row = ss.diagnose(y, {"truth": curves}).models.iloc[0]
         assert row["verdict"] == "no sign"
         assert 0.8 < row["ratio"] < 1.2

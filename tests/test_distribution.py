@@ -25,7 +25,9 @@ LEGENDRE = [
 LONG, SHORT = 9.0, 3.0  # of follow-up: 27 and 60 % are censored
 
 
-def case(seed, n=500, *, follow_up=LONG, shape=1.0, n_times=20, between="linear", dropping=0.0, width=None, **wrong):
+def case(
+    seed, n=500, *, follow_up=LONG, shape=1.0, n_times=20, interpolation="linear", dropping=0.0, width=None, **wrong
+):
     """Individuals whose C* tells of the risk, and curves that are right at grid points unless told otherwise."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
@@ -40,7 +42,7 @@ def case(seed, n=500, *, follow_up=LONG, shape=1.0, n_times=20, between="linear"
     y = ss.Outcomes(np.minimum(np.minimum(star, end), leaving), (star <= end) & (star <= leaving), end)
     hazard = rate[:, None] * times**shape
     survival = np.exp(-((wrong.get("factor", 1.0) * hazard) ** wrong.get("power", 1.0)))
-    return y, ss.SurvivalCurves(survival, times, between)
+    return y, ss.SurvivalCurves(survival, times, interpolation)
 
 
 # Literal versions: loops over individuals and intervals, Legendre's polynomials, quadrature, a pseudo-inverse
@@ -129,11 +131,17 @@ def literal_continuous(y, curves, observed, n_bins):
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
 @pytest.mark.parametrize("test", ["smooth", "martingale", "lost", "unknown"])
-def test_intervals_are_the_literal_ones(test, between, ties):
+def test_intervals_are_the_literal_ones(test, interpolation, ties):
     y, curves = case(
-        3, 120, shape=0.8, n_times=9, between=between, dropping=0.1 * (test == "lost"), width=1.5 if ties else None
+        3,
+        120,
+        shape=0.8,
+        n_times=9,
+        interpolation=interpolation,
+        dropping=0.1 * (test == "lost"),
+        width=1.5 if ties else None,
     )
     if test == "unknown":
         y = ss.Outcomes(y.time, y.event)
@@ -269,8 +277,8 @@ def rejected(n_draws, *, form="intervals", test="auto", **settings):
     [
         {"form": "continuous", "n_times": 150},
         {"form": "continuous", "n_times": 150, "follow_up": SHORT},
-        {"n_times": 12, "between": "step"},
-        {"n_times": 12, "between": "linear", "follow_up": SHORT, "shape": 1.5},
+        {"n_times": 12, "interpolation": "step"},
+        {"n_times": 12, "interpolation": "linear", "follow_up": SHORT, "shape": 1.5},
         {"n_times": 30, "dropping": 0.15},
         {"n_times": 30, "dropping": 0.15, "follow_up": SHORT, "shape": 1.5},
         {"form": "continuous", "n_times": 150, "dropping": 0.15},
@@ -371,7 +379,7 @@ def test_the_order_of_individuals_and_the_number_type_do_not_matter():
 def test_curves_that_end_early_are_followed_to_their_end():
     y, curves = case(10, 300)
     short = ss.SurvivalCurves(curves.probabilities[:, :4], curves.times[:4])
-    held = ss.SurvivalCurves(curves.probabilities[:, :4], curves.times[:4], beyond="hold")
+    held = ss.SurvivalCurves(curves.probabilities[:, :4], curves.times[:4], extrapolation="hold")
     cut = ss.distribution_calibration(y.until(curves.times[3]), curves)
     for one in (short, held):
         found = ss.distribution_calibration(y, one)
@@ -511,7 +519,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ss.InputError, match="but censoring_time is unknown"):
         ss.distribution_calibration(ss.Outcomes(y.time, y.event), curves, test="smooth")
     with pytest.raises(ss.InputError, match="form='continuous' needs curves that fall between grid points"):
-        ss.distribution_calibration(y, case(18, 50, between="step")[1], form="continuous")
+        ss.distribution_calibration(y, case(18, 50, interpolation="step")[1], form="continuous")
     with pytest.raises(ss.InputError, match="form must be one of"):
         ss.distribution_calibration(y, curves, form="grid")
     with pytest.raises(ss.InputError, match="n_bins must be a whole number of at least 2"):
@@ -542,18 +550,18 @@ def test_curves_that_rise_are_no_distributions(form):
 # What runs
 
 
-@pytest.mark.parametrize("between", ["linear", "constant-hazard"])
+@pytest.mark.parametrize("interpolation", ["linear", "constant-hazard"])
 @pytest.mark.parametrize("form", ["intervals", "continuous"])
 @pytest.mark.parametrize(
     "lost", [{}, {"dropping": 0.1}, {"dropping": 0.1, "width": 0.5}], ids=["all followed", "lost", "lost, ties"]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_sums_are_those_of_numpy(dtype, lost, form, between):
-    y, curves = case(23, 3000, between=between, **lost)
+def test_compiled_sums_are_those_of_numpy(dtype, lost, form, interpolation):
+    y, curves = case(23, 3000, interpolation=interpolation, **lost)
     survival = curves.probabilities.astype(dtype)
     survival[5], survival[6], survival[7, 3:] = 1.0, 0.0, 0.0  # nothing predicted, all at once, and impossible later
     survival[8, 1] = survival[8, 0] * (1 + 2 * np.finfo(dtype).eps)  # rounding is no rise
-    rounded = ss.SurvivalCurves(survival, curves.times, between, monotone="keep")
+    rounded = ss.SurvivalCurves(survival, curves.times, interpolation, monotone="keep")
     for exposure in ("known", "observed"):
         followed = Followed.of(y, rounded, exposure, form)
         found = []

@@ -214,13 +214,13 @@ def test_bad_settings_are_named(settings, message):
     [
         ({"dropout": ss.SurvivalCurves([[0.9]] * 5, [3])}, "the drop-out curves end before", [0, 1]),
         (
-            {"dropout": ss.SurvivalCurves([[0.9, 0.0]] * 5, [1, 2], beyond="hold")},
+            {"dropout": ss.SurvivalCurves([[0.9, 0.0]] * 5, [1, 2], extrapolation="hold")},
             "the drop-out survival is zero",
             [0, 1],
         ),
         ({"population": ss.SurvivalCurves([[0.9]] * 5, [3])}, "the population curves end before", [0, 1]),
         (
-            {"population": ss.SurvivalCurves([[0.9, 0.0]] * 5, [1, 4], beyond="hold")},
+            {"population": ss.SurvivalCurves([[0.9, 0.0]] * 5, [1, 4], extrapolation="hold")},
             "the population curves are zero for somebody who is counted",
             [0, 1],
         ),

@@ -28,9 +28,9 @@ LAYOUTS = ("wide", "long", "transposed", "months")
 ENDINGS = ("csv", "csv.zst", "csv.gz", "parquet", "arrow", "feather")
 # Options that may be said of all files, right or wrong.
 SAID = ["--predicts event", "--percent", "--transposed", "--long", "--predictions-unit month", "--unit D",
-        "--columns month_{time}", "--between step", "--beyond hold", "--monotone enforce", "--grid 1,2,3",
+        "--columns month_{time}", "--interpolation step", "--extrapolation hold", "--monotone enforce", "--grid 1,2,3",
         "--cutoff 2017-01-29", "--event time", "--id time", "--by-order"]  # fmt: skip
-OWN = ["predicts=event", "percent", "transposed", "long", "unit=month", "columns=month_{time}", "between=step",
+OWN = ["predicts=event", "percent", "transposed", "long", "unit=month", "columns=month_{time}", "interpolation=step",
        "grid=1:3", "monotone=keep", "nothing", "unit=", "percent=1", ""]  # fmt: skip
 
 

@@ -26,8 +26,8 @@ def reachable(problem, name):
     times = problem.times[problem.curves.reaches(problem.times)]
     assume(times.size > 0)
     c = problem.curves
-    if name == "crps" and c.between == "constant-hazard":
-        c = ss.SurvivalCurves(c.probabilities, c.times, "linear", beyond=c.beyond)
+    if name == "crps" and c.interpolation == "constant-hazard":
+        c = ss.SurvivalCurves(c.probabilities, c.times, "linear", extrapolation=c.extrapolation)
     return Problem(problem.y, c, problem.censoring, problem.training, times)
 
 
@@ -89,7 +89,7 @@ def test_influences_are_the_derivatives(case, name, data):
     problem = reachable(problem, name)
     problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, problem.times[-2:])
     c = problem.curves
-    other = ss.SurvivalCurves(c.probabilities**2, c.times, c.between, beyond=c.beyond)
+    other = ss.SurvivalCurves(c.probabilities**2, c.times, c.interpolation, extrapolation=c.extrapolation)
     models = [problem, Problem(problem.y, other, problem.censoring, problem.training, problem.times)]
     _, here, there = variances(case, name, problem, models)
     metric = HISTORIES[name][0](problem)
@@ -117,7 +117,7 @@ def constant(problem, mass):
     at_risk = [sum(m for m, T in zip(mass, y.time, strict=True) if T >= s) for s in jumps]
     events = [sum(m for m, T, D in zip(mass, y.time, y.event, strict=True) if T == s and D) for s in jumps]
     row = [np.prod([1 - d / r for s, d, r in zip(jumps, events, at_risk, strict=True) if s <= g]) for g in c.times]
-    curves = ss.SurvivalCurves(np.tile(row, (len(y), 1)), c.times, c.between, beyond="hold")
+    curves = ss.SurvivalCurves(np.tile(row, (len(y), 1)), c.times, c.interpolation, extrapolation="hold")
     return Problem(y, curves, problem.censoring, problem.training, problem.times)
 
 
@@ -125,23 +125,25 @@ N, OTHERS = 20, 12
 
 
 @pytest.mark.parametrize("name", ["concordance", "crps", "log_score"])
-@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
 @pytest.mark.parametrize("others", [False, True])
 @pytest.mark.parametrize("place", [1, 6])
-def test_the_null_model_counts_with_its_estimation(name, between, others, place):
+def test_the_null_model_counts_with_its_estimation(name, interpolation, others, place):
     """To numerical derivatives, of the individuals themselves or of those that the curve was made of."""
-    if (name, between) == ("crps", "constant-hazard"):
+    if (name, interpolation) == ("crps", "constant-hazard"):
         pytest.skip("crps takes no constant hazards")
     case, rng = SEEN[place], np.random.default_rng(4)
     problem = random_problem(N, 6, seed=3, lost=case.data == "drop-outs")
-    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, between, beyond="hold")
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, interpolation, extrapolation="hold")
     problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([37.0, 55.0]))
     other = problem.y[rng.permutation(N)[:OTHERS]]
 
     def values(mass, mass_of_other):
         if others:
             made = constant(Problem(other, c, problem.censoring, problem.training, problem.times), mass_of_other)
-            rows = ss.SurvivalCurves(np.tile(made.curves.probabilities[:1], (N, 1)), c.times, between, beyond="hold")
+            rows = ss.SurvivalCurves(
+                np.tile(made.curves.probabilities[:1], (N, 1)), c.times, interpolation, extrapolation="hold"
+            )
             null = Problem(problem.y, rows, problem.censoring, problem.training, problem.times)
         else:
             null = constant(problem, mass)
@@ -198,7 +200,7 @@ def test_variances_have_the_correction_for_small_samples(name, lost):
     """Squares of influences, times n/(n - 1)."""
     case = SEEN[1 if lost else 2]
     problem = random_problem(25, 5, seed=1, lost=lost)
-    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, beyond="hold")
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, extrapolation="hold")
     problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([35.0]))
     squares = 0.0
     for i in range(25):
@@ -224,15 +226,15 @@ def test_large_input_takes_the_compiled_way_and_agrees(name):
 
 
 @every_history
-@pytest.mark.parametrize("between", ["linear", "step", "constant-hazard"])
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_loops_agree_with_numpy(dtype, lost, between, name):
+def test_compiled_loops_agree_with_numpy(dtype, lost, interpolation, name):
     problem = random_problem(1500, 8, seed=4, lost=lost)
-    if name == "crps" and between == "constant-hazard":
+    if name == "crps" and interpolation == "constant-hazard":
         pytest.skip("crps takes no constant hazards")
     curves = problem.curves
-    curves = ss.SurvivalCurves(curves.probabilities.astype(dtype), curves.times, between, beyond="hold")
+    curves = ss.SurvivalCurves(curves.probabilities.astype(dtype), curves.times, interpolation, extrapolation="hold")
     index = TimeIndex(problem.y, np.array([35.0]))
     weighting = ss.Administrative()
     history = Histories.of(metric := HISTORIES[name][0](problem), weighting, index, weighting.prepare(index)).up_to(
@@ -296,7 +298,7 @@ print("numba" in sys.modules)
 def test_comparisons_segments_groups_and_means_over_time_take_them():
     problem = random_problem(300, 10, seed=5, lost=True)
     mixed = 0.7 * problem.curves.probabilities + 0.3 * problem.censoring.probabilities
-    other = ss.SurvivalCurves(mixed, problem.curves.times, beyond="hold")
+    other = ss.SurvivalCurves(mixed, problem.curves.times, extrapolation="hold")
     models = {"a": problem.curves, "b": other}
     strata, segment = np.arange(300) % 2, np.arange(300) % 3
     metrics = [ss.Concordance(), ss.Concordance("weighted", strata=strata), "crps", "log_score", "brier"]
@@ -456,7 +458,9 @@ def test_two_individuals():
 
 def test_one_prediction_for_everybody_is_a_coin():
     problem = random_problem(60, 5, lost=True)
-    same = ss.SurvivalCurves(np.tile(problem.curves.probabilities[:1], (60, 1)), problem.curves.times, beyond="hold")
+    same = ss.SurvivalCurves(
+        np.tile(problem.curves.probabilities[:1], (60, 1)), problem.curves.times, extrapolation="hold"
+    )
     for name in HISTORIES:
         if name.startswith("concordance"):
             p = Problem(problem.y, same, problem.censoring, problem.training, np.array([20.0]))
@@ -469,9 +473,9 @@ def test_one_prediction_for_everybody_is_a_coin():
 
 
 @pytest.mark.parametrize("name", ["crps", "log_score"])
-@pytest.mark.parametrize("between", ["linear", "step"])
+@pytest.mark.parametrize("interpolation", ["linear", "step"])
 @pytest.mark.parametrize("lost", [False, True])
-def test_falling_to_zero_after_the_end_changes_nothing(name, between, lost):
+def test_falling_to_zero_after_the_end_changes_nothing(name, interpolation, lost):
     """C* on the grid: what is predicted for later is not looked at. IPCW looks at it, and rewards the fall."""
     rng = np.random.default_rng(7)
     n, grid = 400, np.arange(1.0, 11.0)
@@ -481,8 +485,8 @@ def test_falling_to_zero_after_the_end_changes_nothing(name, between, lost):
     y = ss.Outcomes(np.minimum(np.minimum(star, end), drop), star <= np.minimum(end, drop), end)
     honest = np.exp(-rate[:, None] * grid)
     models = {
-        "honest": ss.SurvivalCurves(honest, grid, between),
-        "leak": ss.SurvivalCurves(np.where(grid <= end[:, None], honest, 0.0), grid, between),
+        "honest": ss.SurvivalCurves(honest, grid, interpolation),
+        "leak": ss.SurvivalCurves(np.where(grid <= end[:, None], honest, 0.0), grid, interpolation),
     }
     result = ss.compare(y, models, metric=name, weighting="administrative", times=[5, 9.5, 10], null=False)
     assert (result.contrasts["difference"] == 0).all()

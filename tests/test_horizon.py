@@ -107,7 +107,7 @@ def test_auc_where_all_have_the_same_status():
     assert np.isnan(result.se).all()  # one of each: no variance
     with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the predictions end at 3.5"):
         ss.auc(y, curves, weighting="administrative", times=[3.5, 4])
-    held = ss.SurvivalCurves(curves.probabilities, [1, 3.5], beyond="hold")
+    held = ss.SurvivalCurves(curves.probabilities, [1, 3.5], extrapolation="hold")
     with pytest.warns(ss.UndefinedScoreWarning, match="1 time where nobody has a weight"):
         assert np.isnan(ss.auc(y, held, weighting="administrative", times=[3.5, 10]).scores).tolist() == [False, True]
     with pytest.raises(ss.InputError, match="nobody is followed beyond time 0"):

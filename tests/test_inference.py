@@ -48,7 +48,10 @@ def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
     problem = type(problem)(problem.y, problem.curves, problem.censoring, problem.training, problem.times[:2])
     assume(problem.curves.reaches(problem.times).all())
     other = ss.SurvivalCurves(
-        problem.curves.probabilities**2, problem.curves.times, problem.curves.between, beyond=problem.curves.beyond
+        problem.curves.probabilities**2,
+        problem.curves.times,
+        problem.curves.interpolation,
+        extrapolation=problem.curves.extrapolation,
     )
     models = [problem, type(problem)(problem.y, other, problem.censoring, problem.training, problem.times)]
     expected = variances(case, problem, metric, models)

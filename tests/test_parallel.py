@@ -116,8 +116,8 @@ def test_few_times_and_means_over_time_have_loops_of_their_own_that_agree(metric
     problem = random_problem(2_000, 60, dtype=np.float32, lost=lost)
     models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
     weightings = ["administrative", ss.IPCW(), ss.IPCW(max_weight=2)]
-    few, between = problem.times[5:25:5], (problem.times[5:25:5] + problem.times[6:26:5]) / 2
-    for times in (few, between, problem.times):
+    few, interpolation = problem.times[5:25:5], (problem.times[5:25:5] + problem.times[6:26:5]) / 2
+    for times in (few, interpolation, problem.times):
         for null in (True, False):
             results = []
             for backend in ("numpy", "compiled"):

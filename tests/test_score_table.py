@@ -262,7 +262,7 @@ def test_a_reason_stands_in_place_of_a_number():
     one = row(far, "brier", "right", 30.0)
     assert np.isnan(one.estimate)
     assert one.note
-    constant = {"same": ss.SurvivalCurves(np.full((60, 1), 0.5), [4.0], beyond="hold"), **models}
+    constant = {"same": ss.SurvivalCurves(np.full((60, 1), 0.5), [4.0], extrapolation="hold"), **models}
     found = table(y, constant, metrics=["slope", "auc", "brier"], horizons=[4.0])
     assert "all predictions are the same" in row(found, "slope", "same").note
     assert row(found, "auc", "same").estimate == 0.5
@@ -299,7 +299,7 @@ def test_what_a_metric_refuses_is_a_reason_too():
 @pytest.mark.parametrize("events", [[True, False], [True, True], [False, False]])
 def test_two_individuals(events):
     y = ss.Outcomes([2.0, 3.0], events, [5.0, 5.0] if any(events) else [2.0, 3.0])
-    curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.7]], [1.0, 4.0], beyond="hold")
+    curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.7]], [1.0, 4.0], extrapolation="hold")
     found = table(y, {"a": curves, "b": curves}, metrics="all", horizons=[2.0], thresholds=[0.2])
     frame = found.to_frame()
     assert (frame.estimate.notna() | (frame.note != "")).all()

@@ -199,11 +199,11 @@ def test_what_can_not_be_scored_is_named(data):
 
 def test_nothing_is_nan_without_a_word(data):
     X, y = data
-    beyond = ss.make_scorer("brier", weighting="administrative", times=[9])
+    extrapolation = ss.make_scorer("brier", weighting="administrative", times=[9])
     with pytest.warns(UserWarning, match="Scoring failed"), pytest.warns(ss.UndefinedScoreWarning):
-        assert np.isnan(cross_val_score(Exponential(), X, y, scoring=beyond, cv=2)).all()
+        assert np.isnan(cross_val_score(Exponential(), X, y, scoring=extrapolation, cv=2)).all()
     with pytest.warns(ss.UndefinedScoreWarning), pytest.raises(ss.InputError, match="no score at 9"):
-        cross_val_score(Exponential(), X, y, scoring=beyond, cv=2, error_score="raise")
+        cross_val_score(Exponential(), X, y, scoring=extrapolation, cv=2, error_score="raise")
     partly = ss.make_scorer("brier", weighting="administrative", times=[4, 9])  # a mean over less is another number
     with pytest.warns(ss.UndefinedScoreWarning), pytest.raises(ss.InputError, match="the predictions end"):
         cross_val_score(Exponential(), X, y, scoring=partly, cv=2, error_score="raise")

@@ -89,7 +89,7 @@ def test_default_times_stay_within_data_and_predictions():
 
 
 def test_default_times_of_extreme_data():
-    curves = ss.SurvivalCurves([[0.9]], [1.0], beyond="hold")
+    curves = ss.SurvivalCurves([[0.9]], [1.0], extrapolation="hold")
     at_once = ss.brier_score(ss.Outcomes([0.0], [1]), curves)
     assert at_once.times.tolist() == [0]
     never = ss.brier_score(ss.Outcomes([3.0], [1], [np.inf]), curves, weighting="administrative")
@@ -116,7 +116,7 @@ def test_beyond_the_data_scores_are_nan_with_one_warning():
 
 
 def test_nobody_left():
-    held = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], beyond="hold")
+    held = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], extrapolation="hold")
     with pytest.warns(ss.UndefinedScoreWarning, match="2 times where nobody has a weight") as caught:
         result = ss.brier_score(Y, held, weighting="administrative", times=[6, 7, 8])
     assert caught[0].filename == __file__
@@ -232,7 +232,7 @@ def test_batches_need_memory_for_one():
     def batches():
         for start in range(0, 1_000, 100):
             rows = problem.curves.probabilities[start : start + 100].copy().view(Batch)
-            yield ss.SurvivalCurves(rows, problem.curves.times, beyond="hold")
+            yield ss.SurvivalCurves(rows, problem.curves.times, extrapolation="hold")
 
     settings = {"weighting": ["administrative", "ipcw"], "times": problem.times[:15], "metric": ["brier", "log"]}
     streamed = ss.score_all(problem.y, ss.CurveBatches(batches, n=1_000), **settings)
@@ -275,9 +275,9 @@ def test_losses_compare_by_value():
 @pytest.mark.parametrize("curve", [1e-30, 0.0], ids=["huge", "infinite"])
 def test_those_who_are_no_longer_counted_leave_nothing_behind(curve):
     """One with an enormous weight is counted at the first time only; at the second it must not matter, in any loop."""
-    dropout = ss.SurvivalCurves([[1.0, curve], [1.0, 1.0], [1.0, 1.0]], [0.3, 0.4], "step", beyond="hold")
+    dropout = ss.SurvivalCurves([[1.0, curve], [1.0, 1.0], [1.0, 1.0]], [0.3, 0.4], "step", extrapolation="hold")
     lost = ss.Outcomes([0.5, 0.25, 2.0], [True, True, False], [0.5, 1.0, 3.5])  # so that weights are asked for
-    curves = ss.SurvivalCurves(np.full((3, 2), 0.7), [0.6, 1.0], "step", beyond="hold")
+    curves = ss.SurvivalCurves(np.full((3, 2), 0.7), [0.6, 1.0], "step", extrapolation="hold")
     found = {}
     for backend in ("numpy", "compiled"):
         with ss.config.using(backend=backend), warnings.catch_warnings():

@@ -69,7 +69,7 @@ def numbers(frame):
 
 def weightings(y, n):
     rng = np.random.default_rng(3)
-    curves = ss.SurvivalCurves(np.sort(rng.uniform(0.5, 1, (n, 3)))[:, ::-1], [3, 6, 12], "step", beyond="hold")
+    curves = ss.SurvivalCurves(np.sort(rng.uniform(0.5, 1, (n, 3)))[:, ::-1], [3, 6, 12], "step", extrapolation="hold")
     return {
         "administrative": lambda rows: "administrative",
         "ipcw": lambda rows: "ipcw",
@@ -363,7 +363,12 @@ def test_groups_that_span_segments_are_not_compared(data):
     y, models, country, _ = data
     asked = {"weighting": "administrative", "times": TIMES, "by": country}
     found = ss.compare(y, models, groups=np.arange(len(y)) // 2, **asked)
-    for call in (found.between, found.heterogeneity, found.integrated().between, found.integrated().heterogeneity):
+    for call in (
+        found.interpolation,
+        found.heterogeneity,
+        found.integrated().interpolation,
+        found.integrated().heterogeneity,
+    ):
         with pytest.raises(ss.InputError, match="groups of `groups` have individuals in several segments"):
             call()
     within = ss.compare(y, models, groups=np.char.add(country, (np.arange(len(y)) // 2).astype(str)), **asked)
@@ -394,9 +399,9 @@ def test_intervals_by_segment_cover_and_segments_that_are_alike_do_not_differ():
         means = ss.compare(y, models, weighting="administrative", times=times, null=False, by=segment).integrated()
         rows = means.contrasts.iloc[1:]
         held.append((rows["lower"] <= truth) & (truth <= rows["upper"]))
-        between = means.between(against="0").set_index("segment")
-        apart.append(between.loc[["1", "2"], "difference"].to_numpy())
-        width.append(between.loc[["1", "2"], "se"].to_numpy())
+        interpolation = means.between(against="0").set_index("segment")
+        apart.append(interpolation.loc[["1", "2"], "difference"].to_numpy())
+        width.append(interpolation.loc[["1", "2"], "se"].to_numpy())
         alike = means.segmented.parts
         same = ss.SegmentedComparison(("segment",), means.segmented.total, {("0",): alike["0",], ("1",): alike["1",]})
         differ.append(same.integrated().heterogeneity()["p_value"].iloc[0])

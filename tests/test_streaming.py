@@ -17,7 +17,9 @@ def pushed(stream, curves, size):
     """Push curves in batches, each with a grid of its own, as a net or a file would."""
     for start in range(0, len(curves), size):
         rows = curves.probabilities[start : start + size]
-        stream.update(ss.SurvivalCurves(rows, curves.times.copy(), curves.between, beyond=curves.beyond))
+        stream.update(
+            ss.SurvivalCurves(rows, curves.times.copy(), curves.interpolation, extrapolation=curves.extrapolation)
+        )
     return stream
 
 
@@ -62,7 +64,7 @@ def test_other_predictions_of_the_same_individuals():
     stream = ss.StreamingScore(problem.y, weighting="administrative", times=problem.times)
     first = pushed(stream, problem.curves, 100).result()
     assert (stream.n, stream.n_seen) == (500, 500)
-    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, beyond="hold")
+    other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, extrapolation="hold")
     second = pushed(stream.reset(), other, 250).result()
     expected = ss.brier_score(problem.y, other, weighting="administrative", times=problem.times, errors=False)
     np.testing.assert_allclose(second.scores, expected.scores, rtol=1e-12)

@@ -154,7 +154,7 @@ def test_results_say_on_how_many_they_rest():
 def test_default_times_stop_where_enough_are_left():
     for n in (40, 200, 5000):
         y, truth, _, _ = draw(4, n=n)
-        curves = ss.SurvivalCurves(truth, TIMES, beyond="hold")
+        curves = ss.SurvivalCurves(truth, TIMES, extrapolation="hold")
         score = ss.brier_score(y, curves, weighting="administrative")
         assert score.n_counted[-1] >= max(0.05 * n, min(20, n // 4))
 

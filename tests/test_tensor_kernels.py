@@ -69,7 +69,7 @@ def used(monkeypatch):
 
 
 @runs_kernels
-@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "between"])
+@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "interpolation"])
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
     problem, other = (random_problem(40, 5, seed=seed, lost=True, same_grid=same_grid) for seed in (1, 2))
@@ -83,7 +83,7 @@ def test_kernels_agree_with_numpy(name, same_grid, small_shapes, used):
 
 @runs_kernels
 @pytest.mark.parametrize("metric", ["brier", "log"])
-@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "between"])
+@pytest.mark.parametrize("same_grid", [True, False], ids=["on the grid", "interpolation"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_model_is_read_once_for_sums_and_squares(name, same_grid, metric, small_shapes, used):
     problem = random_problem(40, 6, seed=1, lost=True, same_grid=same_grid)

@@ -125,12 +125,12 @@ def test_torch_agrees_with_numpy_on_ties_of_all_kinds(case, data):
         assert_same(found, expected)
 
 
-@pytest.mark.parametrize("between", ["linear", "constant-hazard"])
+@pytest.mark.parametrize("interpolation", ["linear", "constant-hazard"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_equal_predictions_stay_equal_between_grid_times(between, device):
+def test_equal_predictions_stay_equal_between_grid_times(interpolation, device):
     """Wherever they stand: a tie that the last digit breaks counts half of a pair more or less in the AUC."""
     drops = 10.0 ** -np.random.default_rng(5).uniform(0, 20, (500, 2)).cumsum(axis=1)
-    reading = ss.SurvivalCurves(drops, [1.0, 3.0], between=between).reading(np.array([1.7]))
+    reading = ss.SurvivalCurves(drops, [1.0, 3.0], interpolation=interpolation).reading(np.array([1.7]))
     for row in torch.tensor(drops, device=device):
         read = reading(row.expand(11, 2))
         assert (read == read[:1]).all()
@@ -212,9 +212,11 @@ def test_outcomes_are_checked_where_they_are(device, change, message, monkeypatc
 @pytest.mark.parametrize("device", DEVICES)
 def test_curves_on_a_device(device):
     problem = random_problem(50, 8)
-    for between in ("linear", "step", "constant-hazard"):
-        for beyond in ("nan", "hold"):
-            here = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, between, beyond=beyond)
+    for interpolation in ("linear", "step", "constant-hazard"):
+        for extrapolation in ("nan", "hold"):
+            here = ss.SurvivalCurves(
+                problem.curves.probabilities, problem.curves.times, interpolation, extrapolation=extrapolation
+            )
             there = here.to(device)
             assert there.device.type == device
             times = [0, 1, 3.5, 50, 99, 100, 120]

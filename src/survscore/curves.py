@@ -25,12 +25,12 @@ from survscore._validation import (
 )
 from survscore.interpolation import Reading, blend
 
-Between = Literal["linear", "step", "constant-hazard"]
-Beyond = Literal["nan", "hold"]
+InterpolationKind = Literal["linear", "step", "constant-hazard"]
+ExtrapolationKind = Literal["nan", "hold"]
 Monotone = Literal["check", "keep", "enforce"]
 Predicts = Literal["survival", "event"]
-BETWEEN = ("linear", "step", "constant-hazard")
-BEYOND = ("nan", "hold")
+INTERPOLATIONS = ("linear", "step", "constant-hazard")
+EXTRAPOLATIONS = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
 PREDICTS = ("survival", "event")
 ROUNDING = 1e-6  # what a mean of float32 may be off by
@@ -49,11 +49,11 @@ class SurvivalCurves:
         Probabilities of the event go to `from_event_probabilities`.
     times : array_like of shape (m,)
         The grid: strictly increasing, zero or later.
-    between : {"linear", "step", "constant-hazard"}, default "linear"
+    interpolation : {"linear", "step", "constant-hazard"}, default "linear"
         How to read between grid points. ``"linear"``: survival is linear there, that is, the density is
         constant. ``"step"``: survival falls at grid points only. ``"constant-hazard"``: the logarithm of
         survival is linear. Left of the first grid point all start from S(0) = 1.
-    beyond : {"nan", "hold"}, default "nan"
+    extrapolation : {"nan", "hold"}, default "nan"
         What is predicted after the last grid point: nothing, or the last value for ever.
     monotone : {"check", "keep", "enforce"}, default "check"
         Survival can't rise with time. ``"check"`` refuses curves that do by more than rounding (four units
@@ -68,24 +68,24 @@ class SurvivalCurves:
     array([[0.9 , 0.6 , 0.4 ],
            [0.95, 0.9 , 0.9 ]])
     >>> curves
-    SurvivalCurves(2 individuals, 2 times from 1 to 3, between='linear', beyond='nan', float64)
+    SurvivalCurves(2 individuals, 2 times from 1 to 3, interpolation='linear', extrapolation='nan', float64)
     """
 
     probabilities: FloatArray
     times: NDArray[np.float64]
-    between: Between = "linear"
-    beyond: Beyond = "nan"
+    interpolation: InterpolationKind = "linear"
+    extrapolation: ExtrapolationKind = "nan"
 
     def __init__(
         self,
         probabilities: ArrayLike,
         times: ArrayLike,
-        between: Between = "linear",
+        interpolation: InterpolationKind = "linear",
         *,
-        beyond: Beyond = "nan",
+        extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
     ) -> None:
-        self._take(probabilities, times, between, beyond, monotone, "survival")
+        self._take(probabilities, times, interpolation, extrapolation, monotone, "survival")
 
     # Other ways in
 
@@ -94,9 +94,9 @@ class SurvivalCurves:
         cls,
         probabilities: ArrayLike,
         times: ArrayLike,
-        between: Between = "linear",
+        interpolation: InterpolationKind = "linear",
         *,
-        beyond: Beyond = "nan",
+        extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
     ) -> Self:
         r"""Take probabilities that the event has happened, :math:`P(T^*_i \le t) = 1 - \pi_i(t)`.
@@ -110,7 +110,7 @@ class SurvivalCurves:
         probabilities : array_like of shape (n, m)
             One row per individual, one column per time. Survival is kept in double precision, also if these are not:
             float32 has room for a small probability of the event, and not for one minus it.
-        times, between, beyond
+        times, interpolation, extrapolation
             As for `SurvivalCurves`.
         monotone : {"check", "keep", "enforce"}, default "check"
             The probability that the event has happened can't fall with time. ``"check"`` refuses those that do by more
@@ -127,17 +127,22 @@ class SurvivalCurves:
         array([[0.75, 0.5 ]])
         """
         made = object.__new__(cls)
-        made._take(probabilities, times, between, beyond, monotone, "event")
+        made._take(probabilities, times, interpolation, extrapolation, monotone, "event")
         return made
 
     @classmethod
     def from_frame(
-        cls, frame: Any, between: Between = "linear", *, beyond: Beyond = "nan", monotone: Monotone = "check"
+        cls,
+        frame: Any,
+        interpolation: InterpolationKind = "linear",
+        *,
+        extrapolation: ExtrapolationKind = "nan",
+        monotone: Monotone = "check",
     ) -> Self:
         """Take a pandas frame with one row per time and one column per individual, the index holding the times.
 
         That is what pycox's ``predict_surv_df`` and lifelines' ``predict_survival_function`` return. The
-        curves of lifelines are step functions: say ``between="step"`` for them.
+        curves of lifelines are step functions: say ``interpolation="step"`` for them.
 
         Examples
         --------
@@ -152,14 +157,14 @@ class SurvivalCurves:
             raise InputError(f"frame must be a pandas data frame, not {type(frame).__name__}")
         by_time = frame.to_numpy()
         times = as_times(frame.index, "the index of frame")
-        return cls(by_time.T, times, between, beyond=beyond, monotone=monotone)
+        return cls(by_time.T, times, interpolation, extrapolation=extrapolation, monotone=monotone)
 
     @classmethod
-    def from_step_functions(cls, functions: Iterable[Any], *, beyond: Beyond = "nan") -> Self:
+    def from_step_functions(cls, functions: Iterable[Any], *, extrapolation: ExtrapolationKind = "nan") -> Self:
         """Take scikit-survival's step functions, as ``predict_survival_function`` returns them.
 
         Each has its jump times in ``x`` and its values in ``y``. Where the jump times differ, the grid is
-        their union, and `beyond` decides what a function says after its own last one.
+        their union, and `extrapolation` decides what a function says after its own last one.
 
         Examples
         --------
@@ -185,13 +190,13 @@ class SurvivalCurves:
         union = grids[0] if same else np.unique(np.concatenate(grids))
         if not same:
             ends = np.array([grid[-1] for grid in grids])
-            if beyond == "nan":  # every function must reach the end of the common grid
+            if extrapolation == "nan":  # every function must reach the end of the common grid
                 union = union[union <= ends.min()]
                 if union.size == 0:
-                    raise InputError("functions have no time in common; beyond='hold' extends their last values")
+                    raise InputError("functions have no time in common; extrapolation='hold' extends their last values")
             padded = [np.concatenate(([1.0], row)) for row in rows]
             rows = [row[np.searchsorted(grid, union, side="right")] for grid, row in zip(grids, padded, strict=True)]
-        return cls(np.stack(rows), union, "step", beyond=beyond)
+        return cls(np.stack(rows), union, "step", extrapolation=extrapolation)
 
     @classmethod
     def concatenate(cls, parts: Iterable[SurvivalCurves], *, times: ArrayLike | None = None) -> Self:
@@ -204,10 +209,10 @@ class SurvivalCurves:
         Parameters
         ----------
         parts : iterable of SurvivalCurves
-            Read alike between grid points (`between`).
+            Read alike between grid points (`interpolation`).
         times : array_like, optional
             A common grid, to which the curves are reduced, where that of all times would take too much memory. All must
-            reach it. Between its points curves are read anew, as `between` says.
+            reach it. Between its points curves are read anew, as `interpolation` says.
 
         Returns
         -------
@@ -229,17 +234,17 @@ class SurvivalCurves:
         if not all(isinstance(part, SurvivalCurves) for part in several):
             raise InputError("parts must be SurvivalCurves")
         first = several[0]
-        other = next((part for part in several if part.between != first.between), None)
+        other = next((part for part in several if part.interpolation != first.interpolation), None)
         if other is not None:
             raise InputError(
-                f"parts must be read alike between grid points: some say between={first.between!r}, "
-                f"others {other.between!r}"
+                f"parts must be read alike between grid points: some say interpolation={first.interpolation!r}, "
+                f"others {other.interpolation!r}"
             )
-        holds = all(part.beyond == "hold" for part in several)
+        holds = all(part.extrapolation == "hold" for part in several)
         same = times is None and all(np.array_equal(part.times, first.times) for part in several[1:])
         grid = first.times if same else _common_grid(several) if times is None else as_times(times)
         if times is not None:
-            ends = np.array([np.inf if part.beyond == "hold" else part.times[-1] for part in several])
+            ends = np.array([np.inf if part.extrapolation == "hold" else part.times[-1] for part in several])
             if grid[-1] > ends.min():
                 raise InputError(
                     f"times must be reached by all parts: they end at {grid[-1]:g}, and part {int(np.argmin(ends))} at "
@@ -251,20 +256,20 @@ class SurvivalCurves:
             grid.size,
         )
         made = object.__new__(cls)
-        made._set(matrix, grid, first.between, "hold" if holds else "nan")
+        made._set(matrix, grid, first.interpolation, "hold" if holds else "nan")
         return made
 
     # What it tells
 
     def at(self, times: ArrayLike) -> FloatArray:
-        """Return the predictions at `times`, shape (n, len(times)); NaN after the grid where `beyond` says so.
+        """Return the predictions at `times`, shape (n, len(times)); NaN after the grid where `extrapolation` says so.
 
         A tensor, if the curves are held as one.
 
         Examples
         --------
         >>> import survscore as ss
-        >>> ss.SurvivalCurves([[0.64, 0.16]], times=[1, 2], between="constant-hazard").at([0.5, 1.5, 2.5])
+        >>> ss.SurvivalCurves([[0.64, 0.16]], times=[1, 2], interpolation="constant-hazard").at([0.5, 1.5, 2.5])
         array([[0.8 , 0.32,  nan]])
         """
         wanted = as_times(times)
@@ -281,7 +286,7 @@ class SurvivalCurves:
         values = np.empty((len(self), times.size), dtype=self.probabilities.dtype if on_grid else np.float64)
         _loops.read_into(values, reading, self.probabilities, compiled=compiled)
         made = object.__new__(type(self))
-        made._set(values, times, self.between, self.beyond)
+        made._set(values, times, self.interpolation, self.extrapolation)
         return made
 
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -294,22 +299,22 @@ class SurvivalCurves:
         lower = _loops.count_below(grid, time, inclusive=False) - 1
         rows, inside = _arrays.columns(len(self), self.probabilities), lower.clip(0)
         left = _arrays.where(lower < 0, 1.0, self.probabilities[rows, inside])
-        if self.between == "step":
+        if self.interpolation == "step":
             values = left
         else:
             upper = (lower + 1).clip(0, last)
             start = _arrays.where(lower < 0, 0.0, grid[inside])
             # the weight is 0 after the grid, and at time 0 when the grid starts there
             weight = _arrays.ratio(time - start, grid[upper] - start)
-            values = blend(left, self.probabilities[rows, upper], weight, self.between == "constant-hazard")
-        if self.beyond == "nan":
+            values = blend(left, self.probabilities[rows, upper], weight, self.interpolation == "constant-hazard")
+        if self.extrapolation == "nan":
             values = _arrays.where(time > grid[-1], np.nan, values)
         left_limit: NDArray[np.float64] = _arrays.as_float64(values)
         return left_limit
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""
-        if self.beyond == "hold":
+        if self.extrapolation == "hold":
             return np.ones(times.shape, dtype=np.bool_)
         return np.asarray(times <= self.times[-1])
 
@@ -317,13 +322,13 @@ class SurvivalCurves:
         """Return how to read the grid at `times`; times after the grid hold the last value."""
         grid, last = self.times, self.times.size - 1
         lower = np.searchsorted(grid, times, side="right") - 1
-        if self.between == "step":
+        if self.interpolation == "step":
             weight = np.zeros(times.size)
         else:
             start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
             width = grid[np.minimum(lower + 1, last)] - start
             weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
-        return Reading(lower, weight, self.between == "constant-hazard")
+        return Reading(lower, weight, self.interpolation == "constant-hazard")
 
     # Where it lives
 
@@ -377,21 +382,21 @@ class SurvivalCurves:
         n, m = self.shape
         return (
             f"SurvivalCurves({n} individual{'' if n == 1 else 's'}, {m} time{'' if m == 1 else 's'} "
-            f"from {self.times[0]:g} to {self.times[-1]:g}, between={self.between!r}, "
-            f"beyond={self.beyond!r}, {_arrays.type_name(self.probabilities)})"
+            f"from {self.times[0]:g} to {self.times[-1]:g}, interpolation={self.interpolation!r}, "
+            f"extrapolation={self.extrapolation!r}, {_arrays.type_name(self.probabilities)})"
         )
 
     def _take(
         self,
         probabilities: ArrayLike,
         times: ArrayLike,
-        between: Between,
-        beyond: Beyond,
+        interpolation: InterpolationKind,
+        extrapolation: ExtrapolationKind,
         monotone: Monotone,
         predicts: Predicts,
     ) -> None:
-        check_choice("between", between, BETWEEN)
-        check_choice("beyond", beyond, BEYOND)
+        check_choice("interpolation", interpolation, INTERPOLATIONS)
+        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
         check_choice("monotone", monotone, MONOTONE)
         grid = as_times(times)
         matrix = _as_matrix(probabilities)
@@ -405,27 +410,33 @@ class SurvivalCurves:
         _check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
         if monotone == "enforce":
             survival = _arrays.smallest_so_far(survival)
-        self._set(survival, grid, between, beyond)
+        self._set(survival, grid, interpolation, extrapolation)
 
     def _with(self, probabilities: Any) -> Self:
         """Return curves on the same grid, of probabilities that need no check."""
         made = object.__new__(type(self))
-        made._set(probabilities, self.times, self.between, self.beyond)
+        made._set(probabilities, self.times, self.interpolation, self.extrapolation)
         return made
 
-    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], between: Between, beyond: Beyond) -> None:
+    def _set(
+        self,
+        probabilities: FloatArray,
+        times: NDArray[np.float64],
+        interpolation: InterpolationKind,
+        extrapolation: ExtrapolationKind,
+    ) -> None:
         # the user's own array stays writeable
         shown = probabilities if _arrays.is_tensor(probabilities) else _arrays.read_only(probabilities)
         object.__setattr__(self, "probabilities", shown)
         object.__setattr__(self, "times", times)
-        object.__setattr__(self, "between", between)
-        object.__setattr__(self, "beyond", beyond)
+        object.__setattr__(self, "interpolation", interpolation)
+        object.__setattr__(self, "extrapolation", extrapolation)
 
 
 def _common_grid(parts: list[SurvivalCurves]) -> NDArray[np.float64]:
     """Return all times of all grids, up to where the first of them ends."""
     union = np.unique(np.concatenate([part.times for part in parts]))
-    end = min((part.times[-1] for part in parts if part.beyond == "nan"), default=union[-1])
+    end = min((part.times[-1] for part in parts if part.extrapolation == "nan"), default=union[-1])
     grid: NDArray[np.float64] = union[union <= end]
     grid.flags.writeable = False
     return grid

@@ -25,7 +25,7 @@ def test_models_with_a_grid(name, times):
     curves = model.set_params(times=None).predict_curves(X)
     np.testing.assert_array_equal(curves.times, grid)
     np.testing.assert_array_equal(curves.probabilities, frame.to_numpy().T)
-    assert curves.between == ("constant-hazard" if name == "PCHazard" else "linear")
+    assert curves.interpolation == ("constant-hazard" if name == "PCHazard" else "linear")
     if times is not None:
         np.testing.assert_allclose(model.predict_survival_function(X, TIMES), curves.at(TIMES), atol=1e-6)
 
@@ -34,7 +34,7 @@ def test_models_with_a_grid(name, times):
 def test_cox_models_have_step_functions_to_the_end_of_follow_up(name, net):
     model = ss.adapters.Pycox(getattr(models, name), net, **QUICK).fit(X, Y)
     curves = model.predict_curves(X[:5])
-    assert curves.between == "step"
+    assert curves.interpolation == "step"
     assert curves.times[-1] == pytest.approx(Y.time.max(), rel=1e-6)
     frame = model.estimator_.predict_surv_df(X[:5].astype(np.float32))
     np.testing.assert_allclose(curves.probabilities[:, : len(frame)], frame.to_numpy().T, rtol=1e-6)

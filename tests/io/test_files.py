@@ -39,13 +39,13 @@ def _paths(both):
 def test_float32_stays_float32_in_parquet(tmp_path):
     _, models, ids = mangling.study()
     curves = ss.SurvivalCurves(
-        models["net"].probabilities.astype(np.float32), models["net"].times, "step", beyond="hold"
+        models["net"].probabilities.astype(np.float32), models["net"].times, "step", extrapolation="hold"
     )
     io.write_predictions(tmp_path / "net.parquet", {"net": curves}, ids=ids)
     found = io.read_predictions(tmp_path / "net.parquet").models["net"]
     assert found.probabilities.dtype == np.float32
     assert np.array_equal(found.probabilities, curves.probabilities)
-    assert (found.between, found.beyond) == ("step", "hold")
+    assert (found.interpolation, found.extrapolation) == ("step", "hold")
     wide = pd.DataFrame(curves.probabilities, columns=[str(time) for time in curves.times])
     wide.to_parquet(tmp_path / "wide.parquet")
     assert io.read_predictions(tmp_path / "wide.parquet").models["wide"].probabilities.dtype == np.float32
@@ -241,7 +241,7 @@ def test_bad_lists_say_what_to_fix(tmp_path):
     refused(even, "but the grid in its metadata has 1 time", {"survscore": '{"grid": [1]}'})
     refused(even, "are not JSON", {"survscore": "{"})
     refused(even, "are not JSON", {"survscore": "[1, 2]"})
-    refused(even, "between must be one of", {"survscore": '{"grid": [1, 2], "between": "cubic"}'})
+    refused(even, "interpolation must be one of", {"survscore": '{"grid": [1, 2], "interpolation": "cubic"}'})
     refused(pa.array([[0.9, 0.8], [0.7]]), "must have one length: 1 of 2 .* the first in row 1", grid=[1, 2])
     refused(pa.array([[0.9, 0.8], [0.7, None]]), "has 1 missing value in its lists, the first in row 1", grid=[1, 2])
     refused(pa.array([[0.9, 0.8], None]), "column 'net' has 1 missing value, the first in row 1", grid=[1, 2])

@@ -38,16 +38,16 @@ def test_curves_are_probabilities_on_the_grid(fitted):
     np.testing.assert_allclose(fitted.times_, np.arange(1, 11) * 10.0)
 
 
-@pytest.mark.parametrize("between", ["linear", "constant-hazard", "step"])
+@pytest.mark.parametrize("interpolation", ["linear", "constant-hazard", "step"])
 @pytest.mark.parametrize("model", BOTH)
-def test_other_times_are_read_as_the_curves_would_be(model, between):
-    one = model(**QUICK, between=between).fit(X, Y)
+def test_other_times_are_read_as_the_curves_would_be(model, interpolation):
+    one = model(**QUICK, interpolation=interpolation).fit(X, Y)
     times = np.array([0.0, 3.0, 9.99, 10.0, 33.0, 70.0, 99.0, 100.0])
     expected = one.predict_curves(X).at(times)
     got = one.predict_curves(X, times)
     np.testing.assert_allclose(got.probabilities, expected, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(one.predict_survival_function(X, times), got.probabilities)
-    assert (got.between, got.probabilities[:, 0].min()) == (between, 1.0)
+    assert (got.interpolation, got.probabilities[:, 0].min()) == (interpolation, 1.0)
 
 
 def test_batches_do_not_matter(fitted, monkeypatch):
@@ -361,7 +361,7 @@ GOOD = np.random.default_rng(0).normal(size=(20, 2))
         (GOOD, outcomes(), {"n_layers": 1.5}, "n_layers must be a whole number"),
         (GOOD, outcomes(), {"validation_share": 1}, "validation_share"),
         (GOOD, outcomes(), {"missing": "mean"}, "missing must be one of"),
-        (GOOD, outcomes(), {"between": "cubic"}, "between must be one of"),
+        (GOOD, outcomes(), {"interpolation": "cubic"}, "interpolation must be one of"),
         (GOOD, outcomes(), {"batch_size": 1}, "batch_size"),
     ],
 )

@@ -45,7 +45,7 @@ def rewrite(path, change):
     "model",
     [
         LogisticHazard(**QUICK),
-        LogisticHazard(**QUICK | {"n_times": 50, "spacing": "quantiles", "between": "constant-hazard"}),
+        LogisticHazard(**QUICK | {"n_times": 50, "spacing": "quantiles", "interpolation": "constant-hazard"}),
         LogisticHazard(**QUICK | {"times": [10, 50], "batch_norm": False, "dropout": 0.0}),
         LogisticHazard(**QUICK | {"n_layers": 0, "random_state": np.random.RandomState(0)}),
         BCESurvival(**QUICK),
@@ -64,7 +64,7 @@ def test_predictions_are_the_same(tmp_path, model, how):
     expected, got = model.predict_curves(X), again.predict_curves(X)
     np.testing.assert_array_equal(got.probabilities, expected.probabilities)
     np.testing.assert_array_equal(got.times, expected.times)
-    assert got.between == expected.between
+    assert got.interpolation == expected.interpolation
     if hasattr(model, "history_"):
         pd.testing.assert_frame_equal(again.history_.to_frame(), model.history_.to_frame())
         assert again.feature_names_in_.tolist() == X.columns.tolist()

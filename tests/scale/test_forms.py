@@ -178,7 +178,7 @@ def test_stored_sums_of_before_are_the_same():
     assert set(told["outcomes"]) == {
         "time", "event", "censoring_time", "cutoff", "start", "event_date", "last_seen", "unit"
     }  # fmt: skip
-    assert set(told["models"][0]) == {"name", "columns", "grid", "between", "beyond", "monotone"}
+    assert set(told["models"][0]) == {"name", "columns", "grid", "interpolation", "extrapolation", "monotone"}
     other = specify(schema, weighting="administrative", form=Form(predicts="event", percent=True))
     assert other.to_json()["models"][0]["predicts"] == "event"
     assert type(other).from_json(json.loads(json.dumps(other.to_json()))).digest == other.digest
@@ -187,7 +187,7 @@ def test_stored_sums_of_before_are_the_same():
 def test_how_predictions_are_read_between_columns(tmp_path, capsys, frame):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.Table.from_pandas(frame), path)
-    asked = ["-w", "administrative", "-t", "3,8,40", "--between", "step", "--beyond", "hold"]
+    asked = ["-w", "administrative", "-t", "3,8,40", "--interpolation", "step", "--extrapolation", "hold"]
     expected = scores(capsys, "score", path, *asked)
     np.testing.assert_allclose(scores(capsys, "evaluate", path, *asked), expected, rtol=0, atol=1e-12, equal_nan=True)
 
@@ -213,7 +213,7 @@ def test_an_arrow_file_with_changed_bytes_is_refused(capsys, tmp_path, frame):
 def test_lists_are_read_as_their_file_says(capsys, tmp_path, joined):
     y, models, ids = mangling.study(n=300)
     steps = {
-        name: ss.SurvivalCurves(curves.probabilities, curves.times, "step", beyond="hold")
+        name: ss.SurvivalCurves(curves.probabilities, curves.times, "step", extrapolation="hold")
         for name, curves in models.items()
     }
     predictions, outcomes = tmp_path / "models.parquet", tmp_path / "y.parquet"

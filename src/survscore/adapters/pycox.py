@@ -14,11 +14,11 @@ from survscore._utils.frames import as_frame
 from survscore._validation import FloatArray, InputError, as_times, check_whole
 from survscore.adapters.base import Adapter
 from survscore.analysis.survival_model import check_within
-from survscore.curves import Between, Monotone, SurvivalCurves
+from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
 from survscore.outcomes import Outcomes
 
 #: How curves of the models with a grid are read between its points.
-BETWEEN: dict[str, Between] = {"PCHazard": "constant-hazard"}
+INTERPOLATIONS: dict[str, InterpolationKind] = {"PCHazard": "constant-hazard"}
 
 
 class Pycox(Adapter):
@@ -138,11 +138,11 @@ class Pycox(Adapter):
         name = type(self.estimator_).__name__
         # one classifier per time, which know nothing of each other
         monotone: Monotone = "keep" if name == "BCESurv" else "check"
-        curves = SurvivalCurves(survival, grid, BETWEEN.get(name, "linear"), monotone=monotone)
+        curves = SurvivalCurves(survival, grid, INTERPOLATIONS.get(name, "linear"), monotone=monotone)
         if times is None:
             return curves
         check_within(times, grid)
-        return SurvivalCurves(curves.at(times), times, curves.between, monotone=monotone)
+        return SurvivalCurves(curves.at(times), times, curves.interpolation, monotone=monotone)
 
     def _steps(self, X: Any) -> tuple[FloatArray, NDArray[np.float64]]:
         frame = self.estimator_.predict_surv_df(_as_rows(X))

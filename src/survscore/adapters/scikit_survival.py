@@ -56,6 +56,6 @@ class ScikitSurvival(Adapter):
 
     def _steps(self, X: Any) -> tuple[FloatArray, NDArray[np.float64]]:
         curves = curves_of(self.estimator_, X)
-        if curves.between != "step":
+        if curves.interpolation != "step":
             raise InputError(f"estimator must predict step functions; {type(self.estimator).__name__} needs no adapter")
         return curves.probabilities, curves.times

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import as_frame, collected
 from survscore._validation import InputError, as_times, check_choice, check_whole
 from survscore.analysis.survival_model import SurvivalModel, check_within
-from survscore.curves import Between, Monotone, SurvivalCurves
+from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
 
 Output = Literal["survival", "survival_logits", "hazards", "hazard_logits"]
 OUTPUTS = ("survival", "survival_logits", "hazards", "hazard_logits")
@@ -31,7 +31,7 @@ class TorchModule(SurvivalModel):
     output : {"survival", "survival_logits", "hazards", "hazard_logits"}
         What they are: survival :math:`S(t_j)`; hazards :math:`h_j = P(T \le t_j \mid T > t_{j-1})`, whose curve is
         :math:`S(t_j) = \prod_{k \le j} (1 - h_k)`; or the logits of either.
-    between, monotone
+    interpolation, monotone
         As for `SurvivalCurves`.
     batch_size : int, default 65536
         Rows at once.
@@ -55,14 +55,14 @@ class TorchModule(SurvivalModel):
         times: ArrayLike,
         *,
         output: Output = "survival",
-        between: Between = "linear",
+        interpolation: InterpolationKind = "linear",
         monotone: Monotone = "check",
         batch_size: int = 65536,
     ) -> None:
         self.module = module
         self.times = times
         self.output = output
-        self.between = between
+        self.interpolation = interpolation
         self.monotone = monotone
         self.batch_size = batch_size
 
@@ -91,12 +91,12 @@ class TorchModule(SurvivalModel):
         """
         check_choice("output", self.output, OUTPUTS)
         grid = as_times(self.times)
-        curves = SurvivalCurves(self._survival(X), grid, self.between, monotone=self.monotone)
+        curves = SurvivalCurves(self._survival(X), grid, self.interpolation, monotone=self.monotone)
         if times is None:
             return curves
         asked = as_times(times)
         check_within(asked, grid)
-        return SurvivalCurves(curves.at(asked), asked, self.between, monotone="keep")  # checked already
+        return SurvivalCurves(curves.at(asked), asked, self.interpolation, monotone="keep")  # checked already
 
     def _survival(self, X: Any) -> NDArray[np.float64]:
         import torch

@@ -94,7 +94,7 @@ def _both_ways(
     columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
     values, grid = curves.probabilities[:, columns], curves.times[columns]
     both = {
-        name: SurvivalCurves(some, grid, curves.between, beyond=curves.beyond, monotone="keep")
+        name: SurvivalCurves(some, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
         for name, some in (("given", values), ("opposite", 1 - values))
     }
     try:

@@ -127,7 +127,7 @@ class CensoringCurves(CensoringDistribution):
     Parameters
     ----------
     curves : SurvivalCurves
-        Predicted by a model of the censoring distribution. Their `between` says where G jumps:
+        Predicted by a model of the censoring distribution. Their `interpolation` says where G jumps:
         only ``"step"`` curves have a left limit of their own.
     """
 

@@ -170,7 +170,7 @@ def _form(sources: tuple[str, ...], arguments: Arguments) -> tuple[tuple[str, ..
     """Return the sources without options in brackets, and what options say that their predictions look like."""
     from survscore.io import Form
 
-    named = ("between", "beyond", "monotone", "predicts", "percent")
+    named = ("interpolation", "extrapolation", "monotone", "predicts", "percent")
     shared = Form(**{name: arguments[name] for name in named}, unit=arguments["predictions_unit"])
     paths, forms = zip(*(_with_options(source, shared) for source in sources), strict=True)
     told = [form.said for form in forms]

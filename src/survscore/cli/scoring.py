@@ -472,7 +472,10 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "events": int(y.event.sum()),
         "dropped_out": y.n_dropped_out,
         "files": study.files,
-        "curves": {name: {"between": curves.between, "beyond": curves.beyond} for name, curves in study.models.items()},
+        "curves": {
+            name: {"interpolation": curves.interpolation, "extrapolation": curves.extrapolation}
+            for name, curves in study.models.items()
+        },
         "options": _asked(arguments),
     }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from survscore.io import Form
 
 FLAGS = ("percent", "transposed", "long")
-SETTINGS = ("columns", "grid", "between", "beyond", "monotone", "predicts", "unit")
+SETTINGS = ("columns", "grid", "interpolation", "extrapolation", "monotone", "predicts", "unit")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def shared_form(arguments: dict[str, Any]) -> Form:
     """Return what the options say of all files of predictions."""
     from survscore.io import Form
 
-    names = ("grid", "columns", "between", "beyond", "monotone", "predicts", *FLAGS)
+    names = ("grid", "columns", "interpolation", "extrapolation", "monotone", "predicts", *FLAGS)
     return Form(**{name: arguments[name] for name in names}, unit=arguments["predictions_unit"])
 
 

@@ -54,8 +54,8 @@ def check_batch(batch: Any, first: SurvivalCurves | None) -> None:
         return
     if not (batch.times is first.times or np.array_equal(batch.times, first.times)):
         raise InputError("batches must all be on the same grid of times")
-    if (batch.between, batch.beyond) != (first.between, first.beyond):
-        raise InputError("batches must all be read the same way: between and beyond")
+    if (batch.interpolation, batch.extrapolation) != (first.interpolation, first.extrapolation):
+        raise InputError("batches must all be read the same way: interpolation and extrapolation")
     if batch.device != first.device:
         raise InputError(
             f"batches must all be in one place: {batch.device or 'NumPy'} is not {first.device or 'NumPy'}"
@@ -77,14 +77,14 @@ class InBatches:
         return self.first.times
 
     @property
-    def between(self) -> str:
+    def interpolation(self) -> str:
         """How the curves are read between grid points."""
-        return self.first.between
+        return self.first.interpolation
 
     @property
-    def beyond(self) -> str:
+    def extrapolation(self) -> str:
         """What holds after the last grid point."""
-        return self.first.beyond
+        return self.first.extrapolation
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""

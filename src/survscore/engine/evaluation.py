@@ -440,7 +440,7 @@ class Evaluation:
         curves = list(_in_memory(self._read, metrics[0]))
         n_models = len(curves)
         if self.null is not None and any(one.scores_null for one in metrics):  # that tells nobody apart
-            curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold"))
+            curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold"))
         requests = []
         for metric in metrics:
             k = len(curves) if metric.scores_null else n_models
@@ -537,8 +537,8 @@ class Evaluation:
             "max_weight": getattr(weighting, "max_weight", None),
             "normalize": weighting.normalize,
             "variance": getattr(weighting, "variance", None),
-            "between": grids[0].between,
-            "beyond": grids[0].beyond,
+            "interpolation": grids[0].interpolation,
+            "extrapolation": grids[0].extrapolation,
         }
         for name in ("epsilon", "threshold"):
             if getattr(metric, name, 0.0):

@@ -174,9 +174,9 @@ def _null_prediction(
 ) -> SurvivalCurves:
     """Return what is predicted for everybody, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):
-        return SurvivalCurves(null.curve.at(like.times)[None], like.times, like.between, beyond="hold")
+        return SurvivalCurves(null.curve.at(like.times)[None], like.times, like.interpolation, extrapolation="hold")
     if metric.of_order:
-        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", beyond="hold")  # that tells nobody apart
+        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")  # that tells nobody apart
     raise UnfitError(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"

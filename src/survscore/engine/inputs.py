@@ -72,7 +72,7 @@ def default_horizon(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.f
     follow_up = y.time if y.censoring_time is None else y.censoring_time
     median = float(np.quantile(follow_up, 0.5, method="lower"))
     median = median if np.isfinite(median) else float(y.time.max())
-    return np.array([min([median, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])])
+    return np.array([min([median, *(float(curves.times[-1]) for curves in several if curves.extrapolation == "nan")])])
 
 
 def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
@@ -92,7 +92,7 @@ def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.flo
         last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
         last = min(last, float(np.partition(follow_up, place)[place]))
     last = last if np.isfinite(last) else float(y.time.max())
-    last = min([last, *(float(curves.times[-1]) for curves in several if curves.beyond == "nan")])
+    last = min([last, *(float(curves.times[-1]) for curves in several if curves.extrapolation == "nan")])
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
 
 

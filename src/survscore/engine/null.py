@@ -56,7 +56,7 @@ class KaplanMeierNull:
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for everybody."""
-        return SurvivalCurves(self.curve.at(times)[None], times, "step", beyond="hold")
+        return SurvivalCurves(self.curve.at(times)[None], times, "step", extrapolation="hold")
 
     @cached_property
     def _sums(self) -> NDArray[np.float64]:

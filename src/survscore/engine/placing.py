@@ -34,7 +34,7 @@ def on_processor(y: Any, curves: SurvivalCurves, times: NDArray[np.float64]) -> 
         return (y.numpy() if isinstance(y, Outcomes) else y), curves
     if not curves.reaches(times).all():
         raise InputError(f"there are no predictions at {times[-1]:g}: they end at {curves.times[-1]:g}")
-    read = SurvivalCurves(_arrays.to_host(curves.at(times)), times, "step", beyond="hold", monotone="keep")
+    read = SurvivalCurves(_arrays.to_host(curves.at(times)), times, "step", extrapolation="hold", monotone="keep")
     return (y.numpy() if isinstance(y, Outcomes) else y), read.numpy()
 
 

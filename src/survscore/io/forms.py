@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError, check_choice, check_flag
-from survscore.curves import PREDICTS, Between, Beyond, Monotone, Predicts
+from survscore.curves import PREDICTS, InterpolationKind, ExtrapolationKind, Monotone, Predicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class Form:
 
     Parameters
     ----------
-    grid, columns, between, beyond, monotone, predicts, percent, transposed, long, unit
+    grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit
         As for `read_predictions`.
 
     Examples
@@ -31,8 +31,8 @@ class Form:
 
     grid: ArrayLike | None = None
     columns: str | None = None
-    between: Between | None = None
-    beyond: Beyond | None = None
+    interpolation: InterpolationKind | None = None
+    extrapolation: ExtrapolationKind | None = None
     monotone: Monotone = "check"
     predicts: Predicts = "survival"
     percent: bool = False

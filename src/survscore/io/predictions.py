@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit, as_unit, converted
 from survscore._validation import InputError, plural
-from survscore.curves import Between, Beyond, Monotone, Predicts, SurvivalCurves
+from survscore.curves import InterpolationKind, ExtrapolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.io.forms import Form
 from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
 from survscore.io.outcomes import labels_in
@@ -68,8 +68,8 @@ def read_predictions(
     name: str | None = None,
     grid: ArrayLike | None = None,
     columns: str | None = None,
-    between: Between | None = None,
-    beyond: Beyond | None = None,
+    interpolation: InterpolationKind | None = None,
+    extrapolation: ExtrapolationKind | None = None,
     monotone: Monotone = "check",
     predicts: Predicts = "survival",
     percent: bool = False,
@@ -98,9 +98,9 @@ def read_predictions(
     columns : str, optional
         How wide columns are named, if not as above: a pattern with ``{time}`` and perhaps ``{model}``,
         such as ``"surv_{time}"``.
-    between : {"linear", "step", "constant-hazard"}, optional
+    interpolation : {"linear", "step", "constant-hazard"}, optional
         As for `SurvivalCurves`; by default what the file says, or ``"linear"``.
-    beyond : {"nan", "hold"}, optional
+    extrapolation : {"nan", "hold"}, optional
         As for `SurvivalCurves`; by default what the file says, or ``"nan"``.
     monotone : {"check", "keep", "enforce"}
         As for `SurvivalCurves`.
@@ -132,14 +132,14 @@ def read_predictions(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "cox.csv"
     >>> _ = path.write_text("id,30,60\na,0.9,0.8\nb,0.7,0.5\n")
     >>> read_predictions(path).models
-    {'cox': SurvivalCurves(2 individuals, 2 times from 30 to 60, between='linear', beyond='nan', float64)}
+    {'cox': SurvivalCurves(2 individuals, 2 times from 30 to 60, interpolation='linear', extrapolation='nan', float64)}
     >>> _ = path.write_text("id,month_1,month_2\na,25,50\nb,0,50\n")
     >>> months = {"columns": "month_{time}", "unit": "month", "outcomes_unit": "D"}
     >>> curves = read_predictions(path, predicts="event", percent=True, **months).models["cox"]
     >>> curves.times, curves.probabilities.tolist()
     (array([30.4375, 60.875 ]), [[0.75, 0.5], [1.0, 0.5]])
     """
-    form = Form(grid, columns, between, beyond, monotone, predicts, percent, transposed, long, unit)
+    form = Form(grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit)
     if (unit is None) != (outcomes_unit is None):
         raise InputError("unit and outcomes_unit go together: times are converted from one to the other")
     to = None if outcomes_unit is None else as_unit("outcomes_unit", outcomes_unit)
@@ -179,8 +179,8 @@ def predictions_in(
             models[model] = make(
                 from_percentages(matrix, times, form.predicts) if form.percent else matrix,
                 times,
-                form.between or says.get("between", "linear"),
-                beyond=form.beyond or says.get("beyond", "nan"),
+                form.interpolation or says.get("interpolation", "linear"),
+                extrapolation=form.extrapolation or says.get("extrapolation", "nan"),
                 monotone=form.monotone,
             )
     return PredictedFile(

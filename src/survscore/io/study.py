@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.progress import Progress, silent
 from survscore._utils.units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
-from survscore.curves import Between, Beyond, Monotone, Predicts, SurvivalCurves
+from survscore.curves import InterpolationKind, ExtrapolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.io.fitting import warn_if_times_do_not_fit
 from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
@@ -71,14 +71,14 @@ def read_study(
     predictions: Path | str | Sequence[Source] = (),
     *,
     censoring: Path | str | tuple[Path | str, Form] | None = None,
-    censoring_between: Between | None = None,
+    censoring_between: InterpolationKind | None = None,
     id: str | None = None,
     by_order: bool = False,
     allow_extra: bool = False,
     grid: ArrayLike | None = None,
     columns: str | None = None,
-    between: Between | None = None,
-    beyond: Beyond | None = None,
+    interpolation: InterpolationKind | None = None,
+    extrapolation: ExtrapolationKind | None = None,
     monotone: Monotone = "check",
     predicts: Predicts = "survival",
     percent: bool = False,
@@ -108,7 +108,7 @@ def read_study(
         Match rows by order, whatever ids there are.
     allow_extra : bool
         Whether predictions for individuals of whom there is no outcome are left out, instead of refused.
-    grid, columns, between, beyond, monotone, predicts, percent, transposed, long
+    grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long
         See `read_predictions`.
     predictions_unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         The unit of the predictions' times, which are converted to that of the outcomes: `unit`, which is ``"D"`` for
@@ -138,7 +138,9 @@ def read_study(
     array([[0.5, 0.2],
            [0.9, 0.8]])
     """
-    form = Form(grid, columns, between, beyond, monotone, predicts, percent, transposed, long, predictions_unit)
+    form = Form(
+        grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, predictions_unit
+    )
     paths = [predictions] if isinstance(predictions, (str, Path)) else predictions
     sources = [_as_source(path, form) for path in paths] or [(None, outcomes, form)]
     total = 1 + len(sources) + (censoring is not None)
@@ -174,7 +176,7 @@ def read_study(
     if censoring is not None:
         shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
         path, its_form = censoring if isinstance(censoring, tuple) else (censoring, shared)
-        its_form = replace(its_form, between=censoring_between or its_form.between)
+        its_form = replace(its_form, interpolation=censoring_between or its_form.interpolation)
         progress(total - 1, total, f"reading {Path(path).name}")
         predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
         if len(predicted.models) != 1:

@@ -64,7 +64,7 @@ def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *,
     path : path
         Ending in .csv or .parquet.
     models : mapping of str to SurvivalCurves
-        Of the same individuals. A CSV file says nothing of `between` and `beyond`.
+        Of the same individuals. A CSV file says nothing of `interpolation` and `extrapolation`.
     ids : array_like, optional
         Who they are.
 
@@ -144,7 +144,11 @@ def _write_lists(path: Path, models: Mapping[str, SurvivalCurves], ids: ArrayLik
     for name, curves in models.items():
         flat = pa.array(curves.probabilities.reshape(-1))
         arrays.append(pa.FixedSizeListArray.from_arrays(flat, curves.times.size))
-        says = {"grid": curves.times.tolist(), "between": curves.between, "beyond": curves.beyond}
+        says = {
+            "grid": curves.times.tolist(),
+            "interpolation": curves.interpolation,
+            "extrapolation": curves.extrapolation,
+        }
         fields.append(pa.field(name, arrays[-1].type, metadata={METADATA: json.dumps(says)}))
     schema = pa.schema(fields, metadata={METADATA: json.dumps({"survscore": __version__})})
     _write_parquet(path, pa.Table.from_arrays(arrays, schema=schema))

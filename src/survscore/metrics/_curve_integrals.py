@@ -145,7 +145,13 @@ def integrate(
         some = curves if len(curves) == 1 else curves[rows]
         values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
         return _integrals(
-            values, pieces, end[rows], followed[rows], after[rows], step=curves.between == "step", estimated=estimated
+            values,
+            pieces,
+            end[rows],
+            followed[rows],
+            after[rows],
+            step=curves.interpolation == "step",
+            estimated=estimated,
         )
 
     parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
@@ -163,7 +169,12 @@ def _compiled(
 
     knots, n = pieces.knots, end.size
     reading = curves.reading(knots[[0, -1]])
-    how = (int(np.searchsorted(curves.times, 0.0, "right")), reading.lower, reading.weight, curves.between == "step")
+    how = (
+        int(np.searchsorted(curves.times, 0.0, "right")),
+        reading.lower,
+        reading.weight,
+        curves.interpolation == "step",
+    )
     grids = (knots, *buckets(knots), pieces.whole, pieces.points, *buckets(pieces.points), pieces.inverse, pieces.up_to)
     before, late = np.empty(n), np.zeros(n)
     n_kept = n if estimated else 0

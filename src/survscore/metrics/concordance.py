@@ -188,7 +188,7 @@ class Concordance(HistoryMetric):
             yield at(horizon), case, slice(None)
             return
         knots = np.union1d(curves.times[curves.times < horizon], [0.0, horizon])
-        if curves.between == "step":
+        if curves.interpolation == "step":
             knot_of = np.searchsorted(knots, time, side="right") - 1
         else:
             knot_of = np.searchsorted(knots, time, side="left")

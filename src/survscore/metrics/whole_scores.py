@@ -45,7 +45,7 @@ class CRPS(HistoryMetric):
     --------
     >>> import survscore as ss
     >>> y = ss.Outcomes(time=[1, 3], event=[1, 0], censoring_time=[2, 3])
-    >>> curves = ss.SurvivalCurves([[0.5, 0.5], [1.0, 0.4]], times=[0, 3], between="step")
+    >>> curves = ss.SurvivalCurves([[0.5, 0.5], [1.0, 0.4]], times=[0, 3], interpolation="step")
     >>> ss.score_all(y, curves, metric="crps", weighting="administrative", times=[3])[0].scores  # (0.25 * 2 + 0) / 5
     array([0.1])
     """
@@ -55,9 +55,9 @@ class CRPS(HistoryMetric):
     scale: ClassVar[Scale] = "log"
 
     def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
-        if curves.between == "constant-hazard":
+        if curves.interpolation == "constant-hazard":
             raise UnfitError(
-                "crps integrates curves that are linear between grid times, or steps, not between='constant-hazard': "
+                "crps integrates curves that are linear between grid times, or steps, not interpolation='constant-hazard': "
                 "read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
             )
         horizon, time, nothing = history.horizon, history.time, np.zeros(history.time.size)
@@ -95,10 +95,10 @@ class CRPS(HistoryMetric):
         event_free = pieces.sums_before(np.minimum(time, followed))
         both = event_free + pieces.sums_after(time[late], followed[late], weights.before(time[late]))
         width, value = np.diff(knots), np.asarray(curves.at(knots)[0], dtype=np.float64)
-        rise = np.zeros(width.size) if curves.between == "step" else np.diff(value) / width
+        rise = np.zeros(width.size) if curves.interpolation == "step" else np.diff(value) / width
         whole = value[:-1] * both[0] - event_free[0] + rise * both[1]
         at_end = np.zeros(width.size)
-        if curves.between != "step":
+        if curves.interpolation != "step":
             at_end = (value[:-1] * both[1] - event_free[1] + rise * both[2]) / width
         by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
         by_knot *= 2.0 / followed.sum()
@@ -129,7 +129,7 @@ class LogScore(HistoryMetric):
 
     Notes
     -----
-    :math:`f` is the density of the curve. With ``between="linear"`` that is the probability of the interval of the grid
+    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of the grid
     that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
     none, and the probability of the step that ends the interval is taken. So step curves can be compared with each
     other on one grid only, and not with others. An event after the grid has an interval of length one, and the
@@ -174,7 +174,7 @@ class LogScore(HistoryMetric):
         from survscore.metrics import _whole_score_kernels as kernels
 
         starts, scale = buckets(curves.times)
-        how = (history.horizon, curves.between == "step", curves.between == "constant-hazard", self.epsilon)
+        how = (history.horizon, curves.interpolation == "step", curves.interpolation == "constant-hazard", self.epsilon)
         loss = np.empty(time.size)
 
         def work(rows: slice) -> None:
@@ -187,9 +187,9 @@ class LogScore(HistoryMetric):
     def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
         """Return the density at the time of those with event, the survival of others."""
         density = np.maximum(own.left - own.right, self.epsilon)
-        if own.between == "constant-hazard":
+        if own.interpolation == "constant-hazard":
             density = np.where(own.falls, np.maximum(own.hazard * own.survival, self.epsilon), density)
-        if own.between != "step":
+        if own.interpolation != "step":
             density = density / own.length
         return np.where(event, density, np.maximum(own.survival, self.epsilon))
 
@@ -198,14 +198,14 @@ class LogScore(HistoryMetric):
         left, right, share = own.left, own.right, own.share
         with np.errstate(divide="ignore", invalid="ignore"):
             # of the logarithm of the likelihood, by the value before the time and by the one after it
-            if own.between == "constant-hazard":
+            if own.interpolation == "constant-hazard":
                 by_left, by_right = (1.0 - share) / left, share / right
             else:
                 by_left, by_right = (1.0 - share) / own.survival, share / own.survival
             unclipped = own.survival > self.epsilon
             mass = left - right
             event_left, event_right, event_unclipped = 1.0 / mass, -1.0 / mass, mass > self.epsilon
-            if own.between == "constant-hazard":
+            if own.interpolation == "constant-hazard":
                 event_left = np.where(own.falls, by_left + 1.0 / (left * own.hazard), event_left)
                 event_right = np.where(own.falls, by_right - 1.0 / (right * own.hazard), event_right)
                 event_unclipped = np.where(own.falls, own.hazard * own.survival > self.epsilon, event_unclipped)
@@ -223,7 +223,7 @@ class _OwnInterval:
 
     Attributes
     ----------
-    between : str
+    interpolation : str
         How the curves are read.
     lower, upper : ndarray of shape (n,)
         The columns before and after; -1 before the first, and the last twice after the grid.
@@ -233,7 +233,7 @@ class _OwnInterval:
         Of the interval, one where it has none, and how much of it has passed; of steps nothing.
     """
 
-    between: str
+    interpolation: str
     lower: NDArray[np.intp]
     upper: NDArray[np.intp]
     left: Vector
@@ -253,16 +253,16 @@ class _OwnInterval:
         right = curves.probabilities[rows, upper].astype(np.float64)
         start = np.where(lower < 0, 0.0, grid[inside])
         length = grid[upper] - start
-        reads = length > 0 if curves.between != "step" else np.zeros(time.size, dtype=np.bool_)
+        reads = length > 0 if curves.interpolation != "step" else np.zeros(time.size, dtype=np.bool_)
         share = np.divide(time - start, length, out=np.zeros(time.size), where=reads)
         # at time 0, or after the grid
-        return cls(curves.between, lower, upper, left, right, np.where(length > 0, length, 1.0), share)
+        return cls(curves.interpolation, lower, upper, left, right, np.where(length > 0, length, 1.0), share)
 
     @property
     def survival(self) -> Vector:
-        if self.between == "step":
+        if self.interpolation == "step":
             return self.left
-        return blend(self.left, self.right, self.share, self.between == "constant-hazard")
+        return blend(self.left, self.right, self.share, self.interpolation == "constant-hazard")
 
     @property
     def falls(self) -> NDArray[np.bool_]:

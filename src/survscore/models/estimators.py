@@ -45,7 +45,7 @@ _PARAMETERS = """
     keep : {"known", "administrative"}, optional
         Whom a grid time t learns from: all whose outcome there is known, or of these only those with :math:`C^*` at t
         or later, whom the administrative score counts. <keep>
-    between : {"linear", "constant-hazard", "step"}
+    interpolation : {"linear", "constant-hazard", "step"}
         How predicted curves are read between grid times; see `SurvivalCurves`.
     n_layers, width : int, default 4 and 32
         Of the net: blocks of linear layer, ReLU, batch norm, dropout. No layers make a (generalised) linear model.
@@ -139,7 +139,7 @@ class LogisticHazard(NetworkModel):
     >>> model = ss.models.LogisticHazard(n_times=10, epochs=3, random_state=0)
     >>> model = model.fit(sample.covariates, sample.outcomes)
     >>> model.predict_curves(sample.covariates[:3], times=[25, 50])
-    SurvivalCurves(3 individuals, 2 times from 25 to 50, between='linear', beyond='nan', float32)
+    SurvivalCurves(3 individuals, 2 times from 25 to 50, interpolation='linear', extrapolation='nan', float32)
     """
 
     def fit_censoring(self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:

@@ -91,7 +91,7 @@ class KaplanMeier(SurvivalModel):
         else:
             grid = self.times_[equal_steps(self.survival_, self.n_times)]
         values = _loops.step_values(self.times_, self.survival_, grid, inclusive=True)
-        return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", beyond="hold")
+        return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", extrapolation="hold")
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, whole or not at all."""

@@ -20,7 +20,7 @@ from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
 from survscore.analysis.streaming import StreamingScore
 from survscore.analysis.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
-from survscore.curves import BETWEEN, Between, Monotone, SurvivalCurves
+from survscore.curves import INTERPOLATIONS, InterpolationKind, Monotone, SurvivalCurves
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
@@ -67,7 +67,7 @@ class NetworkModel(SurvivalModel):
         times: ArrayLike | None = None,
         spacing: str = "equidistant",
         keep: Keep | None = None,
-        between: Between = "linear",
+        interpolation: InterpolationKind = "linear",
         n_layers: int = 4,
         width: int = 32,
         dropout: float | None = None,
@@ -94,7 +94,7 @@ class NetworkModel(SurvivalModel):
         self.times = times
         self.spacing = spacing
         self.keep = keep
-        self.between = between
+        self.interpolation = interpolation
         self.n_layers = n_layers
         self.width = width
         self.dropout = dropout
@@ -239,7 +239,7 @@ class NetworkModel(SurvivalModel):
         check_choice("preset", self.preset, tuple(PRESETS))
         if self.keep is not None:
             check_choice("keep", self.keep, KEEPS)
-        check_choice("between", self.between, BETWEEN)
+        check_choice("interpolation", self.interpolation, INTERPOLATIONS)
         check_choice("missing", self.missing, MISSING)
         check_whole("n_layers", self.n_layers, 0)
         check_whole("width", self.width, 1)
@@ -286,7 +286,7 @@ class NetworkModel(SurvivalModel):
         X : array_like or data frame of shape (n, p)
             Covariates, as in training.
         times : array_like, optional
-            The grid of the curves, read from the model's own as `between` says; by default that one.
+            The grid of the curves, read from the model's own as `interpolation` says; by default that one.
 
         Returns
         -------
@@ -298,10 +298,10 @@ class NetworkModel(SurvivalModel):
         grid = self.times_ if times is None else as_times(times)
         check_within(grid, self.times_)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
-        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.between).reading(grid)
+        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).reading(grid)
         for rows, logits in self._outputs(encoded):
             _loops.read_into(curves[rows], reading, self._survival(logits).cpu().numpy(), size=curves.size)
-        return SurvivalCurves(curves, grid, self.between, monotone=self._monotone)
+        return SurvivalCurves(curves, grid, self.interpolation, monotone=self._monotone)
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
         """Return minus the integrated Brier score; see `SurvivalModel.score`.
@@ -329,7 +329,7 @@ class NetworkModel(SurvivalModel):
 
     def _curves(self, grid: NDArray[np.float64], logits: Tensor) -> SurvivalCurves:
         """Return the curves that outputs of the net stand for, where they are."""
-        return SurvivalCurves(self._survival(logits), grid, self.between, monotone=self._monotone)
+        return SurvivalCurves(self._survival(logits), grid, self.interpolation, monotone=self._monotone)
 
     # Files
 

@@ -22,7 +22,7 @@ MOST_AT_ENDS = 7  # more are found sooner in a legend
 WIDEST = 0.3  # a label may take so much of the axes' width
 LONGEST = 20  # letters on one line of a label
 AWAY = 7.0  # points between the axes and the labels
-BETWEEN = 1.0  # points between two labels
+INTERPOLATIONS = 1.0  # points between two labels
 BESIDE_PANELS = 0.16  # names beside small multiples may take so much of the figure's width
 KEY = 4.0  # sizes of letters: what a legend takes beside its names
 
@@ -107,7 +107,7 @@ class EndLabels(Artist):
             leader.set_data([], [])
         if not shown:
             return
-        heights = np.array([text.get_window_extent(renderer).height for *_, text, _ in shown]) + BETWEEN * point
+        heights = np.array([text.get_window_extent(renderer).height for *_, text, _ in shown]) + INTERPOLATIONS * point
         wanted = np.clip([y for _, y, *_ in shown], box.y0, box.y1)
         places = spread(wanted, heights, box.y0 - 0.5 * heights.min(), box.y1 + 0.5 * heights.min())
         left = box.x1 + AWAY * point

@@ -214,7 +214,7 @@ def summarise(
         },
         "leaks": leaks,
         "pairs": as_table(answers.pairs()),
-        "steps": [name for name, curves in named.items() if curves.between == "step"],
+        "steps": [name for name, curves in named.items() if curves.interpolation == "step"],
         "explanations": [one.explanation for one in weightings],
         "level": float(level),
         "time_ranges": {name: list(ends) for name, ends in findings.time_ranges.items()},
@@ -278,7 +278,7 @@ def _asked(
 
 
 def _described(curves: SurvivalCurves) -> str:
-    return f"{_extent(curves.times)}, between them {curves.between}, beyond them {curves.beyond}"
+    return f"{_extent(curves.times)}, between them {curves.interpolation}, beyond them {curves.extrapolation}"
 
 
 def _extent(times: NDArray[np.float64]) -> str:

@@ -207,7 +207,7 @@ class SegmentedComparison(PrintedAsTables):
         Parameters
         ----------
         of, model
-            As for `between`.
+            As for `interpolation`.
 
         Returns
         -------
@@ -343,7 +343,7 @@ class IntegratedSegments(PrintedAsTables):
     def between(
         self, *, of: Quantity = "difference", model: str | None = None, against: str | Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Return how much segments differ from each other; see `SegmentedComparison.between`."""
+        """Return how much segments differ from each other; see `SegmentedComparison.interpolation`."""
         return between(self._tables(independent=True), of, model, self.segmented._key(against))
 
     def heterogeneity(self, *, of: Quantity = "difference", model: str | None = None) -> pd.DataFrame:

@@ -185,14 +185,14 @@ class Batch:
 
     def curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
-        kinds: dict[str, Any] = {"beyond": model.beyond, "monotone": model.monotone}
+        kinds: dict[str, Any] = {"extrapolation": model.extrapolation, "monotone": model.monotone}
         make = SurvivalCurves if model.predicts == "survival" else SurvivalCurves.from_event_probabilities
         try:
             matrix, grid = self._matrix(model), np.array(model.grid)
             if model.percent:
                 matrix = from_percentages(matrix, grid, model.predicts, all_of_them=False)  # type: ignore[arg-type]
             with advised():
-                return make(matrix, grid, model.between, **kinds)  # type: ignore[arg-type]
+                return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"model {model.name!r}: {error}") from None
 

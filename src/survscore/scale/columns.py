@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.units import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice
-from survscore.curves import BETWEEN, BEYOND, MONOTONE, PREDICTS
+from survscore.curves import INTERPOLATIONS, EXTRAPOLATIONS, MONOTONE, PREDICTS
 from survscore.io.forms import Form
 from survscore.io.layouts import columns_by_time, list_columns, said_in
 from survscore.io.tables import listed
@@ -85,7 +85,7 @@ class ModelColumns:
         In the order of the grid; one, if its values are lists.
     grid : tuple of float
         The times.
-    between, beyond, monotone
+    interpolation, extrapolation, monotone
         As for `SurvivalCurves`.
     predicts : {"survival", "event"}
         What values are probabilities of.
@@ -96,15 +96,15 @@ class ModelColumns:
     name: str
     columns: tuple[str, ...]
     grid: tuple[float, ...]
-    between: str = "linear"
-    beyond: str = "nan"
+    interpolation: str = "linear"
+    extrapolation: str = "nan"
     monotone: str = "check"
     predicts: str = "survival"
     percent: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("between", self.between, BETWEEN)
-        check_choice("beyond", self.beyond, BEYOND)
+        check_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        check_choice("extrapolation", self.extrapolation, EXTRAPOLATIONS)
         check_choice("monotone", self.monotone, MONOTONE)
         check_choice("predicts", self.predicts, PREDICTS)
         as_times(self.grid, f"the grid of {self.name!r}")
@@ -133,7 +133,7 @@ class ModelColumns:
 
     def reaches(self, times: NDArray[np.float64]) -> bool:
         """Whether the model says anything at all of these times."""
-        return self.beyond == "hold" or bool(times[-1] <= self.grid[-1])
+        return self.extrapolation == "hold" or bool(times[-1] <= self.grid[-1])
 
 
 def model_columns(
@@ -151,7 +151,7 @@ def model_columns(
         raise InputError("columns and models both say where predictions are; give one")
     said = {
         name: getattr(form, name)
-        for name in ("between", "beyond", "monotone", "predicts", "percent")
+        for name in ("interpolation", "extrapolation", "monotone", "predicts", "percent")
         if getattr(form, name) is not None
     }
     found = [replace(one, **said) for one in _named_columns(schema, models if form.columns is None else form.columns)]
@@ -213,5 +213,5 @@ def _of_list(name: str, says: Mapping[str, Any]) -> ModelColumns:
 
 
 def _how(says: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how files say that predictions are read between and beyond their times."""
-    return {name: str(says[name]) for name in ("between", "beyond") if name in says}
+    """Return how files say that predictions are read interpolation and extrapolation their times."""
+    return {name: str(says[name]) for name in ("interpolation", "extrapolation") if name in says}

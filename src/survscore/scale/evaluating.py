@@ -121,7 +121,7 @@ def evaluate(
     form : Form, optional
         What predictions look like, if they are not survival: probabilities of the event (``predicts="event"``),
         percentages, in another unit of time (``unit="month"``, with the ``unit`` of `outcomes`); and how they are read
-        (``between``, ``beyond``, ``monotone``). Files in long or transposed form are refused.
+        (``interpolation``, ``extrapolation``, ``monotone``). Files in long or transposed form are refused.
     id : str, default "id"
         The column of ids in both; every prediction needs one outcome.
     by : str or sequence of str

@@ -259,8 +259,8 @@ class _Finished:
             "max_weight": getattr(self.weighting, "max_weight", None),
             "normalize": "weights",
             "variance": getattr(self.weighting, "variance", None),
-            "between": what.models[0].between,
-            "beyond": what.models[0].beyond,
+            "interpolation": what.models[0].interpolation,
+            "extrapolation": what.models[0].extrapolation,
         }
         if loss.epsilon:
             settings["epsilon"] = loss.epsilon

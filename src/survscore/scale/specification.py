@@ -82,7 +82,7 @@ class Specification:
             if not model.reaches(times):
                 raise InputError(
                     f"times must be within the reach of all models: {model.name!r} ends at {model.grid[-1]:g}, and the "
-                    f"last time is {times[-1]:g}; beyond='hold' holds its last value"
+                    f"last time is {times[-1]:g}; extrapolation='hold' holds its last value"
                 )
 
     # Sizes

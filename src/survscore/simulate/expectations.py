@@ -165,7 +165,7 @@ def _expected_ipcw(
     weighting: IPCW,
     times: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if truth.between != "step":
+    if truth.interpolation != "step":
         raise InputError("truth must be step curves on the grid of the event times, for the expectation under IPCW")
     grid, censoring = truth.times, weighting.censoring
     cap = np.inf if weighting.max_weight is None else weighting.max_weight

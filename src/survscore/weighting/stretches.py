@@ -45,7 +45,7 @@ class TimeIndex:
         """Return how curves are read at the evaluation times; the same for all rows of a grid, so it is made once."""
         for same in (operator.is_, np.array_equal):  # batches may come each with a copy of the grid
             for known, reading in self._readings:
-                if known.between == curves.between and same(known.times, curves.times):
+                if known.interpolation == curves.interpolation and same(known.times, curves.times):
                     return reading
         reading = curves.reading(self.times)
         self._readings.append((curves[[]], reading))  # the grid alone, and no view of the curves

@@ -60,10 +60,10 @@ class Asked:
             raise InputError(
                 f"models must be SurvivalCurves or estimators, not {type(curves).__name__}, as {name!r} is"
             )
-        if curves.beyond == "nan" and self.horizons[-1] > curves.times[-1]:
+        if curves.extrapolation == "nan" and self.horizons[-1] > curves.times[-1]:
             raise InputError(
                 f"horizons must be within the reach of all models: {name!r} ends at {curves.times[-1]:g}, and the last "
-                f"horizon is {self.horizons[-1]:g}; beyond='hold' holds its last value"
+                f"horizon is {self.horizons[-1]:g}; extrapolation='hold' holds its last value"
             )
         if isinstance(self.metric, HistoryMetric):
             return curves

@@ -95,8 +95,8 @@ def distribution_calibration(
     Notes
     -----
     What curves say after :math:`C^*` does not matter. Curves that end before it are followed to their last time:
-    :math:`V_i = 1 - \pi_i(\min(C^*_i, t_m))`, also where they hold their last value (``beyond="hold"``), and later
-    events do not count.
+    :math:`V_i = 1 - \pi_i(\min(C^*_i, t_m))`, also where they hold their last value (``extrapolation="hold"``), and
+    later events do not count.
 
     By intervals, with probability :math:`p_k` of the k-th and mean score :math:`\bar h_k`, the expectation is
     :math:`\sum p_k \bar h_k` over whole intervals up to :math:`C^*`, and the covariance
@@ -154,8 +154,10 @@ def distribution_calibration(
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
     check_predictions(y, curves)
-    if form == "continuous" and curves.between == "step":
-        raise InputError("form='continuous' needs curves that fall between grid points, and these have between='step'")
+    if form == "continuous" and curves.interpolation == "step":
+        raise InputError(
+            "form='continuous' needs curves that fall between grid points, and these have interpolation='step'"
+        )
     units = None if groups is None else Groups.of(groups, len(y))
     y, curves = y.numpy(), curves.numpy()
     exposure = _exposure(y, test)
