@@ -364,9 +364,9 @@ def test_groups_that_span_segments_are_not_compared(data):
     asked = {"weighting": "administrative", "times": TIMES, "by": country}
     found = ss.compare(y, models, groups=np.arange(len(y)) // 2, **asked)
     for call in (
-        found.interpolation,
+        found.between,
         found.heterogeneity,
-        found.integrated().interpolation,
+        found.integrated().between,
         found.integrated().heterogeneity,
     ):
         with pytest.raises(ss.InputError, match="groups of `groups` have individuals in several segments"):

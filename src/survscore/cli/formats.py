@@ -67,8 +67,8 @@ that of having had the event, as classifiers give it, say --predicts event; if i
     in the metadata of the column or of the file, key "survscore":   {"grid": [30, 60, 90], "interpolation": "step"}
     or in --grid 30,60,90 (or 30:90:30, or a text file)
 
-    Called "survival", the column is named like its file. "interpolation" says how predictions are read between grid points
-    (linear, step or constant-hazard), "extrapolation" what holds after the last one (nan or hold).
+    Called "survival", the column is named like its file. "interpolation" says how predictions are read between grid
+    points (linear, step or constant-hazard), "extrapolation" what holds after the last one (nan or hold).
 
 ... or long, with a row per individual and time (recognised if ids are repeated; --long says so):
 
@@ -85,8 +85,8 @@ that of having had the event, as classifiers give it, say --predicts event; if i
     If times are in another unit than those of the outcomes, --predictions-unit month converts them (a year is 365.25
     days, a month a twelfth of it). Without dates, --unit then says what unit the outcomes have.
 
-    Of files that differ, each may have its options in brackets: columns, grid, interpolation, extrapolation, monotone, predicts,
-    unit (as --predictions-unit), percent, transposed, long. In shells, quote them:
+    Of files that differ, each may have its options in brackets: columns, grid, interpolation, extrapolation, monotone,
+    predicts, unit (as --predictions-unit), percent, transposed, long. In shells, quote them:
 
     survscore compare outcomes.csv 'new=a.csv[columns=month_{time},unit=month,predicts=event]' old=b.csv --unit D
 

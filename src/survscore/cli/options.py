@@ -239,10 +239,10 @@ values = several(
     option("--predictions-unit", type=UnitName(),
            help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit, which is "
            "then also for outcomes without dates."),
-    choice("--interpolation", of=["linear", "step", "constant-hazard"], help="How to read predictions between grid points.",
-           usual="as the file says, or linear"),
-    choice("--extrapolation", of=["nan", "hold"], help="What holds after the last grid point: nothing, or the last value.",
-           usual="as the file says, or nan"),
+    choice("--interpolation", of=["linear", "step", "constant-hazard"],
+           help="How to read predictions between grid points.", usual="as the file says, or linear"),
+    choice("--extrapolation", of=["nan", "hold"],
+           help="What holds after the last grid point: nothing, or the last value.", usual="as the file says, or nan"),
     choice("--monotone", of=["check", "keep", "enforce"], default="check", show_default=True,
            help="What to do with survival that rises with time."),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError, check_choice, check_flag
-from survscore.curves import PREDICTS, InterpolationKind, ExtrapolationKind, Monotone, Predicts
+from survscore.curves import PREDICTS, ExtrapolationKind, InterpolationKind, Monotone, Predicts
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit, as_unit, converted
 from survscore._validation import InputError, plural
-from survscore.curves import InterpolationKind, ExtrapolationKind, Monotone, Predicts, SurvivalCurves
+from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.io.forms import Form
 from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
 from survscore.io.outcomes import labels_in

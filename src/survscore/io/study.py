@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.progress import Progress, silent
 from survscore._utils.units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
-from survscore.curves import InterpolationKind, ExtrapolationKind, Monotone, Predicts, SurvivalCurves
+from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.io.fitting import warn_if_times_do_not_fit
 from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes

@@ -57,8 +57,8 @@ class CRPS(HistoryMetric):
     def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
         if curves.interpolation == "constant-hazard":
             raise UnfitError(
-                "crps integrates curves that are linear between grid times, or steps, not interpolation='constant-hazard': "
-                "read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
+                "crps integrates curves that are linear between grid times, or steps, not "
+                "interpolation='constant-hazard': read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
             )
         horizon, time, nothing = history.horizon, history.time, np.zeros(history.time.size)
         followed = np.clip(history.until, 0.0, horizon)
@@ -129,8 +129,8 @@ class LogScore(HistoryMetric):
 
     Notes
     -----
-    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of the grid
-    that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
+    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of the
+    grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
     none, and the probability of the step that ends the interval is taken. So step curves can be compared with each
     other on one grid only, and not with others. An event after the grid has an interval of length one, and the
     probability `epsilon`.
