@@ -28,7 +28,7 @@ from survscore.engine.evaluation import Evaluation
 from survscore.engine.tensor_kernels import Predicted, Shape, shapes
 from survscore.engine.tensor_sums import add_by_kernel
 from survscore.engine.tensors import DeviceSums
-from survscore.weighting.stretches import TimeIndex
+from survscore.weighting.interval_weights import TimeIndex
 
 KERNEL, PREPARED = "kernel, with the sums of weights", "with preparation: sorting, Kaplan-Meier, weights"
 ERRORS = "with standard errors"

@@ -20,8 +20,8 @@ import pandas as pd
 
 import survscore as ss
 from survscore.metrics import Loss
-from survscore.weighting.stretches import Stretches
-from survscore.weighting.weightings import Weighting
+from survscore.weighting.interval_weights import Stretches
+from survscore.weighting import Weighting
 
 
 class Spherical(Loss):

@@ -471,7 +471,7 @@ def parts_of(terminal):
 def test_a_new_metric_or_weighting_is_offered_at_once(capsys):
     from survscore.cli.options import MetricName
     from survscore.metrics import METRICS
-    from survscore.weighting.weightings import WEIGHTINGS
+    from survscore.weighting import WEIGHTINGS
 
     asked = {name: f"{name}@0.2" if name == "net_benefit" else name for name in METRICS}
     assert [MetricName().convert(name, None, None) for name in asked.values()] == list(asked.values())

@@ -16,8 +16,8 @@ from survscore.engine import _few_times_kernels, compiled, sums
 from survscore.engine.blocks import Block
 from survscore.engine.sums import Sums
 from survscore.metrics import as_metric
-from survscore.weighting.stretches import TimeIndex
-from survscore.weighting.weightings import as_weighting
+from survscore.weighting.interval_weights import TimeIndex
+from survscore.weighting import as_weighting
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -260,7 +260,7 @@ def test_compiled_reading_agrees_with_numpy(interpolation, dtype):
     for times in (np.linspace(0, 100, 77), grid[3:9]):
         plain, fast = np.empty((300, times.size), dtype), np.empty((300, times.size), dtype)
         for out, compiled in ((plain, False), (fast, True)):
-            _loops.read_into(out, curves.reading(times), curves.probabilities, compiled=compiled)
+            _loops.read_into(out, curves.interpolate(times), curves.probabilities, compiled=compiled)
         np.testing.assert_allclose(fast, plain, rtol=1e-6 if dtype == np.float32 else 1e-13)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import survscore as ss
 from registry import HISTORIES, SEEN, Problem, Seen, problems, random_problem
 from survscore.engine.histories import Histories
-from survscore.weighting.stretches import TimeIndex
+from survscore.weighting.interval_weights import TimeIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_seen = pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)

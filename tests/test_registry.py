@@ -7,7 +7,7 @@ from registry import CASES, HISTORIES, METRICS, random_problem
 from survscore.engine.compiled import KERNELS
 from survscore.metrics import METRICS as OF_THE_LIBRARY
 from survscore.metrics import HistoryMetric, Loss
-from survscore.weighting.weightings import WEIGHTINGS, as_weighting
+from survscore.weighting import WEIGHTINGS, as_weighting
 
 
 def test_every_metric_has_an_oracle():

@@ -9,7 +9,7 @@ from scipy import stats
 import survscore as ss
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE
 from survscore.inference.units import Groups, Units
-from survscore.weighting.stretches import TimeIndex
+from survscore.weighting.interval_weights import TimeIndex
 
 TIMES = np.array([1.0, 2.0, 4.0])
 

@@ -130,7 +130,7 @@ def test_torch_agrees_with_numpy_on_ties_of_all_kinds(case, data):
 def test_equal_predictions_stay_equal_between_grid_times(interpolation, device):
     """Wherever they stand: a tie that the last digit breaks counts half of a pair more or less in the AUC."""
     drops = 10.0 ** -np.random.default_rng(5).uniform(0, 20, (500, 2)).cumsum(axis=1)
-    reading = ss.SurvivalCurves(drops, [1.0, 3.0], interpolation=interpolation).reading(np.array([1.7]))
+    reading = ss.SurvivalCurves(drops, [1.0, 3.0], interpolation=interpolation).interpolate(np.array([1.7]))
     for row in torch.tensor(drops, device=device):
         read = reading(row.expand(11, 2))
         assert (read == read[:1]).all()

@@ -64,7 +64,7 @@ from survscore.results.score_curve import Bounds, IntegratedScore, ScoreCurve, S
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
 from survscore.scale.evaluating import evaluate
 from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
-from survscore.weighting.weightings import IPCW, Administrative, Uncensored, weightings_that_fit
+from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
 __all__ = [
     "AUC",

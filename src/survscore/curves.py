@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._config import config
-from survscore._utils import arrays as _arrays
+from survscore._utils import arrays
 from survscore._utils import loops as _loops
 from survscore._validation import (
     FloatArray,
@@ -23,7 +23,7 @@ from survscore._validation import (
     check_length,
     plural,
 )
-from survscore.interpolation import Reading, blend
+from survscore.interpolation import Interpolation, blend
 
 InterpolationKind = Literal["linear", "step", "constant-hazard"]
 ExtrapolationKind = Literal["nan", "hold"]
@@ -273,20 +273,16 @@ class SurvivalCurves:
         array([[0.8 , 0.32,  nan]])
         """
         wanted = as_times(times)
-        values = self.reading(wanted)(self.probabilities)
+        values = self.interpolate(wanted)(self.probabilities)
         readable = self.reaches(wanted)
         if not readable.all():
-            values = _arrays.where(_arrays.beside(readable, values), values, np.nan)
+            values = arrays.where(arrays.beside(readable, values), values, np.nan)
         return values
 
-    def only_at(self, times: NDArray[np.float64], *, compiled: bool) -> Self:
+    def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
-        reading = self.reading(times)
-        on_grid = reading.lower[0] >= 0 and not reading.weight.any()
-        values = np.empty((len(self), times.size), dtype=self.probabilities.dtype if on_grid else np.float64)
-        _loops.read_into(values, reading, self.probabilities, compiled=compiled)
         made = object.__new__(type(self))
-        made._set(values, times, self.interpolation, self.extrapolation)
+        made._set(self.interpolate(times)(self.probabilities), times, self.interpolation, self.extrapolation)
         return made
 
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -295,22 +291,26 @@ class SurvivalCurves:
         Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
         is the value at :math:`t_i`.
         """
-        grid, last = _arrays.beside(self.times, self.probabilities), self.times.size - 1
-        lower = _loops.count_below(grid, time, inclusive=False) - 1
-        rows, inside = _arrays.columns(len(self), self.probabilities), lower.clip(0)
-        left = _arrays.where(lower < 0, 1.0, self.probabilities[rows, inside])
+        grid, last = arrays.beside(self.times, self.probabilities), self.times.size - 1
+        lower = arrays.count_below(grid, time, inclusive=False) - 1
+        rows, inside = arrays.columns(len(self), self.probabilities), lower.clip(0)
+        left = arrays.where(lower < 0, 1.0, self.probabilities[rows, inside])
         if self.interpolation == "step":
             values = left
         else:
             upper = (lower + 1).clip(0, last)
-            start = _arrays.where(lower < 0, 0.0, grid[inside])
+            start = arrays.where(lower < 0, 0.0, grid[inside])
             # the weight is 0 after the grid, and at time 0 when the grid starts there
-            weight = _arrays.ratio(time - start, grid[upper] - start)
+            weight = arrays.ratio(time - start, grid[upper] - start)
             values = blend(left, self.probabilities[rows, upper], weight, self.interpolation == "constant-hazard")
         if self.extrapolation == "nan":
-            values = _arrays.where(time > grid[-1], np.nan, values)
-        left_limit: NDArray[np.float64] = _arrays.as_float64(values)
+            values = arrays.where(time > grid[-1], np.nan, values)
+        left_limit: NDArray[np.float64] = arrays.as_float64(values)
         return left_limit
+
+    def increases(self) -> bool:
+        """Whether some curve increases with time by more than rounding."""
+        return _loops.has_bad_probabilities(self.probabilities, 4.0 * arrays.rounding_unit(self.probabilities))
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""
@@ -318,7 +318,7 @@ class SurvivalCurves:
             return np.ones(times.shape, dtype=np.bool_)
         return np.asarray(times <= self.times[-1])
 
-    def reading(self, times: NDArray[np.float64]) -> Reading:
+    def interpolate(self, times: NDArray[np.float64]) -> Interpolation:
         """Return how to read the grid at `times`; times after the grid hold the last value."""
         grid, last = self.times, self.times.size - 1
         lower = np.searchsorted(grid, times, side="right") - 1
@@ -328,21 +328,21 @@ class SurvivalCurves:
             start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
             width = grid[np.minimum(lower + 1, last)] - start
             weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
-        return Reading(lower, weight, self.interpolation == "constant-hazard")
+        return Interpolation(lower, weight, self.interpolation == "constant-hazard")
 
     # Where it lives
 
     @property
     def device(self) -> Any:
         """The torch device that holds the probabilities; None for a NumPy array in the processor's memory."""
-        return _arrays.device_of(self.probabilities)
+        return arrays.device_of(self.probabilities)
 
     def to(self, device: Any) -> Self:
         """Return the same curves with their probabilities as a torch tensor on a device, such as ``"cuda"``.
 
         Without a copy where they are there already. Curves held as a tensor are scored by torch where they are.
         """
-        return self._with(_arrays.to_device(self.probabilities, device))
+        return self._with(arrays.to_device(self.probabilities, device))
 
     def numpy(self) -> Self:
         """Return the same curves with their probabilities as a NumPy array in the processor's memory.
@@ -357,7 +357,7 @@ class SurvivalCurves:
         """
         if self.device is None:
             return self
-        return self._with(_as_computed(_arrays.to_host(self.probabilities)))
+        return self._with(_as_computed(arrays.to_host(self.probabilities)))
 
     def __len__(self) -> int:
         return int(self.probabilities.shape[0])
@@ -383,7 +383,7 @@ class SurvivalCurves:
         return (
             f"SurvivalCurves({n} individual{'' if n == 1 else 's'}, {m} time{'' if m == 1 else 's'} "
             f"from {self.times[0]:g} to {self.times[-1]:g}, interpolation={self.interpolation!r}, "
-            f"extrapolation={self.extrapolation!r}, {_arrays.type_name(self.probabilities)})"
+            f"extrapolation={self.extrapolation!r}, {arrays.type_name(self.probabilities)})"
         )
 
     def _take(
@@ -406,10 +406,10 @@ class SurvivalCurves:
                 f"probabilities has {matrix.shape[1]} columns, but times has length {grid.size} "
                 f"(rows are individuals, columns are times{hint})"
             )
-        survival = matrix if predicts == "survival" else 1.0 - _arrays.as_float64(matrix)
+        survival = matrix if predicts == "survival" else 1.0 - arrays.as_float64(matrix)
         _check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
         if monotone == "enforce":
-            survival = _arrays.smallest_so_far(survival)
+            survival = arrays.smallest_so_far(survival)
         self._set(survival, grid, interpolation, extrapolation)
 
     def _with(self, probabilities: Any) -> Self:
@@ -426,7 +426,7 @@ class SurvivalCurves:
         extrapolation: ExtrapolationKind,
     ) -> None:
         # the user's own array stays writeable
-        shown = probabilities if _arrays.is_tensor(probabilities) else _arrays.read_only(probabilities)
+        shown = probabilities if arrays.is_tensor(probabilities) else arrays.read_only(probabilities)
         object.__setattr__(self, "probabilities", shown)
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "interpolation", interpolation)
@@ -446,12 +446,12 @@ def _stacked(blocks: Iterable[FloatArray], n: int, m: int) -> FloatArray:
     """Return blocks of rows as one matrix, filled as they come, so that there is never more than that and a block."""
     rows = iter(blocks)
     block = next(rows)
-    if _arrays.is_tensor(block):
-        tensors: FloatArray = _arrays.concatenate([block, *rows])
+    if arrays.is_tensor(block):
+        tensors: FloatArray = arrays.concatenate([block, *rows])
         return tensors
     matrix = np.empty((n, m), dtype=block.dtype)
     start = 0
-    for host in map(_arrays.to_host, chain([block], rows)):
+    for host in map(arrays.to_host, chain([block], rows)):
         if host.dtype != matrix.dtype:
             matrix = matrix.astype(np.float64)
         matrix[start : start + len(host)] = host
@@ -461,9 +461,9 @@ def _stacked(blocks: Iterable[FloatArray], n: int, m: int) -> FloatArray:
 
 def _as_matrix(probabilities: ArrayLike) -> FloatArray:
     """Return a row-contiguous float32 or float64 matrix, the user's own memory where it is one already."""
-    tensor = _arrays.resident(probabilities)
-    if tensor is None and config.backend == "torch" and _arrays.is_tensor(probabilities):
-        tensor = _arrays.to_device(probabilities, "cpu")
+    tensor = arrays.resident(probabilities)
+    if tensor is None and config.backend == "torch" and arrays.is_tensor(probabilities):
+        tensor = arrays.to_device(probabilities, "cpu")
     matrix = as_array(probabilities, "probabilities") if tensor is None else tensor
     if matrix.ndim != 2:
         raise InputError(f"probabilities must have shape (individuals, times), not {tuple(matrix.shape)}")
@@ -496,7 +496,7 @@ def _check_probabilities(
     check_monotone: bool,
 ) -> None:
     """Raise unless `survival` is right, in terms of what was `given`: that, or the probabilities of the event."""
-    tolerance = 4.0 * _arrays.rounding_unit(given)
+    tolerance = 4.0 * arrays.rounding_unit(given)
     if not _loops.has_bad_probabilities(survival, tolerance if check_monotone else np.inf):
         return
     # Only a matrix that will be refused is searched in detail, row block by row block.
@@ -537,11 +537,11 @@ def _refuse(
 
 def _blocks(matrix: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     for start in range(0, matrix.shape[0], 4096):
-        yield start, _as_computed(_arrays.to_host(matrix[start : start + 4096]))
+        yield start, _as_computed(arrays.to_host(matrix[start : start + 4096]))
 
 
 def _value(matrix: FloatArray, row: int, column: int) -> Any:
-    return _arrays.to_host(matrix[row, column])[()]
+    return arrays.to_host(matrix[row, column])[()]
 
 
 def _steps(block: FloatArray, direction: int, tolerance: float) -> NDArray[np.bool_]:
@@ -578,5 +578,5 @@ def _why_event_not_monotone(matrix: FloatArray, row: int, column: int) -> str:
 
 def _rise_on_average(matrix: FloatArray) -> float:
     """Return how much larger the last column is than the first, on average over individuals."""
-    first, last = (_arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
+    first, last = (arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
     return float(last - first)

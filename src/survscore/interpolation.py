@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays as _arrays
+from survscore._utils import arrays
 from survscore._validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Interpolation:
     """How the columns of a grid give the values at other times, the same way for every row.
 
     The value at time j lies between column ``lower[j]`` and the next one, with `weight` on the latter;
@@ -45,7 +45,7 @@ class Reading:
         if self.direct:
             return probabilities[:, self.lower[0] : self.lower[0] + self.lower.size]
         last = probabilities.shape[1] - 1
-        if _arrays.is_tensor(probabilities):
+        if arrays.is_tensor(probabilities):
             return self._of_tensor(probabilities, last)
         left = probabilities[:, np.maximum(self.lower, 0)].astype(np.float64)
         left[:, self.lower < 0] = 1.0
@@ -53,11 +53,11 @@ class Reading:
         return blend(left, right, self.weight, self.geometric)
 
     def _of_tensor(self, probabilities: Any, last: int) -> FloatArray:
-        lower = _arrays.beside(self.lower, probabilities)
+        lower = arrays.beside(self.lower, probabilities)
         left = probabilities[:, lower.clip(min=0)].double()
         left[:, lower < 0] = 1.0
         right = probabilities[:, (lower + 1).clip(max=last)].double()
-        return blend(left, right, _arrays.beside(self.weight, probabilities), self.geometric)
+        return blend(left, right, arrays.beside(self.weight, probabilities), self.geometric)
 
 
 def blend(left: FloatArray, right: FloatArray, weight: FloatArray, geometric: bool) -> NDArray[np.float64]:
@@ -67,6 +67,6 @@ def blend(left: FloatArray, right: FloatArray, weight: FloatArray, geometric: bo
     """
     if not geometric:
         return (1.0 - weight) * left + weight * right
-    left, right = _arrays.as_float64(left), _arrays.as_float64(right)
-    mixed: NDArray[np.float64] = _arrays.power(left, 1.0 - weight) * _arrays.power(right, weight)
+    left, right = arrays.as_float64(left), arrays.as_float64(right)
+    mixed: NDArray[np.float64] = arrays.power(left, 1.0 - weight) * arrays.power(right, weight)
     return mixed

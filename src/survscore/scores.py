@@ -16,7 +16,7 @@ from survscore.engine.warning import warn_about
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.score_curve import ScoreCurve, ScoreTerms
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 
 def brier_score(

@@ -110,6 +110,101 @@ def to_device(values: Any, device: Any) -> Any:
     return values.detach().to(device, non_blocking=values.device.type == "cpu")
 
 
+def namespace(values: Any) -> Any:
+    """Return the module, `numpy` or `torch`, whose functions take this array."""
+    if not is_tensor(values):
+        return np
+    import torch
+
+    return torch
+
+
+def zeros(shape: tuple[int, ...], like: Any) -> Any:
+    """Return zeros in double precision, where `like` lives."""
+    if not is_tensor(like):
+        return np.zeros(shape)
+    import torch
+
+    return torch.zeros(shape, dtype=torch.float64, device=like.device)
+
+
+def positions(flags: Any) -> Any:
+    """Return where a vector is true."""
+    return flags.nonzero()[:, 0] if is_tensor(flags) else np.flatnonzero(flags)
+
+
+def in_order(*keys: Any) -> Any:
+    """Return positions by the first key, those with the same by the second."""
+    if not is_tensor(keys[0]):
+        return np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    order = keys[-1].argsort(stable=True)
+    for key in keys[-2::-1]:
+        order = order[key[order].argsort(stable=True)]
+    return order
+
+
+def count_below(grid: Any, keys: Any, *, inclusive: bool) -> Any:
+    """Return for each key how many values of a sorted grid are below it (at or below it, if `inclusive`), as int32."""
+    if not is_tensor(keys) and not is_tensor(grid):
+        return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
+    import torch
+
+    like = keys if is_tensor(keys) else grid
+    return torch.searchsorted(beside(grid, like), beside(keys, like).contiguous(), right=inclusive, out_int32=True)
+
+
+def sums_by(codes: Any, values: Any, size: int) -> Any:
+    """Return the sums of values by code; counts where there are no values."""
+    if not is_tensor(codes):
+        return np.bincount(codes, values, size).astype(np.float64)
+    return codes.long().bincount(values, size).double()
+
+
+def add_rows(table: Any, codes: Any, rows: Any) -> None:
+    """Add each row of a matrix to the row of a table that its code names."""
+    if is_tensor(table):
+        table.index_add_(0, codes.long(), rows)
+        return
+    order = np.argsort(codes, kind="stable")  # numpy.add.at is ten times slower
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    table[codes[order[starts]]] += np.add.reduceat(rows[order], starts, axis=0)
+
+
+def running_sums(rows: Any) -> Any:
+    """Return the sums of the first 0, 1, 2, ... rows of a matrix."""
+    if is_tensor(rows):
+        sums = zeros((len(rows) + 1, *rows.shape[1:]), rows)
+        namespace(rows).cumsum(rows, 0, out=sums[1:])
+        return sums
+    sums = np.empty((len(rows) + 1, *rows.shape[1:]))
+    sums[0] = 0.0
+    sums[1:] = rows
+    _accumulate(sums[1:])
+    return sums
+
+
+def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
+    """Add up rows in place: within groups of rows, then the groups.
+
+    numpy.cumsum walks down each column, 3.4 ns a number; this adds whole rows, 0.9.
+    """
+    n = len(rows) // group * group
+    if n > group:
+        grouped = rows[:n].reshape(n // group, group, *rows.shape[1:])
+        for i in range(1, group):
+            grouped[:, i] += grouped[:, i - 1]
+        ends = grouped[:, -1].copy()
+        _accumulate(ends)
+        grouped[1:] += ends[:-1, None]
+    for i in range(n if n > group else 1, len(rows)):
+        rows[i] += rows[i - 1]
+
+
+def column_products(a: Any, b: Any) -> Any:
+    """Return for each column the sum of the products of two matrices."""
+    return (a * b).sum(0) if is_tensor(a) else np.einsum("ij,ij->j", a, b)
+
+
 def beside(values: Any, like: Any) -> Any:
     """Return values where others live."""
     return to_device(values, device_of(like))
@@ -218,6 +313,11 @@ def as_int8(flags: Any) -> Any:
     import torch
 
     return flags.view(torch.int8)
+
+
+def as_bool(flags: Any) -> Any:
+    """Return numbers as booleans: whether they are not zero."""
+    return flags != 0
 
 
 def concatenate(parts: Any) -> Any:

@@ -19,7 +19,7 @@ from survscore._utils.parallel import each, row_blocks
 from survscore._validation import FloatArray
 
 if TYPE_CHECKING:
-    from survscore.interpolation import Reading
+    from survscore.interpolation import Interpolation
 
 LARGE_VECTOR = 1_000_000  # below, loading the compiled loops takes longer than NumPy does
 SMALL_VECTOR = 10_000  # below, NumPy is as fast even when they are loaded
@@ -72,7 +72,7 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
 
 
 def read_into(
-    out: FloatArray, reading: Reading, probabilities: FloatArray, *, compiled: bool | None = None, size: int = 0
+    out: FloatArray, reading: Interpolation, probabilities: FloatArray, *, compiled: bool | None = None, size: int = 0
 ) -> None:
     """Fill `out` with what a reading makes of rows of probabilities; `size` is that of the whole, if these are few."""
     if compiled is None:

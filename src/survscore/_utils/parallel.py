@@ -22,6 +22,7 @@ NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's c
 COMPILED_CELLS_PER_BLOCK = 1 << 20
 COMPILED_BLOCKS = 16  # at least, so that all cores have work
 MANY_BLOCKS = 64  # at most, since cores queue for the interpreter between blocks; of large data there are more,
+LONG_VECTOR = 1 << 17
 MOST_CELLS_PER_BLOCK = 1 << 25  # so that an interrupt need not wait
 
 Part = TypeVar("Part")
@@ -38,6 +39,15 @@ def row_blocks(n_rows: int, n_columns: int, *, compiled: bool, at_most: int | No
         size = NUMPY_CELLS_PER_BLOCK // max(n_columns, 1)
     size = max(64, size if at_most is None else min(size, at_most))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def in_slices(work: Callable[[slice], Any], size: int) -> None:
+    """Let NumPy work on slices of vectors of this size, on all cores where that pays; it releases the lock itself."""
+    if size < LONG_VECTOR:
+        work(slice(0, size))
+        return
+    step = max(LONG_VECTOR // 2, -(-size // MANY_BLOCKS))
+    each(work, [slice(start, min(start + step, size)) for start in range(0, size, step)], threads=True)
 
 
 def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> list[Result]:

@@ -28,7 +28,7 @@ from survscore.results.comparison import Comparison, compare
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.tables import PrintedAsTables, Tables
 from survscore.scores import score_all
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils import arrays
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
-from survscore.censoring.nuisance import Elsewhere, Here
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.influence import Exits, add_by_label
+from survscore.engine.influence import CurveInfluence, Estimation
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair, pairs
 from survscore.engine.placing import on_processor
@@ -28,8 +28,8 @@ from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables, spread_over
-from survscore.weighting.stretches import EVENT_FREE, Stretches
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
+from survscore.weighting.interval_weights import EVENT_FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -353,9 +353,8 @@ class Decisions:
         Their positions among all, their status, and their shares of the weights.
     weight_sum : float
         The sum of the weights.
-    time : ndarray of shape (1,)
-    stretches : Stretches
-        Where the weights come from.
+    estimation : Estimation
+        Where the weights come from, and what was estimated inside them.
     """
 
     thresholds: Values
@@ -364,23 +363,22 @@ class Decisions:
     event: NDArray[np.bool_]
     share: Values
     weight_sum: float
-    time: Values
-    stretches: Stretches
+    estimation: Estimation
 
     @classmethod
     def of(cls, evaluation: Evaluation, curves: list[SurvivalCurves], thresholds: Values) -> Decisions:
         """Take the only time of an evaluation."""
         index = evaluation.index
-        stretches = evaluation.weightings[0].prepare(index)
-        early, late = stretches.cells(index.times)
+        weights = evaluation.weightings[0].prepare(index)
+        early, late = weights.cells(index.times)
         weight = (early + late)[:, 0]
         rows = np.flatnonzero(weight)
-        label = np.where(index.before_time <= 0, stretches.label, EVENT_FREE)[rows]
+        label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)[rows]
         share = weight[rows] / weight[rows].max()  # before they are added up: they may be as large as numbers go
         survival = np.array([np.asarray(one.at(index.times)[:, 0], dtype=np.float64)[rows] for one in curves])
         return cls(
             thresholds, 1.0 - survival, rows, label != EVENT_FREE, share / share.sum(), float(weight[rows].sum()),
-            index.times, stretches,
+            Estimation(index, weights),
         )  # fmt: skip
 
     @property
@@ -429,29 +427,26 @@ class Decisions:
         What all strategies and thresholds have in common is one matrix, from which those of differences follow: where
         two strategies hardly differ, its rounding is far below what is added for individuals not seen.
         """
-        k, s, nuisance = self.thresholds.size, self.n_strategies, self.stretches.nuisance
-        exits = self._exits()
-        products = np.zeros((s * k, s * k))
+        k, s = self.thresholds.size, self.n_strategies
+        products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
         table = None if groups is None else np.zeros((s, groups.n_groups, k))
+        steps = self.estimation.training_steps
 
-        def add(values: Values, steps: Values | None = None) -> None:
+        def crossed(values: Values, weights: Values | None = None) -> Values:
             by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
-            scaled = by_unit if steps is None else steps[:, None] * by_unit
-            products[...] += scaled.T @ by_unit
+            return np.asarray((by_unit if weights is None else weights[:, None] * by_unit).T @ by_unit)
 
-        for rows in self._blocks():
-            influence = self._deviations(rows)
-            if exits is not None and isinstance(nuisance, Here):
-                influence += exits.spread(rows)
+        for rows, influence, jumps in self._influences():
             if groups is None or table is None:
-                add(influence)
+                products += crossed(influence)
             else:
-                add_by_label(influence, groups.codes[rows], table, compiled=False)
+                for of_groups, one in zip(table, influence, strict=True):
+                    arrays.add_rows(of_groups, groups.codes[rows], one)
+            if jumps is not None:
+                of_jumps += crossed(jumps[1], steps[jumps[0]])
         if table is not None:
-            add(table)
-        products *= factor
-        if exits is not None and isinstance(nuisance, Elsewhere):
-            add(exits.moved, nuisance.steps)
+            products += crossed(table)
+        products = products * factor + of_jumps
         return self._of_pairs(products.reshape(s, k, s, k).swapaxes(1, 2))
 
     def _of_pairs(self, products: Values) -> Moments:
@@ -470,33 +465,65 @@ class Decisions:
     @property
     def n(self) -> int:
         """How many there are, counted or not."""
-        return int(self.stretches.first_stop.size)
+        return len(self.estimation.index.outcomes)
 
-    def _blocks(self) -> Iterator[slice]:
-        width = max(1, NUMBERS_PER_BLOCK // (self.n_strategies * self.thresholds.size))
-        for first in range(0, self.n, width):
-            yield slice(first, min(first + width, self.n))
+    def _influences(self) -> Iterator[tuple[Any, Values, tuple[Any, Values] | None]]:
+        """Yield individuals, their influences (strategies, rows, thresholds), and those of jumps of a training curve.
 
-    def _deviations(self, rows: slice) -> Values:
+        Where a curve was estimated inside the weights, individuals come in order of time.
+        """
+        exits, k = self.estimation.exits, self.thresholds.size
+        width = max(1, NUMBERS_PER_BLOCK // (self.n_strategies * k))
+        blocks = [slice(first, min(first + width, self.n)) for first in range(0, self.n, width)]
+        if exits is None:
+            for block in blocks:
+                rows = np.arange(block.start, block.stop)
+                yield rows, self._deviations(rows), None
+            return
+        if exits.martingale:  # all individuals of one time belong together
+            blocks = [slice(0, self.n)]
+        exits = exits.at_one_time(0, k)
+        codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
+        totals = np.zeros((self.n_strategies, exits.n_strata, k))
+        for block in blocks:
+            for total, one in zip(
+                totals, self._moving(self._deviations(exits.order[block]), exits.order[block]), strict=True
+            ):
+                arrays.add_rows(total, codes[block], one)
+        operators = [CurveInfluence(exits, slice(0, k), -total) for total in totals]
+        for block in blocks:
+            rows = exits.order[block]
+            influence = self._deviations(rows)
+            moving = self._moving(influence, rows)
+            if exits.model.fitted_on_sample:
+                for operator, one, x in zip(operators, influence, moving.copy(), strict=True):
+                    operator.add(one, x, block, 0)
+                yield rows, influence, None
+            else:
+                found = [operator.at_training_jumps(x, block, 0) for operator, x in zip(operators, moving, strict=True)]
+                yield rows, influence, (found[0][0], np.array([X for _, X in found]))
+
+    def _moving(self, deviations: Values, rows: NDArray[np.intp]) -> Values:
+        """Return the deviations whose weights move with what was estimated."""
+        moves = self.estimation.moves(slice(0, 1))
+        return deviations if moves is None else deviations * moves[rows]
+
+    def _deviations(self, rows: NDArray[np.intp]) -> Values:
         """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
-        found = np.zeros((self.n_strategies, rows.stop - rows.start, self.thresholds.size))
-        some = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]))
+        place = self._place[rows]
+        counted = place >= 0
+        some = place[counted]
+        found = np.zeros((self.n_strategies, rows.size, self.thresholds.size))
         worth = np.where(self.event[some, None], 1.0, -self.odds)
         acts = [risk[some, None] >= self._least for risk in self.risk]
         for a, acted in enumerate([*acts, np.True_]):
             benefit = np.where(acted, worth, 0.0)
-            found[a, self.rows[some] - rows.start] = self.share[some, None] * (benefit - self.net_benefit[a])
+            found[a, counted] = self.share[some, None] * (benefit - self.net_benefit[a])
         return found
 
-    def _exits(self) -> Exits | None:
-        """Return M(s) of all exits for every strategy and threshold; see `nuisance`."""
-        nuisance, times = self.stretches.nuisance, np.repeat(self.time, self.thresholds.size)
-        if nuisance is None:
-            return None
-        table = np.zeros((self.n_strategies, nuisance.curve.times.size + 1, self.thresholds.size))
-        for rows in self._blocks():
-            moving = self._deviations(rows)
-            if self.stretches.capped:
-                moving *= self.stretches.rows(rows).moves(self.time)
-            add_by_label(moving, nuisance.exits_before[rows], table, compiled=False)
-        return Exits.of(nuisance, table, times)
+    @cached_property
+    def _place(self) -> NDArray[np.intp]:
+        """Where everybody is among those who are counted; -1 for the others."""
+        place = np.full(self.n, -1, dtype=np.intp)
+        place[self.rows] = np.arange(self.rows.size)
+        return place

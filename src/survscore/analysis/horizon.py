@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, as_times
 from survscore.engine.inputs import check_outcomes
 from survscore.outcomes import Outcomes
-from survscore.weighting.stretches import TimeIndex
-from survscore.weighting.weightings import Administrative, check_censoring_time
+from survscore.weighting import Administrative
+from survscore.weighting.base import check_censoring_time
+from survscore.weighting.interval_weights import TimeIndex
 
 
 class Horizon(NamedTuple):

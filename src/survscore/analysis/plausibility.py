@@ -90,7 +90,7 @@ def _both_ways(
     if reached.size == 0:
         return None
     # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
-    lower = curves.reading(reached).lower
+    lower = curves.interpolate(reached).lower
     columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
     values, grid = curves.probabilities[:, columns], curves.times[columns]
     both = {

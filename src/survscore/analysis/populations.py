@@ -14,7 +14,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
 from survscore.engine.placing import check_on_processor
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import check_censoring_time
+from survscore.weighting.base import check_censoring_time
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from survscore.weighting.weightings import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from survscore.results.comparison import (
 )
 from survscore.results.segment_labels import ALL
 from survscore.results.tables import PrintedAsTables, Tables
-from survscore.weighting.weightings import Weighting, as_weighting
+from survscore.weighting import Weighting, as_weighting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -424,7 +424,7 @@ class _Asked:
     ) -> Comparison:
         return compared(
             y, models, metric=metrics, weighting=self.weightings, times=times, reference=self.reference, null=self.null,
-            groups=self.groups, level=self.level, unasked=False, variances="times", visit=visit,
+            groups=self.groups, level=self.level, variances="times", visit=visit,
         )  # fmt: skip
 
     def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
@@ -433,7 +433,7 @@ class _Asked:
         grid = np.linspace(0.0, horizon, N_INTEGRATED)
         of_grid = compared(
             y, models, metric=Brier(), weighting=self.weightings, times=grid, reference=self.reference,
-            null=self.null, groups=self.groups, level=self.level, ranges=[(0.0, horizon)], unasked=False,
+            null=self.null, groups=self.groups, level=self.level, ranges=[(0.0, horizon)],
             variances="means",
         )  # fmt: skip
         try:

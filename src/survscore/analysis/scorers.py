@@ -13,7 +13,7 @@ from survscore.curves import SurvivalCurves
 from survscore.metrics import Metric, as_metric
 from survscore.outcomes import as_outcomes
 from survscore.scores import score_all
-from survscore.weighting.weightings import WEIGHTINGS, Weighting
+from survscore.weighting import WEIGHTINGS, Weighting
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,11 +31,9 @@ from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison, compared
 from survscore.results.segment_labels import ALL, Key, check_names
 from survscore.results.segments import SegmentedComparison
-from survscore.weighting.weightings import Weighting, as_weighting
+from survscore.weighting import Weighting, as_weighting
 
 MOST_SEGMENTS = 1000
-#: Numbers that covariances over time of all segments together may take: so many are 128 MiB.
-KEPT = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +93,6 @@ def compare_segments(
     groups = None if asked["groups"] is None else Groups.of(asked["groups"], len(y))
     total = compared(y, named, **{**asked, "weighting": weightings})
     of_parts = {**asked, "times": total.times, "reference": total.reference, "ranges": _ranges(total, asked["ranges"])}
-    keep = asked["ranges"] == "any" or _covariances(total) * len(segments.rows) <= KEPT
-    of_parts["unasked"] = keep
     parts = {}
     for key, rows in segments.rows.items():
         own = {
@@ -108,7 +104,8 @@ def compare_segments(
             part = compared(y[rows], {name: curves[rows] for name, curves in named.items()}, **{**of_parts, **own})
         except InputError as error:
             raise InputError(f"segment {_named(segments.by, key)}: {error}") from None
-        parts[key] = part if keep else replace(part, scored=tuple(_lean(one) for one in part.scored))
+        whole = asked["ranges"] == "any"
+        parts[key] = part if whole else replace(part, scored=tuple(_lean(one) for one in part.scored))
     spanning = 0 if groups is None else _spanning(groups, segments)
     found = SegmentedComparison(segments.by, total, parts, n_spanning=spanning)
     warn_about(total.scored, stacklevel=stacklevel + 1)
@@ -181,12 +178,6 @@ def _ranges(total: Comparison, asked: Any) -> Any:
         except InputError:  # nothing is left to average, which is told when it is asked for
             continue
     return list(dict.fromkeys(found))
-
-
-def _covariances(total: Comparison) -> int:
-    """Return how many numbers the covariances over time of one segment are."""
-    k = len(total.models)
-    return len(total.scored) * k * (k + 1) // 2 * total.times.size**2
 
 
 def _lean(one: Scored) -> Scored:

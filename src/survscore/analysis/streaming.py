@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
-from survscore.engine.evaluation import Evaluation, Summing
+from survscore.engine.evaluation import Evaluation, ScorePlan
 from survscore.engine.inputs import check_outcomes, one_or_more
 from survscore.engine.sums import Sums
 from survscore.engine.warning import warn_about
 from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.score_curve import ScoreCurve
-from survscore.weighting.weightings import Weighting, as_weighting
+from survscore.weighting import Weighting, as_weighting
 
 
 class StreamingScore:
@@ -171,4 +171,4 @@ class _Prepared(NamedTuple):
 
     first: SurvivalCurves
     evaluation: Evaluation
-    summing: Summing | None
+    summing: ScorePlan | None

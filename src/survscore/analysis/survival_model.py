@@ -14,7 +14,7 @@ from survscore._validation import FloatArray, InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.scores import brier_score
-from survscore.weighting.weightings import Weighting, weightings_that_fit
+from survscore.weighting import Weighting, weightings_that_fit
 
 
 def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Outcomes:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils import arrays as _arrays
+from survscore._utils import arrays
 from survscore._validation import InputError, check_length, check_rule, plural
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -60,6 +60,8 @@ class KaplanMeierCensoring(CensoringDistribution):
 
     Attributes
     ----------
+    outcomes : Outcomes
+        The data it was fitted on.
     curve : ProductLimit
         Its jumps, and the curve from each of them on. After the last one the curve stays.
 
@@ -77,6 +79,7 @@ class KaplanMeierCensoring(CensoringDistribution):
     def __init__(self, outcomes: Outcomes) -> None:
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be Outcomes, not {type(outcomes).__name__}")
+        self.outcomes = outcomes
         self.curve = ProductLimit.of_censoring(outcomes)
 
     @property
@@ -114,7 +117,7 @@ class KnownCensoring(CensoringDistribution):
 
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
         """Return one: an observed event has C* >= T."""
-        ones: NDArray[np.float64] = _arrays.repeated(1.0, len(outcomes), outcomes.time)
+        ones: NDArray[np.float64] = arrays.repeated(1.0, len(outcomes), outcomes.time)
         return ones
 
     def __str__(self) -> str:
@@ -181,8 +184,8 @@ class CensoringFunction(CensoringDistribution):
 
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
         """Return G(T_i-)."""
-        values: NDArray[np.float64] = _arrays.beside(
-            _evaluate(self.left_limit, _arrays.to_host(outcomes.time)), outcomes.time
+        values: NDArray[np.float64] = arrays.beside(
+            _evaluate(self.left_limit, arrays.to_host(outcomes.time)), outcomes.time
         )
         return values
 

@@ -18,7 +18,7 @@ from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
 from survscore.cli.sources import FLAGS, SETTINGS, Source, own_options
 from survscore.metrics import LOSSES
-from survscore.weighting.weightings import IPCW, Administrative, Uncensored
+from survscore.weighting import IPCW, Administrative, Uncensored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from survscore.io import Form
     from survscore.scale import State
     from survscore.scale.gathering import Gathered
-    from survscore.weighting.weightings import Weighting
+    from survscore.weighting import Weighting
 
 Arguments = dict[str, Any]
 WEIGHTINGS = (Administrative.name, IPCW.name, Uncensored.name)

@@ -15,7 +15,7 @@ from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError
 from survscore.inference.multiplicity import CORRECTIONS
 from survscore.metrics import LOSSES, METRICS, as_metric
-from survscore.weighting.weightings import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
+from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from survscore.io import Study
     from survscore.outcomes import Outcomes
-    from survscore.weighting.weightings import Normalize, Weighting
+    from survscore.weighting import Normalize, Weighting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
     from survscore.results.score_curve import ScoreCurve
-    from survscore.weighting.weightings import Weighting
+    from survscore.weighting import Weighting
 
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}

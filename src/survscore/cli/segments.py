@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from survscore.io import Study
     from survscore.reports.segments import SegmentFindings
-    from survscore.weighting.weightings import Weighting
+    from survscore.weighting import Weighting
 
 MOST_PRINTED = 50
 

@@ -9,12 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.parallel import row_blocks
+from survscore._utils import arrays
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
 
 #: Columns in memory to one that is read, from which on it pays to gather those once: less is fetched with each pass.
 SPARSE = 8
+#: Of one float64 matrix of a block, 384 KB: larger ones leave the L2 cache, smaller ones cost calls.
+BLOCK_CELLS = 3 << 14
+DEVICE_CELLS = 1 << 24  # of a block on a CUDA device
+FEWEST_ROWS = 64
+
+
+def row_blocks(n_rows: int, n_columns: int, like: Any = None) -> Iterator[slice]:
+    """Cut rows into blocks whose matrices stay in the cache, or keep a device busy, the same on every machine."""
+    cells = DEVICE_CELLS if arrays.is_tensor(like) and like.is_cuda else BLOCK_CELLS
+    size = max(FEWEST_ROWS, cells // max(n_columns, 1))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,20 +201,28 @@ class Models:
         found = [curves for curves in self.curves.values() if isinstance(curves, SurvivalCurves)]
         return found if len(found) == len(self.curves) else None
 
-    def gathered(self, times: NDArray[np.float64], *, compiled: bool) -> Models:
+    def gathered(self, times: NDArray[np.float64]) -> Models:
         """Return the same for several passes over some times: where few columns are read of many, copies of these."""
 
         def of_one(curves: Predictions) -> Predictions:
             few = len(curves) > 1 and SPARSE * times.size <= curves.times.size and curves.device is None
-            return curves.only_at(times, compiled=compiled) if few and isinstance(curves, SurvivalCurves) else curves
+            return curves.only_at(times) if few and isinstance(curves, SurvivalCurves) else curves
 
         return Models({name: of_one(curves) for name, curves in self.curves.items()}, self.n)
 
-    def blocks(self, n_times: int, *, compiled: bool) -> Iterator[Block]:
+    def collected(self, times: NDArray[np.float64]) -> Models:
+        """Return predictions that come in batches as matrices at some times."""
+        parts: dict[str, list[Any]] = {name: [] for name in self.curves}
+        for block in self.blocks(times.size):
+            for part, curves in zip(parts.values(), block.curves, strict=True):
+                part.append(curves.only_at(times))
+        return Models({name: SurvivalCurves.concatenate(several) for name, several in parts.items()}, self.n)
+
+    def blocks(self, n_times: int) -> Iterator[Block]:
         """Yield all individuals, block by block; batches stay as they come."""
         matrices = self.in_memory
         if matrices is not None:
-            for rows in row_blocks(self.n, n_times, compiled=compiled):
+            for rows in row_blocks(self.n, n_times, matrices[0].probabilities):
                 yield Block(rows, [curves[rows] for curves in matrices])
             return
         yield from self._zipped()

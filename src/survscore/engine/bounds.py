@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import arrays
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Models
 from survscore.engine.moments import contrast, n_pairs, pair, pairs
 from survscore.metrics import Loss
-from survscore.weighting.stretches import Stretches, TimeIndex, inverse
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
 
 CELLS_PER_CHUNK = 1 << 15
 KEPT = 1 << 16  # numbers: so few losses of the lost are kept in a result, to bound the mean over any range
@@ -97,7 +98,7 @@ class AllBounds:
 def bounds_of(
     index: TimeIndex,
     loss: Loss,
-    stretches: Stretches,
+    weights: IntervalWeights,
     models: Models,
     constants: Sequence[SurvivalCurves],
     known_losses: NDArray[np.float64],
@@ -106,14 +107,14 @@ def bounds_of(
 ) -> AllBounds:
     """Return the bounds, given the sums over those of known status: losses (models, times) and weights (times)."""
     times, m = index.times, index.times.size
-    if stretches.lost_from is None:
+    if weights.dropout_index is None:
         raise TypeError("nobody is lost")
-    lost = np.flatnonzero(stretches.lost_from < stretches.population_stop).astype(np.int32)
+    lost = arrays.to_host(arrays.positions(weights.dropout_index < weights.population_index))
     divisor, k = known_weights.copy(), len(known_losses)
     size = max(1, CELLS_PER_CHUNK // m)
     chunks = [lost[start : start + size] for start in range(0, lost.size, size)]
     for rows in chunks:
-        divisor += _shares(stretches, rows, times).sum(axis=0)
+        divisor += _shares(weights, rows, times).sum(axis=0)
     lower, upper = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), m))
     of_averages = np.zeros((2, n_pairs(k), len(averages)))
     kept = None
@@ -121,7 +122,7 @@ def bounds_of(
         known = known_losses / divisor
     for rows in chunks:
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = _shares(stretches, rows, times) / divisor
+            share = _shares(weights, rows, times) / divisor
         predicted = [*_of_rows(models, rows, times), *(one.at(times) for one in constants)]
         losses = np.array(
             [[loss.of_event_free(survival) * share, loss.of_event(survival) * share] for survival in predicted]
@@ -131,31 +132,37 @@ def bounds_of(
             both = np.where(found.unknown, contrast(losses, a, b), 0.0)
             lower[p] += both.min(axis=0).sum(axis=0)
             upper[p] += both.max(axis=0).sum(axis=0)
-            for r, weights in enumerate(averages):
-                of_averages[:, p, r] += found.extremes(weights, a, b)
+            for r, average in enumerate(averages):
+                of_averages[:, p, r] += found.extremes(average, a, b)
         kept = found if len(chunks) == 1 and losses.size <= KEPT else None
     return AllBounds(known, lower, upper, averages, of_averages, kept)
 
 
-def _shares(stretches: Stretches, rows: NDArray[np.int32], times: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(weights: IntervalWeights, rows: NDArray[np.intp], times: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how much each of the lost counts while its status is unknown, zero elsewhere: (lost, times)."""
-    part, column = stretches.rows(rows), np.arange(times.size)
-    if part.lost_from is None:
+    part, column = weights.rows(arrays.beside(rows, weights.label)), np.arange(times.size)
+    if part.dropout_index is None:
         raise TypeError("nobody is lost")
-    unknown = (column >= part.lost_from[:, None]) & (column < part.population_stop[:, None])
+    start, stop = (arrays.to_host(one)[:, None] for one in (part.dropout_index, part.population_index))
+    unknown = (column >= start) & (column < stop)
     if part.population is None:
         return unknown.astype(np.float64)
-    return np.where(unknown, inverse(part.population.at(times), np.inf), 0.0)
+    return np.where(unknown, inverse(arrays.to_host(part.population.at(times)), np.inf), 0.0)
 
 
-def _of_rows(models: Models, rows: NDArray[np.int32], times: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Return what every model predicts for some individuals at `times`."""
+def _of_rows(models: Models, rows: NDArray[np.intp], times: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return what every model predicts for some individuals at `times`, in the processor's memory."""
     matrices = models.in_memory
     if matrices is not None:
-        return [np.asarray(curves[rows].at(times), dtype=np.float64) for curves in matrices]
+        return [_at(curves, rows, times) for curves in matrices]
     found: list[list[NDArray[np.float64]]] = [[] for _ in models.curves]
-    for block in models.blocks(times.size, compiled=False):
+    for block in models.blocks(times.size):
         inside = rows[(rows >= block.rows.start) & (rows < block.rows.stop)] - block.rows.start
         for part, curves in zip(found, block.curves, strict=True):
-            part.append(np.asarray(curves[inside].at(times), dtype=np.float64))
+            part.append(_at(curves, inside, times))
     return [np.concatenate(part) for part in found]
+
+
+def _at(curves: SurvivalCurves, rows: NDArray[np.intp], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    values = curves[arrays.beside(rows, curves.probabilities)].at(times)
+    return np.asarray(arrays.to_host(values), dtype=np.float64)

@@ -1,33 +1,34 @@
-"""The front door: what is given is checked and prepared once, for scores, comparisons, tables, reports and scale.
+"""From what a user gives to numbers, in the order of the work.
 
-Evaluation (checked: outcomes, models, times, groups, metrics, weightings)
--> blocks of rows -> Sums           update, in NumPy, compiled, or by torch
--> Sums + Sums -> Sums              in any order
--> scores, then their moments       finish: Scored, numbers only
+    Evaluation.of    check outcomes, models, metrics, weightings; resolve the times; bring everything to one place
+    run              weights of each weighting -> sums of losses (first moments) -> each family of metrics: scores,
+                     variances, bounds -> Scored, numbers only
+
+Losses are computed from sums over blocks of rows; metrics of all who are counted at a time (`pooled`), and of all that
+happened up to it (`histories`), from the individuals at each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._config import config
+from survscore._utils import arrays
 from survscore._utils.caching import cached_property
-from survscore._utils.loops import compiles_vector
-from survscore._utils.parallel import each
 from survscore._validation import InputError, as_times, check_level
+from survscore._version import __version__
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights, check_ranges
-from survscore.engine.backends import Backend, Processor, choose
 from survscore.engine.blocks import Block, Models, Predictions
-from survscore.engine.bounds import AllBounds
+from survscore.engine.bounds import AllBounds, bounds_of
 from survscore.engine.histories import Histories
-from survscore.engine.influence import MeanInfluences, mean_influences
+from survscore.engine.influence import Estimation
 from survscore.engine.inputs import (
     Null,
     as_models,
@@ -41,29 +42,26 @@ from survscore.engine.inputs import (
     one_or_more,
     where_they_end,
 )
-from survscore.engine.moments import Moments, ScoredLoss, n_pairs
+from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.null import KaplanMeierNull, NullInfluence
-from survscore.engine.placing import check_on_processor, placed
-from survscore.engine.pooled import Look, PooledRequest, Visit
-from survscore.engine.sums import Sums
+from survscore.engine.placing import check_on_processor, device_memory, placed
+from survscore.engine.pooled import Look, PooledRequest, evaluate_pooled
+from survscore.engine.second_moments import MeanInfluences, ScoredLoss, mean_influences, second_moments
+from survscore.engine.sums import ModelWeights, Sums, first_moments
+from survscore.inference.intervals import Direction, Scale
 from survscore.inference.support import Support
-from survscore.inference.units import Groups, Units
-from survscore.metrics import Direction, HistoryMetric, JointMetric, Loss, Metric, PooledMetric, Scale, as_metric
+from survscore.inference.units import Groups, Units, still_counted
+from survscore.metrics import HistoryMetric, JointMetric, Loss, Metric, PooledMetric, as_metric
 from survscore.outcomes import Outcomes
-from survscore.weighting.stretches import Stretches, TimeIndex
-from survscore.weighting.weightings import IPCW, Weighting, as_weighting
-
-#: Multiplications that covariances over time may take unasked: some tenths of a second at most, on two cores.
-ANY_RANGE_PRODUCTS = 1 << 30
+from survscore.weighting import Weighting, as_weighting
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, WeightSums
 
 Range = tuple[float | None, float | None]
 Ranges = Sequence[Range] | Literal["any"] | None
 Variances = Literal["both", "times", "means"]
 OneOrMore = Any  # of what the name of the argument says
-
-
-#: Values by model and time, what waits for their variances, and why there is no value, for how many times.
-PooledScores = tuple[NDArray[np.float64], Callable[[], Moments] | None, dict[str, int]]
+Values = NDArray[np.float64]
+Visit = Callable[[int, Look], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,7 @@ class Scored:
     weight_sums : ndarray of shape (times,)
         Sum of the weights.
     support : Support
-        How many individuals, events and groups that rests on.
+        On how many individuals, events and groups that is based.
     undefined : dict
         Why scores are NaN, and for how many times.
     settings : dict
@@ -100,16 +98,70 @@ class Scored:
     metric: str
     weighting: str
     direction: Direction
-    scores: NDArray[np.float64]
+    scores: Values
     moments: Moments | None
     bounds: AllBounds | None
     scale: Scale
-    weight_sums: NDArray[np.float64]
+    weight_sums: Values
     support: Support
     undefined: dict[str, int]
     settings: dict[str, Any]
     has_null: bool = True
     has_ratios: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class MetricResult:
+    """What one family of metrics computes of a metric under a weighting.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (models, times)
+    moments, bounds, support
+        As in `Scored`.
+    undefined : ndarray of bool, of shape (times,)
+        Where there is no score.
+    reasons : dict
+        Why, and for how many times.
+    """
+
+    scores: Values
+    moments: Moments | None
+    bounds: AllBounds | None
+    support: Support
+    undefined: NDArray[np.bool_]
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """One weighting of an evaluation, prepared: its weights, their sums, and what they are based on.
+
+    Attributes
+    ----------
+    weighting : Weighting
+    weights : ModelWeights
+    sums : WeightSums
+        Sums of the weights at each time.
+    n_population : ndarray of shape (times,)
+        How many individuals the score describes.
+    n_known : ndarray of shape (times,)
+        Of how many of them the status is known.
+    units : Units
+        On how many independent units that is.
+    """
+
+    weighting: Weighting
+    weights: ModelWeights
+    sums: WeightSums
+    n_population: Values
+    n_known: Values
+    units: Units
+
+    @property
+    def first(self) -> IntervalWeights:
+        """The weights of the first model; where they differ by model, they do so by strata only."""
+        return self.weights[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,21 +185,19 @@ class Evaluation:
         Who belongs together.
     level : float
         Of confidence intervals.
-    averages : ndarray of shape (ranges, scored times)
-        Means over time whose standard errors were asked for.
-    any_range : bool
-        Whether covariances over time are computed.
+    ranges : list of pairs, "any" or None
+        Over which ranges of time means are asked for, beside the whole; "any": covariances over time are computed.
     errors : bool
         Whether standard errors are computed.
-    unasked : bool
-        Whether covariances over time are computed unasked where that is cheap: not for each of very many segments.
+    far : dict
+        Why there are no scores after the last time of `index`.
     variances : {"both", "times", "means"}
         Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
         memory for everybody.
     """
 
     models: Models
-    times: NDArray[np.float64]
+    times: Values
     index: TimeIndex
     metrics: list[Metric]
     weightings: list[Weighting]
@@ -158,7 +208,6 @@ class Evaluation:
     ranges: Ranges
     errors: bool
     far: dict[str, int]
-    unasked: bool = True
     variances: Variances = "both"
 
     @classmethod
@@ -175,13 +224,12 @@ class Evaluation:
         level: float = 0.95,
         ranges: Ranges = None,
         errors: bool = True,
-        unasked: bool = True,
         variances: Variances = "both",
         needs_numpy: str = "",
     ) -> Evaluation:
         """Check what a user gave, and prepare what all metrics and weightings share.
 
-        What goes on in NumPy with what was prepared says who it is by `needs_numpy`.
+        A caller that goes on in NumPy with what was prepared says who it is by `needs_numpy`.
         """
         check_outcomes(y)
         named = as_models(models)
@@ -190,41 +238,27 @@ class Evaluation:
         if needs_numpy:
             check_on_processor(needs_numpy, y, named)
         check_level(level)
+        check_ranges(ranges)
         metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
-        names = [one.name for one in metrics]
-        if len(set(names)) < len(names):
-            raise InputError("metric must name different metrics")
-        of_history = [one.name for one in metrics if isinstance(one, HistoryMetric)]
-        if of_history:
-            check_on_processor(f"metric {of_history[0]!r}", y, named)
+        _check_metrics(metrics, y, named)
         weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
         null = True if null is y else null
-        device = None
         if not needs_numpy:
-            y, named, weightings, device = placed(y, named, weightings)
+            y, named, weightings = placed(y, named, weightings)
         labels = distinct([one.label(y) for one in weightings])
         if null is not False and null_name(null) in named:
             raise InputError(
                 f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
             )
-        grouping = None if groups is None else _groups(groups, len(y), device)
-        if times is not None:
-            wanted = as_times(times)
-        elif of_history:  # each horizon is a work of its own
-            wanted = default_horizon(y, named.values())
-        else:
-            wanted = default_times(y, named.values())
-            if any(isinstance(one, PooledMetric) for one in metrics):  # at time 0 all have the same status
-                wanted = wanted[1:]
-                if wanted.size == 0:
-                    raise InputError("nobody is followed beyond time 0: there is no time to look at")
+        grouping = None if groups is None else Groups.of(groups, len(y)).beside(y.time)
+        wanted = _evaluation_times(y, named, metrics, times)
         reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
         missing = int((~reached).sum())
         far = {where_they_end(named): missing} if missing else {}
-        check_ranges(ranges)
+        index = TimeIndex(y, wanted[reached])
         return cls(
-            Models(named, len(y)), wanted, TimeIndex(y, wanted[reached]), metrics, weightings, labels,
-            null_model(null, y), grouping, level, ranges, errors, far, unasked, variances,
+            Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,
+            ranges, errors, far, variances,
         )  # fmt: skip
 
     @property
@@ -238,296 +272,271 @@ class Evaluation:
         return None if self.null is None else null_name(self.null)
 
     @property
-    def _losses(self) -> list[Loss]:
+    def losses(self) -> list[Loss]:
+        """Those of the metrics that are losses."""
         return [one for one in self.metrics if isinstance(one, Loss)]
 
-    def run(self, visit: Callable[[int, Look], None] | None = None) -> list[Scored]:
+    def run(self, visit: Visit | None = None) -> list[Scored]:
         """Score all models by every metric under every weighting: for the first metric each weighting, and so on.
 
         Where metrics are pooled, `visit` is shown, by weighting, everything that these are computed of.
         """
         if self.index.times.size == 0:
             return self._nothing()
-        summing = self.prepare()
-        asked = self.errors and self.groups is None and not self._any_range(len(self.names)) and bool(summing.losses)
-        ahead = len(self.names) if asked else 0
-        total = summing.backend.sums(self._read, self.index, summing.losses, summing.every, ahead=ahead)
-        return self.finish(summing, total, visit)
+        with device_memory(self.index.outcomes.device):
+            plan = self.prepare()
+            return self.finish(plan, plan.total(self._read), visit)
 
-    def prepare(self) -> Summing:
+    def prepare(self) -> ScorePlan:
         """Return how blocks of predictions become sums."""
-        stretches = self._stretches()
-        # beside each weighting with somebody lost, those of known status alone, for the bounds; these look twice
-        lost = _with_lost(stretches) if self.models.repeatable else []
-        known = {q: len(stretches) + place for place, q in enumerate(lost)}
-        every = [*stretches, *(stretches[q].known(self.index.times.size) for q in known)]
-        losses = self._losses
-        return Summing(self.index, losses, stretches, every, known, self._backend(losses))
+        weights = [self._weights(one) for one in self.weightings]
+        # beside each weighting with somebody lost, those of known status alone, for the bounds, which look twice
+        lost = [q for q, one in enumerate(weights) if one[0].dropout_index is not None and self.models.repeatable]
+        known = {q: len(weights) + place for place, q in enumerate(lost)}
+        every = [*weights, *(ModelWeights((weights[q][0].known(self.index.times.size),)) for q in known)]
+        return ScorePlan(self.index, self.losses, weights, every, known, self._n_cells)
 
-    def finish(self, summing: Summing, total: Sums, visit: Callable[[int, Look], None] | None = None) -> list[Scored]:
+    def finish(self, plan: ScorePlan, sums: Sums, visit: Visit | None = None) -> list[Scored]:
         """Return the scores that the sums over everybody make."""
-        stretches, known, backend = summing.stretches, summing.known, summing.backend
-        undefined = {metric.name: [self._undefined(metric, q, w, total) for q, w in enumerate(stretches)]
-                     for metric in self.metrics if not isinstance(metric, HistoryMetric)}  # fmt: skip
-        m = self.index.times.size
-        counted = [backend.counted(one.population_stop, m) for one in stretches]
-        units = [backend.units(one, self.groups, number) for one, number in zip(stretches, counted, strict=True)]
-        results: dict[tuple[str, int], Callable[[], Scored]] = {}
-        averages = {name: [self._averages([where, np.logical_or.reduce([one for one, _ in of_weightings])])
-                           for where, _ in of_weightings] for name, of_weightings in undefined.items()}  # fmt: skip
-        pooled: dict[int, dict[str, PooledScores]] = {}
-        # a device makes moments while the processor prepares the next: first those that wait for it on their way
-        order = sorted(range(len(stretches)), key=lambda q: stretches[q].nuisance is None)
-        for metric in self.metrics:
-            for q in order:
-                weights = stretches[q]
-                if isinstance(metric, HistoryMetric):
-                    results[metric.name, q] = partial(self._of_history, metric, q, weights, total)
-                    continue
-                where, reasons = undefined[metric.name][q]
-                if isinstance(metric, Loss):
-                    found = self._of_loss(
-                        metric, q, weights, total, known.get(q), counted[q], units[q], where,
-                        averages[metric.name][q], backend,
-                    )  # fmt: skip
-                elif isinstance(metric, PooledMetric):
-                    if q not in pooled:  # all of them together, since they have much in common
-                        pooled[q] = self._of_pooled(
-                            weights, units[q], {name: of[q][0] for name, of in undefined.items()},
-                            {name: of[q] for name, of in averages.items()}, backend,
-                            None if visit is None else partial(visit, q),
-                        )  # fmt: skip
-                    values, moments, told = pooled[q][metric.name]
-                    reasons |= told
-                    found = values, moments, None
-                else:
-                    raise InputError(f"metric {metric.name!r} is neither a Loss nor a PooledMetric nor a HistoryMetric")
-                to_the_last = weights.last_stop is weights.population_stop
-                of_known_status = counted[q] if to_the_last else backend.counted(weights.last_stop, m)
-                event_free = of_known_status - total.events[q]
-                support = self._support(total, q, event_free, counted[q], units[q], where)
-                results[metric.name, q] = partial(self._scored, metric, q, total, *found, support, where, reasons)
-        wanted = [results[metric.name, q] for metric in self.metrics for q in range(len(stretches))]
-        # what is done only now is the work of histories
-        by_itself = compiles_vector(self.models.n) and any(isinstance(one, HistoryMetric) for one in self.metrics)
-        return each(lambda make: make(), wanted, threads=by_itself)
+        weight_sums = plan.weight_sums(sums)
+        prepared = [self._prepared(plan, q, weight_sums[q]) for q in range(len(self.weightings))]
+        undefined = [
+            [self._undefined(metric, one) for one in prepared] if not isinstance(metric, HistoryMetric) else []
+            for metric in self.metrics
+        ]
+        results: dict[tuple[str, int], MetricResult] = {}
+        for q, one in enumerate(prepared):
+            results |= self._of_losses(plan, sums, weight_sums, q, one, undefined)
+            results |= self._of_pooled(q, one, undefined, visit)
+            results |= self._of_histories(q, one)
+        return [
+            self._scored(metric, q, prepared[q].sums, results[metric.name, q])
+            for metric in self.metrics
+            for q in range(len(self.weightings))
+        ]
 
     def mean_influences(self) -> tuple[list[MeanInfluences], tuple[float, float]]:
         """Return everybody's influence on the mean score over time, by the first loss, under each weighting.
 
         Also the range of time: from the first time up to the first without score under any of the weightings.
         """
-        loss, stretches = self._losses[0], self._stretches()
-        backend = self._backend([loss])
-        if not isinstance(backend, Processor):
-            raise TypeError("everybody's influences are made in the processor's memory")
-        total = backend.sums(self.models, self.index, [loss], stretches)
-        undefined = [self._undefined(loss, q, one, total) for q, one in enumerate(stretches)]
+        loss, plan = self.losses[0], self.prepare()
+        sums = plan.total(self.models)
+        weight_sums = plan.weight_sums(sums)
+        prepared = [self._prepared(plan, q, weight_sums[q]) for q in range(len(self.weightings))]
+        undefined = [self._undefined(loss, one) for one in prepared]
         m = self.index.times.size
         worst = np.full(self.times.size, np.nan)
         worst[:m] = np.where(np.logical_or.reduce([where for where, _ in undefined]), np.nan, 0.0)
         reasons = [*dict.fromkeys(reason for _, several in undefined for reason in several), *self.far]
         weights, used_range = averaging_weights(self.times, worst, None, None, "stop", reasons)
-        found = []
-        for q, one in enumerate(stretches):
-            counted = backend.counted(one.population_stop, m)
-            scored = self._scored_loss(loss, q, one, total, counted, undefined[q][0])
-            found.append(mean_influences(scored, self.models, weights[:m], compiled=backend.compiled))
-        return found, used_range
+        scored = [self._scored_loss(0, one, sums.losses[q], undefined[q][0]) for q, one in enumerate(prepared)]
+        return [mean_influences(one, self.models, weights[:m]) for one in scored], used_range
 
-    def _scored_loss(
-        self,
-        loss: Loss,
-        q: int,
-        weights: Stretches,
-        total: Sums,
-        counted: NDArray[np.float64],
-        undefined: NDArray[np.bool_],
-    ) -> ScoredLoss:
-        constants = self._constants(np.where(undefined, np.nan, total.weights[:, q]))
-        k = self._losses.index(loss)
-        sums = with_constants(loss, total.losses[:, :, k, q], total.weights[:, q], constants, self.index.times)
-        weight_sums = np.where(undefined, np.nan, total.weights[:, q])
-        scored = ScoredLoss.of(
-            self.index, loss, weights, constants, np.where(undefined, np.nan, sums), weight_sums, counted,
-            by_n=self.weightings[q].normalize == "n",
-        )  # fmt: skip
-        if self.errors and isinstance(self.null, KaplanMeierNull):
-            scored = replace(
-                scored, null=NullInfluence.of(self.null, self.index.times, loss, weight_sums, scored.scale)
-            )
-        return scored
+    # Weights
 
-    def _stretches(self) -> list[Stretches]:
-        """Return the weights; what is estimated takes the most memory while it is made, so it is made first."""
-        estimated_first = sorted(range(len(self.weightings)), key=lambda q: self.weightings[q].name != IPCW.name)
-        found = {}
-        for q in estimated_first:
-            found[q] = self.weightings[q].prepare(self.index)
-            # standard errors ask what was estimated, and metrics that are made of it or know its variance
-            if not self.errors and all(isinstance(one, Loss) for one in self.metrics):
-                found[q] = replace(found[q], nuisance=None)
-        return [found[q] for q in range(len(self.weightings))]
+    def _weights(self, weighting: Weighting) -> ModelWeights:
+        curves = [one for one in self.models.curves.values() if isinstance(one, SurvivalCurves)]
+        weights = ModelWeights(tuple(weighting.prepare_models(self.index, curves)))
+        if self.errors or any(not isinstance(one, Loss) for one in self.metrics):
+            return weights
+        # standard errors ask what was estimated, and metrics that are made of it or know its variance
+        return ModelWeights(tuple(replace(one, censoring_model=None) for one in weights.each))
 
-    def _backend(self, losses: Sequence[Loss]) -> Backend:
-        """Return what runs the sums: torch where the predictions live, or the processor's loops by size."""
-        return choose(self.index.outcomes.device, losses, self._n_cells)
-
-    @property
-    def _n_cells(self) -> int:
-        """How many predictions are looked at."""
-        return self.models.n * self.index.times.size * len(self.models.curves)
+    def _prepared(self, plan: ScorePlan, q: int, sums: WeightSums) -> Prepared:
+        weights, m = plan.weights[q], self.index.times.size
+        first = weights[0]
+        n_population = still_counted(first.population_index, m)
+        known = first.follow_up_index is first.population_index or first.hidden_share is not None
+        n_known = n_population if known else still_counted(first.follow_up_index, m)
+        groups = self._host_groups
+        units = Units.of(arrays.to_host(first.population_index), groups, m, n_population)
+        return Prepared(self.weightings[q], weights, sums, n_population, n_known, units)
 
     @cached_property
-    def _read(self) -> Models:
-        """The models as they are passed over, time by time; only histories need whole curves."""
-        once = not self.errors and len(self.metrics) == 1
-        if once or all(isinstance(one, HistoryMetric) for one in self.metrics):
-            return self.models
-        return self.models.gathered(self.index.times, compiled=config.compiles(self._n_cells))
+    def _host_groups(self) -> Groups | None:
+        """Who belongs together, in the processor's memory."""
+        return None if self.groups is None else replace(self.groups, codes=arrays.to_host(self.groups.codes))
 
-    def _of_loss(
+    def _undefined(self, metric: Metric, one: Prepared) -> tuple[NDArray[np.bool_], dict[str, int]]:
+        return undefined_times(metric, self.index.times, one.weighting.weights_for, one.first, one.sums.weights)
+
+    def _support(self, one: Prepared, undefined: NDArray[np.bool_]) -> Support:
+        total = np.where(undefined, np.nan, one.sums.weights.sum(axis=0))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            n_effective = total**2 / one.sums.squares
+        n_events = one.sums.events
+        return Support(
+            one.n_population, n_effective, n_events, one.n_known - n_events, one.units, self.groups is not None
+        )
+
+    # Losses
+
+    def _of_losses(
         self,
-        loss: Loss,
+        plan: ScorePlan,
+        sums: Sums,
+        weight_sums: Sequence[WeightSums],
         q: int,
-        weights: Stretches,
-        total: Sums,
-        known: int | None,
-        counted: NDArray[np.float64],
-        units: Units,
-        undefined: NDArray[np.bool_],
-        averages: NDArray[np.float64],
-        backend: Backend,
-    ) -> tuple[NDArray[np.float64], Callable[[], Moments] | None, AllBounds | None]:
-        scored = self._scored_loss(loss, q, weights, total, counted, undefined)
-        times, k, constants = self.index.times, self._losses.index(loss), scored.constants
-        moments = None
-        if self.errors:
-            any_range = self._any_range(len(scored.scores))
-            moments = backend.moments(
-                scored, self._read, self.groups, units, averages, any_range=any_range,
-                pointwise=self.variances != "means",
-            )  # fmt: skip
-        if known is None:
-            return scored.scores, moments, None
-        of_known = with_constants(loss, total.losses[:, :, k, known], total.weights[:, known], constants, times)
-        bounds = backend.bounds(
-            self.index, loss, weights, self._read, constants, of_known.sum(axis=0),
-            total.weights[:, known].sum(axis=0), averages,
-        )  # fmt: skip
-        return scored.scores, moments, bounds
+        one: Prepared,
+        undefined: Sequence[Sequence[tuple[NDArray[np.bool_], dict[str, int]]]],
+    ) -> dict[tuple[str, int], MetricResult]:
+        """Return scores, variances and bounds of all losses under one weighting."""
+        found = {}
+        for k, loss in enumerate(self.losses):
+            of_weightings = undefined[self.metrics.index(loss)]
+            where, reasons = of_weightings[q]
+            averages = self._averages([where, np.logical_or.reduce([other for other, _ in of_weightings])])
+            scored = self._scored_loss(k, one, sums.losses[q], where)
+            moments = bounds = None
+            if self.errors:
+                moments = variances_of(
+                    scored, self._read, self.groups, one.units, averages, any_range=self.ranges == "any",
+                    n_cells=self._n_cells,
+                )  # fmt: skip
+            if q in plan.known:
+                known = plan.known[q]
+                weights = weight_sums[known].weights
+                losses = sums.losses[known][:, :, k].sum(axis=(0, 2))
+                bounds = bounds_of(
+                    self.index, loss, one.first, self._read, scored.constants,
+                    with_constants(loss, losses, weights, scored.constants, self.index.times), weights.sum(axis=0),
+                    averages,
+                )  # fmt: skip
+            found[loss.name, q] = MetricResult(
+                scored.scores, moments, bounds, self._support(one, where), where, dict(reasons)
+            )
+        return found
 
-    def _constants(self, weights: NDArray[np.float64]) -> list[SurvivalCurves]:
-        """Return the prediction of the null model, from the sums of weights by stretch and status."""
+    def _scored_loss(self, k: int, one: Prepared, sums: Values, undefined: NDArray[np.bool_]) -> ScoredLoss:
+        """Return the scores of the k-th loss under one weighting, and what turns losses into deviations."""
+        loss, times = self.losses[k], self.index.times
+        weight_sums = np.where(undefined, np.nan, one.sums.weights)
+        constants = self._constants(weight_sums)
+        ranges = np.where(undefined, np.nan, sums[:, :, k])  # (2, models, buckets, times)
+        losses = with_constants(loss, ranges.sum(axis=(0, 2)), weight_sums, constants, times)
+        by_n = one.weighting.normalize == "n"
+        total = weight_sums.sum(axis=0)
+        divisor = np.where(np.isnan(total), np.nan, one.n_population) if by_n else total
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scores = losses / divisor
+        defined = np.isfinite(scores).all(axis=0)
+        scale = np.where(defined, 1.0 / np.where(defined, divisor, 1.0), 0.0)
+        centre = np.zeros_like(scores) if by_n else np.where(defined, scores, 0.0)
+        offset = np.where(defined, scores, 0.0) * scale if by_n else np.zeros_like(scores)
+        weights = one.weights if defined.all() else ModelWeights(tuple(_finite(w, defined) for w in one.weights.each))
+        scored = ScoredLoss(self.index, loss, weights, constants, scores, centre, scale, offset, ())
+        if not self.errors:
+            return scored
+        if isinstance(self.null, KaplanMeierNull):
+            null = NullInfluence.of(self.null, times, loss, weight_sums, scale)
+            scored = replace(scored, null=null)
+        return replace(scored, moving_totals=moving_totals(scored, ranges, defined))
+
+    def _constants(self, weights: Values) -> list[SurvivalCurves]:
+        """Return the prediction of the null model, from the sums of weights by range and status."""
         if self.null is None or isinstance(self.null, KaplanMeierNull):
             return [] if self.null is None else [self.null.prediction(self.index.times)]
         with np.errstate(invalid="ignore"):
             share = weights[:2].sum(axis=0) / weights.sum(axis=0)
-        # it may rise, where other people are counted later; where there is no score it does not matter
+        # it may increase, where others are counted later; where there is no score it does not matter
         return [SurvivalCurves(np.where(np.isnan(share), 1.0, share)[None], self.index.times, "step", monotone="keep")]
+
+    # Other metrics
 
     def _of_pooled(
         self,
-        weights: Stretches,
-        units: Units,
-        undefined: Mapping[str, NDArray[np.bool_]],
-        averages: Mapping[str, NDArray[np.float64]],
-        backend: Backend,
+        q: int,
+        one: Prepared,
+        undefined: Sequence[Sequence[tuple[NDArray[np.bool_], dict[str, int]]]],
         visit: Visit | None,
-    ) -> dict[str, PooledScores]:
-        """Return values, variances, and why models have none, of all pooled metrics."""
-        metrics = [one for one in self.metrics if isinstance(one, PooledMetric)]
+    ) -> dict[tuple[str, int], MetricResult]:
+        """Return values, variances, and why models have none, of all pooled metrics: they share what they look at."""
+        metrics = [metric for metric in self.metrics if isinstance(metric, PooledMetric)]
+        if not metrics:
+            return {}
         curves = list(_in_memory(self._read, metrics[0]))
         n_models = len(curves)
-        if self.null is not None and any(one.scores_null for one in metrics):  # that tells nobody apart
+        if self.null is not None and any(metric.scores_null for metric in metrics):  # which discriminates nobody
             curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold"))
         requests = []
         for metric in metrics:
+            of_weightings = undefined[self.metrics.index(metric)]
+            averages = self._averages(
+                [of_weightings[q][0], np.logical_or.reduce([where for where, _ in of_weightings])]
+            )
             k = len(curves) if metric.scores_null else n_models
-            of_means = averages[metric.name]
-            requests.append(PooledRequest(metric, k, of_means, self._any_range(k), undefined[metric.name]))
-        of_metrics = backend.pooled(
-            requests, self.index, weights, curves, self.groups, units, errors=self.errors, visit=visit
-        )
-        found: dict[str, PooledScores] = {}
-        for request, one in zip(requests, of_metrics, strict=True):
-            values, moments = one.values, one.moments
+            requests.append(PooledRequest(metric, k, averages, self.ranges == "any", of_weightings[q][0]))
+        found = evaluate_pooled(
+            requests, self._estimation(q, one), curves, self._host_groups, one.units, errors=self.errors,
+            visit=None if visit is None else lambda look: visit(q, look),
+        )  # fmt: skip
+        results = {}
+        for request, values in zip(requests, found, strict=True):
+            scores, moments = values.values, values.moments
             if request.n_models < len(self.names):
-                values = np.concatenate((values, np.full((1, self.index.times.size), np.nan)))
+                scores = np.concatenate((scores, np.full((1, self.index.times.size), np.nan)))
                 moments = None if moments is None else moments.and_one_without()
-            made = None if moments is None else partial(_itself, moments)
-            found[request.metric.name] = values, made, self._told(one.reasons)
-        return found
+            where, reasons = undefined[self.metrics.index(request.metric)][q]
+            results[request.metric.name, q] = MetricResult(
+                scores, moments, None, self._support(one, where), where, {**reasons, **self._reasons(values.reasons)}
+            )
+        return results
 
-    def _told(self, reasons: NDArray[np.object_]) -> dict[str, int]:
+    def _of_histories(self, q: int, one: Prepared) -> dict[tuple[str, int], MetricResult]:
+        """Return metrics of all that happened up to each time."""
+        results = {}
+        for metric in self.metrics:
+            if isinstance(metric, HistoryMetric):
+                histories = Histories.of(metric, one.weighting, self._estimation(q, one))
+                averages = self._averages([np.zeros(self.index.times.size, dtype=np.bool_)])
+                found = histories.evaluate(
+                    metric, _in_memory(self.models, metric), self.null, self._host_groups, averages,
+                    any_range=self.ranges == "any", errors=self.errors,
+                )  # fmt: skip
+                where = np.asarray(np.isnan(found.values).any(axis=0))
+                results[metric.name, q] = MetricResult(
+                    found.values, found.moments, None, found.support, where, self._reasons(found.reasons)
+                )
+        return results
+
+    def _estimation(self, q: int, one: Prepared) -> Estimation:
+        """Return the weights, and what was estimated inside them, in the processor's memory."""
+        if self.index.outcomes.device is None:
+            return Estimation(self.index, one.first)
+        index = TimeIndex(self.index.outcomes.numpy(), self.index.times)
+        return Estimation(index, self.weightings[q].numpy().prepare(index))
+
+    def _reasons(self, reasons: NDArray[np.object_]) -> dict[str, int]:
         """Return why models, the first axis, have no value at times, with their names where others have one."""
-        told: dict[str, int] = {}
+        found: dict[str, int] = {}
         for at_a_time in reasons.T:
             for reason in filter(None, dict.fromkeys(at_a_time)):
                 whose = [name for name, one in zip(self.names, at_a_time, strict=False) if one == reason]
                 key = reason if len(whose) == len(at_a_time) else f"{reason} ({', '.join(whose)})"
-                told[key] = told.get(key, 0) + 1
-        return told
+                found[key] = found.get(key, 0) + 1
+        return found
 
-    def _of_history(self, metric: HistoryMetric, q: int, weights: Stretches, total: Sums) -> Scored:
-        histories = Histories.of(metric, self.weightings[q], self.index, weights)
-        nowhere = np.zeros(self.index.times.size, dtype=np.bool_)
-        found = histories.evaluate(
-            metric, _in_memory(self.models, metric), self.null, self.groups, self._averages([nowhere]),
-            any_range=self._any_range(len(self.names)), errors=self.errors,
-        )  # fmt: skip
-        where = np.asarray(np.isnan(found.values).any(axis=0))
-        made = found.moments
-        moments = None if made is None else lambda: made
-        return self._scored(
-            metric, q, total, found.values, moments, None, found.support, where, self._told(found.reasons)
-        )
+    # Results
 
-    def _scored(
-        self,
-        metric: Metric,
-        q: int,
-        total: Sums,
-        scores: NDArray[np.float64],
-        moments: Callable[[], Moments] | None,
-        bounds: AllBounds | None,
-        support: Support,
-        undefined: NDArray[np.bool_],
-        reasons: dict[str, int],
-    ) -> Scored:
+    def _scored(self, metric: Metric, q: int, sums: WeightSums, found: MetricResult) -> Scored:
         return Scored(
             metric=metric.name,
             weighting=self.labels[q],
             direction=metric.direction,
-            scores=scores,
-            moments=None if moments is None else moments(),
-            bounds=bounds,
+            scores=found.scores,
+            moments=found.moments,
+            bounds=found.bounds,
             scale=metric.scale,
-            weight_sums=np.where(undefined, np.nan, total.weights[:, q].sum(axis=0)),
-            support=support,
-            undefined={**reasons, **self.far},
+            weight_sums=np.where(found.undefined, np.nan, sums.weights.sum(axis=0)),
+            support=found.support,
+            undefined={**found.reasons, **self.far},
             settings=self._settings(metric, q),
             has_null=self.null is not None and not (isinstance(metric, JointMetric) and not metric.scores_null),
             has_ratios=metric.has_ratios,
         )
 
-    def _support(
-        self,
-        total: Sums,
-        q: int,
-        event_free: NDArray[np.float64],
-        counted: NDArray[np.float64],
-        units: Units,
-        undefined: NDArray[np.bool_],
-    ) -> Support:
-        weight_sums = np.where(undefined, np.nan, total.weights[:, q].sum(axis=0))
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            n_effective = weight_sums**2 / total.squares[q]
-        return Support(counted, n_effective, total.events[q], event_free, units, self.groups is not None)
-
     def _settings(self, metric: Metric, q: int) -> dict[str, Any]:
-        from survscore._version import __version__
-
         weighting = self.weightings[q]
         grids = list(self.models.curves.values())
         settings: dict[str, Any] = {
@@ -545,57 +554,53 @@ class Evaluation:
                 settings[name] = getattr(metric, name)
         return settings
 
-    def _any_range(self, k: int) -> bool:
-        """Whether covariances over time are computed: asked for, or cheap. It goes by size alone."""
-        if self.ranges == "any":
-            return True
-        if not self.unasked:
-            return False
-        return self.models.n * self.index.times.size**2 * n_pairs(k) <= ANY_RANGE_PRODUCTS
+    @property
+    def _n_cells(self) -> int:
+        """How many predictions are looked at."""
+        return self.models.n * self.index.times.size * len(self.models.curves)
 
-    def _averages(self, undefined: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
+    @cached_property
+    def _read(self) -> Models:
+        """The models as they are passed over, time by time; only histories need whole curves."""
+        once = not self.errors and len(self.metrics) == 1
+        if once or all(isinstance(one, HistoryMetric) for one in self.metrics):
+            return self.models
+        return self.models.gathered(self.index.times)
+
+    def _averages(self, undefined: Sequence[NDArray[np.bool_]]) -> Values:
         """Return the means over time to be prepared, if any: over all times and over the ranges asked for.
 
         Each up to the first time without score, of the weighting itself, and of any.
         """
         m = self.index.times.size
         asked: list[Range] = [] if isinstance(self.ranges, str) or self.ranges is None else list(self.ranges)
-        found: list[NDArray[np.float64]] = []
-        for where in undefined if self.variances != "times" else ():
+        found: list[Values] = []
+        for where in undefined if self.variances != "times" and self.times.size > 1 else ():
             values = np.full(self.times.size, np.nan)
             values[:m] = np.where(where, np.nan, 0.0)
             for lower, upper in [(None, None), *asked]:
                 try:
                     weights, _ = averaging_weights(self.times, values, lower, upper, "stop", self.far)
-                except InputError:  # nothing is left to average, which is told when it is asked for
+                except InputError:  # nothing is left to average, which is said when it is asked for
                     continue
                 if not any(np.array_equal(weights[:m], known) for known in found):
                     found.append(weights[:m])
         return np.array(found).reshape(len(found), m)
 
-    def _undefined(
-        self, metric: Metric, q: int, weights: Stretches, total: Sums
-    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-        subject = self.weightings[q].weights_for
-        return undefined_times(metric, self.index.times, subject, weights, total.weights[:, q])
-
     def _nothing(self) -> list[Scored]:
         """Return results without times, where no model reaches any."""
         k, none = len(self.names), np.zeros(0)
         empty = Moments(np.zeros((n_pairs(k), 0)), np.zeros((0, 0)), np.zeros((n_pairs(k), 0)))
-        nobody = Sums.zero(k, 1, len(self.weightings), 0)
-        nowhere = np.zeros(0, dtype=np.bool_)
-        nobody_there = Support(none, none, none, none, Units(none, none, none), self.groups is not None)
-        moments = (lambda: empty) if self.errors else None
-        return [
-            self._scored(metric, q, nobody, np.zeros((k, 0)), moments, None, nobody_there, nowhere, {})
-            for metric in self.metrics
-            for q in range(len(self.weightings))
-        ]
+        support = Support(none, none, none, none, Units(none, none, none), self.groups is not None)
+        found = MetricResult(
+            np.zeros((k, 0)), empty if self.errors else None, None, support, np.zeros(0, dtype=np.bool_), {}
+        )
+        nobody = WeightSums(np.zeros((3, 0)), none, none, np.zeros((1, 0)))
+        return [self._scored(metric, q, nobody, found) for metric in self.metrics for q in range(len(self.weightings))]
 
 
 @dataclass(frozen=True, eq=False)
-class Summing:
+class ScorePlan:
     """What is summed over blocks of predictions, pulled or pushed, and how.
 
     Attributes
@@ -604,41 +609,167 @@ class Summing:
         Outcomes, and where their times fall.
     losses : list of Loss
         What a prediction costs.
-    stretches : list of Stretches
+    weights : list of ModelWeights
         The weights; `every` holds, beside them, those of the individuals of known status, and `known` says where.
-    backend : Backend
-        What runs the sums.
+    n_cells : int
+        How many predictions there are, by which it is decided whether compiled code pays.
     """
 
     index: TimeIndex
     losses: list[Loss]
-    stretches: list[Stretches]
-    every: list[Stretches]
+    weights: list[ModelWeights]
+    every: list[ModelWeights]
     known: dict[int, int]
-    backend: Backend
+    n_cells: int
+
+    def total(self, models: Models) -> Sums:
+        """Return the sums over all individuals."""
+        if not self.losses and not any(one.individual for part in self.every for one in part.each):
+            m = self.index.times.size
+            return Sums(tuple(np.zeros((2, 0, 0, 1, m)) for _ in self.every), tuple(None for _ in self.every))
+        if self._compiled and models.in_memory is not None:
+            from survscore.engine import compiled
+
+            return compiled.first_moments(models.in_memory, self.index, self.losses, self.every)
+        return reduce(Sums.__add__, map(self.update, models.blocks(self.index.times.size)))
 
     def update(self, block: Block) -> Sums:
         """Return the sums over a block."""
-        return self.backend.update(block, self.index, self.losses, self.every)
+        return first_moments(block, self.index, self.losses, self.every)
+
+    def weight_sums(self, sums: Sums) -> list[WeightSums]:
+        """Return the sums of the weights, from the ranges alone where these tell them."""
+        before, m = self.index.before_time, self.index.times.size
+        return [
+            part[0].sums(before, m) if known is None else known
+            for part, known in zip(self.every, sums.weights, strict=True)
+        ]
+
+    @property
+    def _compiled(self) -> bool:
+        return can_compile(self.index, self.losses, self.every, self.n_cells)
 
 
-def _groups(labels: Any, n: int, device: Any) -> Groups:
-    """Return who belongs together, where the individuals are."""
-    if device is None:
-        return Groups.of(labels, n)
-    from survscore.engine.tensor_units import groups_of
+def can_compile(index: TimeIndex, losses: Sequence[Loss], weights: Sequence[ModelWeights], n_cells: int) -> bool:
+    """Whether compiled code pays, by size alone, and knows these losses and weights."""
+    if index.outcomes.device is not None or not config.compiles(n_cells):
+        return False
+    from survscore.engine import compiled
 
-    return groups_of(labels, n, device)
+    return compiled.knows(losses, weights)
+
+
+def variances_of(
+    scored: ScoredLoss,
+    models: Models,
+    groups: Groups | None,
+    units: Units,
+    averages: Values,
+    *,
+    any_range: bool,
+    n_cells: int,
+) -> Moments:
+    """Return the variances of one loss under one weighting, compiled where that pays."""
+    if not any_range and models.in_memory is not None:
+        if can_compile(scored.index, [scored.loss], [scored.weights], n_cells):
+            from survscore.engine import compiled
+
+            return compiled.second_moments(scored, models.in_memory, groups, units, averages)
+    return second_moments(scored, models, groups, units, averages, any_range=any_range)
+
+
+def moving_totals(scored: ScoredLoss, ranges: Values, defined: NDArray[np.bool_]) -> list[Values]:
+    """Return for each model, by stratum, the sum of the deviations whose weights move with the estimated curve.
+
+    Those of weights from the curves of each individual are summed later, when their cells are at hand. `ranges` holds sums of weight times loss in the first range and the second, (2, models, buckets, times); of capped
+    weights, buckets behind those of the strata.
+    """
+    found = []
+    m, before = scored.index.times.size, scored.index.before_time
+    n_models = ranges.shape[1]
+    sums_of: dict[int, tuple[Values, Values]] = {}
+    for a in range(len(scored.scores)):
+        weights = scored.weights[a]
+        if weights.censoring_model is None or weights.hidden_share is not None or weights.individual:
+            found.append(np.zeros((weights.n_strata, m)))
+            continue
+        if id(weights) not in sums_of:
+            sums_of[id(weights)] = _moving_weights(weights, before, m)
+        early, late = sums_of[id(weights)]  # sums of moving weights, (strata, statuses, times)
+        if a < n_models:
+            k = weights.n_strata
+            moves = weights.weight_at_risk < weights.max_weight
+            if weights.capped:
+                losses = np.where(moves, ranges[0, a, :k] + ranges[0, a, k : 2 * k], 0.0) + ranges[1, a, :k]
+            else:
+                losses = ranges[:, a, :k].sum(axis=0)
+        else:
+            event_free, with_event = scored.constant_losses(scored.constants[a - n_models])
+            losses = early * event_free + late[:, 0] * event_free + late[:, 1] * with_event
+        with np.errstate(invalid="ignore"):
+            total = (losses - (early + late.sum(axis=1)) * scored.centre[a]) * scored.scale
+        found.append(np.where(defined, total, 0.0))
+    return found
+
+
+def _moving_weights(weights: IntervalWeights, before: NDArray[np.int32], m: int) -> tuple[Values, Values]:
+    """Return the sums of the weights that move, in the first range (strata, times), and by status in the second."""
+    early = np.zeros((weights.n_strata, m))
+    late = np.zeros((weights.n_strata, 2, m))
+    if weights.weight_at_risk is None:
+        raise TypeError("weights come from the curves of each individual")
+    moves = weights.weight_at_risk < weights.max_weight
+    uncapped = replace(weights, max_weight=np.inf)
+    for k in range(weights.n_strata):
+        inside = uncapped if weights.codes is None else uncapped.rows(arrays.positions(weights.codes == k))
+        moving = inside.weight_at_event < weights.max_weight
+        inside = replace(inside, codes=None, weight_at_risk=weights.weight_at_risk[k : k + 1])
+        early[k] = np.where(moves[k], inside.sums(before, m).weights[0], 0.0)
+        late[k] = inside.rows(arrays.positions(moving)).sums(before, m).weights[1:]
+    return early, late
+
+
+def _finite(weights: IntervalWeights, defined: NDArray[np.bool_]) -> IntervalWeights:
+    """Return weights without infinite ones, which no zero can take back."""
+    at_risk = None if weights.weight_at_risk is None else np.where(defined, weights.weight_at_risk, 0.0)
+    return replace(weights, weight_at_risk=at_risk, weight_at_event=arrays.finite_or_zero(weights.weight_at_event))
+
+
+def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, Any]) -> None:
+    """Raise unless these are different metrics of the kinds that are known, and tensors suit them."""
+    if len({one.name for one in metrics}) < len(metrics):
+        raise InputError("metric must name different metrics")
+    for one in metrics:
+        if not isinstance(one, (Loss, PooledMetric, HistoryMetric)):
+            raise InputError(f"metric {one.name!r} is neither a Loss nor a PooledMetric nor a HistoryMetric")
+        if isinstance(one, HistoryMetric):
+            check_on_processor(f"metric {one.name!r}", y, models)
+
+
+def _evaluation_times(
+    y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], times: ArrayLike | None
+) -> Values:
+    """Return the times asked for, or default ones."""
+    if times is not None:
+        return as_times(times)
+    if any(isinstance(one, HistoryMetric) for one in metrics):  # each horizon is a work of its own
+        return default_horizon(y, models.values())
+    wanted = default_times(y, models.values())
+    if any(isinstance(one, PooledMetric) for one in metrics):  # at time 0 all have the same status
+        wanted = wanted[1:]
+        if wanted.size == 0:
+            raise InputError("nobody is followed beyond time 0: there is no time to look at")
+    return wanted
 
 
 def undefined_times(
     metric: Metric,
-    times: NDArray[np.float64],
+    times: Values,
     subject: str,
-    weights: Stretches,
-    weight_sums: NDArray[np.float64],
+    weights: IntervalWeights,
+    weight_sums: Values,
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Return at which times there is nothing to say, and why, from the sums of weights by stretch and status."""
+    """Return at which times there is nothing to say, and why, from the sums of weights by range and status."""
     total = weight_sums.sum(axis=0)
     ends = {
         f"the {subject} curves end before": weights.survival,
@@ -657,13 +788,14 @@ def undefined_times(
     for reason, curves in ends.items():
         if curves is not None:
             add(reason, ~curves.reaches(times))
-    if weights.blind_from is not None:
-        blind = np.arange(times.size) >= weights.blind_from
+    if weights.support_end is not None:
+        beyond = np.arange(times.size) >= weights.support_end
         gone = "was censored" if subject == "censoring" else "dropped out"
-        add(f"nobody is left but those with event, since the last {gone}", blind)
+        where = "" if weights.n_strata == 1 else " in a stratum"
+        add(f"nobody is left{where} but those with event, since the last {gone}", beyond)
     infinite = ~np.isfinite(total)
-    if weights.first_weight is not None:
-        infinite |= ~np.isfinite(weights.first_weight)
+    if weights.weight_at_risk is not None:
+        infinite |= ~np.isfinite(weights.weight_at_risk).all(axis=0)
     if weights.population is not None:
         add("the population curves are zero for somebody who is counted", infinite)
     add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
@@ -681,27 +813,13 @@ def _in_memory(models: Models, metric: Metric) -> Sequence[SurvivalCurves]:
     return matrices
 
 
-def _itself(moments: Moments) -> Moments:
-    return moments
-
-
-def _with_lost(stretches: Sequence[Stretches]) -> list[int]:
-    """Return which weightings have somebody lost."""
-    return [q for q, one in enumerate(stretches) if one.lost_from is not None]
-
-
 def with_constants(
-    loss: Loss,
-    sums: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    constants: Sequence[SurvivalCurves],
-    times: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the sums by stretch with those of predictions that are the same for everybody: only weights are needed."""
+    loss: Loss, sums: Values, weights: Values, constants: Sequence[SurvivalCurves], times: Values
+) -> Values:
+    """Return sums of losses with those of predictions that are the same for everybody: only weights are needed."""
     added = []
     for constant in constants:
         survival = constant.at(times)[0]
-        event_free, event = loss.of_event_free(survival), loss.of_event(survival)
         with np.errstate(invalid="ignore"):  # infinite weights make their times undefined
-            added.append([event_free * weights[0], event_free * weights[1] + event * weights[2]])
-    return np.concatenate((sums, np.array(added).transpose(1, 0, 2)), axis=1) if added else sums
+            added.append(loss.of_event_free(survival) * weights[:2].sum(axis=0) + loss.of_event(survival) * weights[2])
+    return np.concatenate((sums, np.array(added))) if added else sums

@@ -13,20 +13,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays as _arrays
-from survscore._utils import loops as _loops
+from survscore._utils import arrays
 from survscore._validation import UnfitError
-from survscore.censoring.nuisance import Elsewhere, Here, HereMartingale
 from survscore.curves import SurvivalCurves
-from survscore.engine.influence import Exits
+from survscore.engine.influence import Estimation
 from survscore.engine.moments import Moments
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.pooled import JointMoments
 from survscore.inference.support import Support
 from survscore.inference.units import Groups, Units
 from survscore.metrics import History, HistoryMetric
-from survscore.weighting.stretches import EVENT_FREE, Stretches, TimeIndex
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
+from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +54,24 @@ class Histories:
 
     Attributes
     ----------
-    index : TimeIndex
-        Outcomes, and the horizons.
-    stretches : Stretches
-        With what was estimated inside the weights.
+    estimation : Estimation
+        Outcomes, the horizons, and what was estimated inside the weights.
     until : ndarray of shape (n,)
-        Up to when each would have been seen.
+        Up to when each would have been followed.
     """
 
-    index: TimeIndex
-    stretches: Stretches
+    estimation: Estimation
     until: NDArray[np.float64]
 
+    @property
+    def index(self) -> TimeIndex:
+        """Outcomes, and the horizons."""
+        return self.estimation.index
+
     @classmethod
-    def of(cls, metric: HistoryMetric, weighting: Weighting, index: TimeIndex, stretches: Stretches) -> Histories:
+    def of(cls, metric: HistoryMetric, weighting: Weighting, estimation: Estimation) -> Histories:
         """Take the weights as they were prepared, with what was estimated inside them."""
-        if index.outcomes.device is not None:  # torch was asked for, for what is in the processor's memory
-            index = TimeIndex(index.outcomes.numpy(), index.times)
-            stretches = weighting.placed(None).prepare(index)
+        index = estimation.index
         until = weighting.seen_until(index)
         if until is None:
             raise UnfitError(
@@ -82,12 +80,12 @@ class Histories:
                 "C* >= t or a fixed population, or IPCW() with censoring='kaplan-meier' or Outcomes; not "
                 f"{weighting}"
             )
-        return cls(index, stretches, until)
+        return cls(estimation, until)
 
     def up_to(self, horizon: float) -> History:
         """Return what happened up to a time."""
-        nuisance, outcomes = self.stretches.nuisance, self.index.outcomes
-        lost = None if nuisance is None else nuisance.curve
+        model, outcomes = self.estimation.weights.censoring_model, self.index.outcomes
+        lost = None if model is None else model.curve
         return History(horizon, outcomes.time, self.index.label, self.until, lost, lambda: self.index.order)
 
     def evaluate(
@@ -102,18 +100,18 @@ class Histories:
         errors: bool,
     ) -> HistoryScores:
         """Return the values, their moments, and on how many they rest, horizon by horizon; the null model's last."""
-        times, n, nuisance = self.index.times, self.until.size, self.stretches.nuisance
+        times, n, estimation = self.index.times, self.until.size, self.estimation
         predictions = [one.numpy() for one in curves]
         if null is not None:
             predictions.append(_null_prediction(metric, null, predictions[0]))
-        groups = None if groups is None else replace(groups, codes=_arrays.to_host(groups.codes))
+        groups = None if groups is None else replace(groups, codes=arrays.to_host(groups.codes))
         support = self._support(metric, groups)
-        elsewhere = nuisance.steps if isinstance(nuisance, Elsewhere) else np.zeros(0)
+        elsewhere, exits = estimation.training_steps, estimation.exits
         of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
         steps = np.concatenate((elsewhere, null.curve.greenwood)) if of_others else elsewhere  # type: ignore[union-attr]
         joint = JointMoments(
             metric, len(predictions), n, groups, support.units, averages, steps,
-            martingale=isinstance(nuisance, HereMartingale), any_range=any_range,
+            martingale=exits is not None and exits.martingale, any_range=any_range,
         )  # fmt: skip
         values = np.full((len(predictions), times.size), np.nan)
         reasons = np.full(values.shape, "", dtype=object)
@@ -125,17 +123,17 @@ class Histories:
             if not errors:
                 continue
             deviations = np.array([one.influence for one in found])[:, :, None]
-            n_exits = 0 if nuisance is None else nuisance.curve.times.size
-            moved = np.array([np.zeros(n_exits) if one.moved is None else one.moved for one in found])[:, :, None]
+            n_jumps = 0 if exits is None else len(exits.model.curve.times)
+            moved = np.array([np.zeros(n_jumps) if one.moved is None else one.moved for one in found])
             influence = deviations
-            if isinstance(nuisance, Here):
-                influence = deviations + Exits(nuisance, moved).spread(slice(None))
-            moved = moved[:, : elsewhere.size]
+            if exits is not None and exits.model.fitted_on_sample:
+                influence = deviations + np.array([estimation.of_jumps(one) for one in moved])[:, :, None]
+            moved = moved[:, : elsewhere.size, None]
             if isinstance(null, KaplanMeierNull):
                 of_null = self._null_influence(metric, null, predictions[-1], history)
                 if not of_others:
                     influence = influence.copy() if influence is deviations else influence
-                    before = _loops.count_below(predictions[-1].times, history.time, inclusive=False)
+                    before = arrays.count_below(predictions[-1].times, history.time, inclusive=False)
                     influence[-1, :, 0] += of_null.mean(np.ones(of_null.slope.size), before, slice(None))
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
@@ -174,7 +172,7 @@ def _null_prediction(
 ) -> SurvivalCurves:
     """Return what is predicted for everybody, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):
-        return SurvivalCurves(null.curve.at(like.times)[None], like.times, like.interpolation, extrapolation="hold")
+        return SurvivalCurves(null.curve.table(like.times), like.times, like.interpolation, extrapolation="hold")
     if metric.of_order:
         return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")  # that tells nobody apart
     raise UnfitError(

@@ -1,192 +1,340 @@
-r"""Every influence, block by block: any weighting, groups, batches, covariances over time.
+r"""What estimating a product limit inside a metric adds to each individual's influence: one operator for all metrics.
 
-Three rounds, each a sum over blocks: the scores (`sums`), M(s; t) of the nuisance, and the squares of the influences.
+Let X(s; t) be the derivative of the metric at t in the logarithm of the curve's factor at the jump s <= t. With q exits
+among r at risk at s, the logarithm of 1 - q/r moves by -1/r with one who exits at s, and by q / (r (r - q)) with one at
+risk who stays. So individual i adds
+
+      sum of greenwood(s) X(s; t) over the jumps s <= t of its stratum at which i was at risk and stayed
+    - X(T_i; t) / r(T_i)  if i exits at T_i <= t
+
+and X is a running sum in order of time, of "gradients" x:
+
+    weights 1/G    x = deviation e of each individual, X(s) = -(sum of e over T > s) = running sum up to s - total
+    projected      x = weight x status x slope of the loss, of the hidden, X(s) = sum over those censored before s
+
+Both running sums, of x and of greenwood X, are carried from block to block, by stratum. In terms of
+`survscore.censoring.fitted`, X is -M.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import arrays
+from survscore._utils.caching import cached_property
 from survscore._utils.influences import Influences
-from survscore._utils.products import cross_products, dot
-from survscore.censoring.nuisance import Elsewhere, Here, Nuisance
-from survscore.engine.blocks import Models
-from survscore.engine.moments import Moments, ScoredLoss, contrast, pairs
-from survscore.inference.units import Groups, Units
-from survscore.weighting.stretches import Stretches
+from survscore._utils.products import cross_products
+from survscore.censoring.fitted import CensoringModel, FittedOnSample
+from survscore.inference.units import Groups
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
-NUMBERS_PER_CHUNK = 1 << 23  # of tables by exit or by group, in memory at once
+Array = Any  # a NumPy array, or a torch tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Exits:
-    """M(s; t) of all exits s at some times t: shape (models, exits, times)."""
-
-    nuisance: Nuisance
-    moved: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, nuisance: Nuisance, table: NDArray[np.float64], times: NDArray[np.float64]) -> Exits:
-        """Take sums of deviations by how many exits came before, (models, exits + 1, times)."""
-        moved = np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        reached = np.arange(moved.shape[1])[:, None] < nuisance.reached(times)
-        return cls(nuisance, np.where(reached, moved, 0.0))
-
-    @cached_property
-    def _drift(self) -> NDArray[np.float64]:
-        """The sum over s, up to each number of exits passed."""
-        steps = self.nuisance.steps[:, None] * self.moved
-        nothing = np.zeros((len(self.moved), 1, self.moved.shape[2]))
-        return np.concatenate((nothing, np.cumsum(steps, axis=1)), axis=1)
-
-    def spread(self, rows: slice) -> NDArray[np.float64]:
-        """Return what estimating G from these individuals adds to the influences of some: (models, rows, times)."""
-        if not isinstance(self.nuisance, Here):
-            raise TypeError("G of other individuals adds nothing to these individuals' influences")
-        nuisance = self.nuisance
-        added = -self._drift[:, nuisance.passed[rows]]
-        left = np.flatnonzero(nuisance.left(rows))
-        exit_of = nuisance.exits_before[rows][left]
-        added[:, left] += self.moved[:, exit_of] / nuisance.own_risk[exit_of][:, None]
-        return added
-
-
-def by_influence(
-    scored: ScoredLoss,
-    models: Models,
-    groups: Groups | None,
-    units: Units,
-    averages: NDArray[np.float64],
-    *,
-    any_range: bool,
-    compiled: bool,
-) -> Moments:
-    """Make every influence, and add up its squares: any weighting, groups, batches, covariances over time."""
-    m, k = scored.index.times.size, len(scored.scores)
-    nuisance = scored.stretches.nuisance
-    n_exits = 0 if nuisance is None else nuisance.curve.times.size + 1
-    n_rows = n_exits + (0 if groups is None else groups.n_groups)
-    width = m if any_range else max(1, min(m, NUMBERS_PER_CHUNK // max(k * n_rows, 1)))
-    n_units = scored.stretches.first_stop.size if groups is None else groups.n_groups
-    inflation = units.inflation
-    totals = Totals(k, n_units, averages, inflation, any_range=any_range, whole=width == m and groups is None)
-    for first in range(0, m, width):
-        columns = slice(first, min(first + width, m))
-        exits = _exits(scored, models, columns, compiled=compiled)
-        table = None if groups is None else np.zeros((k, groups.n_groups, columns.stop - first))
-        for rows, influence in _influences(scored, models, exits, columns, compiled=compiled):
-            if groups is None or table is None:
-                totals.add(influence, columns, rows)
-            else:
-                add_by_label(influence, groups.codes[rows], table, compiled=compiled)
-        if table is not None:
-            totals.add(table, columns, slice(None))
-        if exits is not None and isinstance(nuisance, Elsewhere):
-            totals.add_greenwood(nuisance.steps, exits.moved, columns)
-    return totals.finish().with_null(scored.null)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanInfluences:
-    """How everybody moves the mean over time of each model's score; what two weightings have in common shows in these.
+class OrderedExits:
+    """The scored individuals in order of time, and the jumps of a curve among them.
 
     Attributes
     ----------
-    scores : ndarray of shape (models,)
-        The means over time.
-    values : ndarray of shape (models, n)
-        The influences.
-    steps, moved : ndarray of shape (exits,) and (models, exits)
-        Where G was estimated from others, the weights of Greenwood's sum and the means of M(s; t); else empty.
+    order : ndarray of shape (n,)
+        Their positions.
+    time : ndarray of shape (n,)
+        Their times, increasing.
+    first_column : ndarray of shape (n,)
+        The first evaluation time at or after each.
+    codes : ndarray of shape (n,) or None
+        Their strata; None for one.
+    exits : ndarray of bool, of shape (n,)
+        Who exits; nobody, where the curve was fitted to others.
+    jump : ndarray of int
+        The jumps of those who exit.
+    inverse_risk, step : ndarray of shape (n,)
+        For those who exit, 1/r, and the jump's Greenwood weight at the last of those who exit together: then sums over
+        those before an individual hold just the jumps that it stayed through.
+    model : CensoringModel
+        The curve.
+    n_strata : int
+    times : ndarray
+        The evaluation times.
     """
 
-    scores: NDArray[np.float64]
-    values: NDArray[np.float64]
-    steps: NDArray[np.float64]
-    moved: NDArray[np.float64]
+    order: Array
+    time: Array
+    first_column: Array
+    codes: Array | None
+    exits: Array
+    jump: Array
+    inverse_risk: Array
+    step: Array
+    model: CensoringModel
+    n_strata: int
+    times: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
+        """Bring the individuals into order of time, and find each one's jump."""
+        order, own = index.order, index.outcomes.time
+        time, n_strata = own[order], model.curve.n_strata
+        codes = None if model.codes is None or n_strata == 1 else model.codes[order]
+        inverse_risk, step = arrays.zeros((len(time),), time), arrays.zeros((len(time),), time)
+        exits = inverse_risk > 0
+        jump = arrays.positions(exits)
+        if isinstance(model, FittedOnSample):
+            exits = model.exits[order]
+            rows = arrays.positions(exits)
+            jump = model.curve.jumps_before(time[rows], None if codes is None else codes[rows])
+            inverse_risk[rows] = 1.0 / model.own_risk(own)[jump]
+            # jumps are numbered stratum by stratum, so that equal numbers are exits together
+            last = arrays.positions(exits)[:0]
+            if len(rows):
+                by_jump = arrays.in_order(jump)
+                ends = arrays.concatenate([jump[by_jump][1:] != jump[by_jump][:-1], exits[:1] | ~exits[:1]])
+                last = by_jump[ends]
+            step[rows[last]] = model.steps(own)[jump[last]]
+        return cls(
+            order, time, index.before_time[order], codes, exits, jump, inverse_risk, step, model, n_strata, index.times
+        )
+
+    def at_one_time(self, column: int, width: int) -> OrderedExits:
+        """Return the same for so many columns that all belong to one evaluation time."""
+        reached = self.first_column <= column
+        return replace(self, first_column=arrays.where(reached, np.int32(0), np.int32(width)))
+
+    @property
+    def martingale(self) -> bool:
+        """Whether an individual counts as having stayed through the jump at its own time; see `FittedOnSample`."""
+        return isinstance(self.model, FittedOnSample) and self.model.martingale
 
 
-def mean_influences(
-    scored: ScoredLoss, models: Models, weights: NDArray[np.float64], *, compiled: bool
-) -> MeanInfluences:
-    """Return everybody's influence on the mean over time with these weights of the times."""
-    m, k = scored.index.times.size, len(scored.scores)
-    nuisance = scored.stretches.nuisance
-    n_exits = 0 if nuisance is None else nuisance.curve.times.size
-    width = max(1, min(m, NUMBERS_PER_CHUNK // max(k * (n_exits + 1), 1)))
-    elsewhere = isinstance(nuisance, Elsewhere)
-    values = np.zeros((k, scored.stretches.first_stop.size))
-    moved = np.zeros((k, n_exits if elsewhere else 0))
-    for first in range(0, m, width):
-        columns = slice(first, min(first + width, m))
-        exits = _exits(scored, models, columns, compiled=compiled)
-        for rows, influence in _influences(scored, models, exits, columns, compiled=compiled):
-            values[:, rows] += influence @ weights[columns]
-        if exits is not None and elsewhere:
-            moved += exits.moved @ weights[columns]
-    used = weights > 0
-    steps = nuisance.steps if nuisance is not None and elsewhere else np.zeros(0)
-    return MeanInfluences(scored.scores[:, used] @ weights[used], values, steps, moved)
+class CurveInfluence:
+    """The operator for one model, block after block in order of time, at the evaluation times of some columns.
 
-
-def _influences(
-    scored: ScoredLoss, models: Models, exits: Exits | None, columns: slice, *, compiled: bool
-) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield blocks of rows with their influences at some of the times, (models, rows, times)."""
-    for block in models.blocks(scored.index.times.size, compiled=compiled):
-        influence = scored.deviations(block, columns, compiled=compiled)
-        if scored.by_n:
-            inside = np.arange(columns.start, columns.stop) < scored.stretches.population_stop[block.rows, None]
-            influence -= np.where(inside, scored.offset[:, None, columns], 0.0)
-        if exits is not None and isinstance(exits.nuisance, Here):
-            influence += exits.spread(block.rows)
-        if scored.null is not None and scored.null.of_scored:
-            influence[-1] += scored.null.influence(block.rows, scored.index.before_time, columns)
-        yield block.rows, influence
-
-
-def _exits(scored: ScoredLoss, models: Models, columns: slice, *, compiled: bool) -> Exits | None:
-    """Return M(s; t) at some of the times."""
-    nuisance = scored.stretches.nuisance
-    if nuisance is None:
-        return None
-    times = scored.index.times[columns]
-    table = np.zeros((len(scored.scores), nuisance.curve.times.size + 1, times.size))
-    for block in models.blocks(scored.index.times.size, compiled=compiled):
-        moving = scored.deviations(block, columns, compiled=compiled)
-        if scored.stretches.capped:
-            moving *= scored.stretches.rows(block.rows).columns(columns).moves(times)
-        add_by_label(moving, nuisance.exits_before[block.rows], table, compiled=compiled)
-    return Exits.of(nuisance, table, times)
-
-
-def influence_with_nuisance(
-    deviations: NDArray[np.float64], stretches: Stretches, times: NDArray[np.float64], columns: slice
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return everybody's influences, (models, individuals, times), and M(s; t), (models, exits, times).
-
-    `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric.
+    Parameters
+    ----------
+    rows : OrderedExits
+        The individuals in order of time.
+    columns : slice
+        Which evaluation times.
+    start : ndarray of shape (strata, times)
+        Where the running sum of each stratum starts: minus its total, or zero.
     """
-    nuisance = stretches.nuisance
-    if nuisance is None:
-        return deviations, np.zeros((len(deviations), 0, times.size))
-    moving = deviations * stretches.columns(columns).moves(times) if stretches.capped else deviations
-    table = np.zeros((len(deviations), nuisance.curve.times.size + 1, times.size))
-    add_by_label(moving, nuisance.exits_before, table, compiled=False)
-    exits = Exits.of(nuisance, table, times)
-    return deviations + exits.spread(slice(None)) if isinstance(nuisance, Here) else deviations, exits.moved
+
+    def __init__(self, rows: OrderedExits, columns: slice, start: Array) -> None:
+        self.rows, self.columns = rows, columns
+        self.sum, self.drift = start + 0.0, start * 0.0
+
+    def add(self, influence: Array, x: Array, block: slice, lo: int) -> None:
+        """Add to the influences of a block, (rows, columns), what comes with the gradients x, (rows, columns from lo).
+
+        Before column `lo` lie the times before those of the whole block. No jump of the block, or later, reaches them:
+        what was summed up so far is all that they get.
+        """
+        rows = self.rows
+        by_stratum = self._by_stratum(block)
+        exits = _picked(rows.exits[block], by_stratum.order)
+        at = arrays.positions(exits)
+        row = at if by_stratum.order is None else by_stratum.order[at]
+        X = self._at_jumps(_picked(x, by_stratum.order), at + 1, by_stratum, lo)
+        self._until_jump(X, rows.first_column[block][row], lo)
+        added = self.spread(X, at, row, exits, by_stratum, block, lo)
+        early = self.drift[:, :lo]
+        influence[:, :lo] += early if by_stratum.codes is None else early[by_stratum.codes]
+        influence[:, lo:] += added
+
+    def spread(
+        self, X: Array, at: Array, row: Array, exits: Array, by_stratum: _ByStratum, block: slice, lo: int
+    ) -> Array:
+        """Return what the jumps of a block, and those before it, add to its rows, (rows, columns from lo on)."""
+        rows, xp = self.rows, arrays.namespace(X)
+        drift = arrays.running_sums(X * rows.step[block][row, None])
+        count = xp.cumsum(exits, 0)
+        stayed = self._exits_until_time(count, by_stratum, block) if rows.martingale else count - exits * 1
+        added, carried = drift[stayed], self.drift[:, lo:]
+        if by_stratum.order is None:
+            added += carried
+            carried += drift[-1]
+        else:
+            padded = arrays.concatenate([count[:1] * 0, count])
+            first, last = padded[by_stratum.edges[:-1]], padded[by_stratum.edges[1:]]
+            added += (carried - drift[first])[by_stratum.sorted_codes]
+            carried += drift[last] - drift[first]
+        added[at] -= X * rows.inverse_risk[block][row, None]
+        if by_stratum.order is not None:
+            back = xp.empty_like(added)
+            back[by_stratum.order] = added
+            added = back
+        return added
+
+    def at_training_jumps(self, x: Array, block: slice, lo: int) -> tuple[Array, Array]:
+        """Return which jumps of a curve fitted to others fall between the rows of a block, and X(s; t) there."""
+        curve = self.rows.model.curve
+        lo = lo if block.start else 0  # jumps before the first row reach all columns
+        by_stratum = self._by_stratum(block)
+        passed = arrays.count_below(self.rows.time, curve.times, inclusive=True)  # scored individuals with T <= s
+        jumps = arrays.positions(((passed > block.start) | (block.start == 0)) & (passed <= block.stop))
+        at = passed[jumps] - block.start
+        if by_stratum.order is not None:  # rows of the same stratum among the first of the block
+            codes = arrays.beside(np.repeat(np.arange(self.rows.n_strata), np.diff(curve.starts)), at)[jumps]
+            place = at * 0
+            for k in range(self.rows.n_strata):
+                inside = codes == k
+                members = by_stratum.order[by_stratum.edges[k] : by_stratum.edges[k + 1]]
+                place[inside] = by_stratum.edges[k] + arrays.count_below(members, at[inside], inclusive=False)
+            at = place
+            by_stratum = by_stratum.of_jumps(codes)
+        X = arrays.zeros((len(jumps), x.shape[1]), x)
+        X[:, lo:] = self._at_jumps(_picked(x[:, lo:], by_stratum.order), at, by_stratum, lo)
+        first = arrays.count_below(self.rows.times, curve.times[jumps], inclusive=False)
+        self._until_jump(X[:, lo:], first, lo)
+        return jumps, X
+
+    def _by_stratum(self, block: slice) -> _ByStratum:
+        if self.rows.codes is None:
+            return _ByStratum(None, None, None, None)
+        codes = self.rows.codes[block]
+        order = arrays.in_order(codes)
+        ends = arrays.columns(self.rows.n_strata + 1, codes)
+        return _ByStratum(codes, order, codes[order], arrays.count_below(codes[order], ends, inclusive=False))
+
+    def _at_jumps(self, x: Array, at: Array, by_stratum: _ByStratum, lo: int) -> Array:
+        """Return the running sums after the first `at` rows, each within its stratum; then carry them on."""
+        sums, carried = arrays.running_sums(x), self.sum[:, lo:]
+        X = sums[at]
+        if by_stratum.order is None:
+            X += carried
+            carried += sums[-1]
+        else:
+            first, last = sums[by_stratum.edges[:-1]], sums[by_stratum.edges[1:]]
+            codes = by_stratum.jump_codes if by_stratum.jump_codes is not None else by_stratum.sorted_codes[at - 1]
+            X += (carried - first)[codes]
+            carried += last - first
+        return X
+
+    def _until_jump(self, X: Array, first: Array, lo: int) -> None:
+        """Set X(s; t) to zero where t < s; `first` is the index of the first time that is not."""
+        until = int(first.max()) - self.columns.start if len(X) else 0
+        if until > lo:
+            column = arrays.columns(self.columns.stop, first)[self.columns.start + lo : self.columns.start + until]
+            X[:, : until - lo] *= column >= first[:, None]
+
+    def _exits_until_time(self, count: Array, by_stratum: _ByStratum, block: slice) -> Array:
+        """Return how many exit rows have a time of at most each row's own; a block does not end within a time."""
+        time = _picked(self.rows.time[block], by_stratum.order)
+        if by_stratum.order is None:
+            return count[arrays.count_below(time, time, inclusive=True) - 1]
+        found = count * 0
+        edges = arrays.to_host(by_stratum.edges)
+        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+            some = time[start:stop]
+            found[start:stop] = count[start + arrays.count_below(some, some, inclusive=True) - 1]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _ByStratum:
+    """The rows of a block, one stratum after the other; nothing where there is one stratum."""
+
+    codes: Array | None
+    order: Array
+    sorted_codes: Array
+    edges: Array
+    jump_codes: Array | None = None
+
+    def of_jumps(self, codes: Array) -> _ByStratum:
+        """Return the same for jumps of these strata."""
+        return _ByStratum(self.codes, self.order, self.sorted_codes, self.edges, codes)
+
+
+def _picked(values: Array, order: Array | None) -> Array:
+    return values if order is None else values[order]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimation:
+    """What was estimated inside the weights, for metrics whose influences are known of everybody at once.
+
+    Attributes
+    ----------
+    index : TimeIndex
+    weights : IntervalWeights
+    """
+
+    index: TimeIndex
+    weights: IntervalWeights
+
+    @cached_property
+    def exits(self) -> OrderedExits | None:
+        """The individuals in order of time, and the jumps among them; None where nothing was estimated."""
+        model = self.weights.censoring_model
+        return None if model is None else OrderedExits.of(self.index, model)
+
+    @property
+    def training_steps(self) -> NDArray[np.float64]:
+        """The Greenwood weights of a curve that was fitted to others; empty where there is none."""
+        model = self.weights.censoring_model
+        return model.curve.greenwood if model is not None and not model.fitted_on_sample else np.zeros(0)
+
+    def influences(
+        self, deviations: NDArray[np.float64], columns: slice
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return everybody's influences, (models, individuals, times), and X(s; t), (models, training jumps, times).
+
+        `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric.
+        """
+        exits = self.exits
+        if exits is None:
+            return deviations, np.zeros((len(deviations), 0, deviations.shape[2]))
+        n_jumps = self.training_steps.size
+        influences = deviations.copy()
+        X = np.zeros((len(deviations), n_jumps, deviations.shape[2]))
+        everybody, lo = slice(0, len(exits.order)), int(exits.first_column[0]) - columns.start
+        lo = min(max(lo, 0), deviations.shape[2])
+        moves = self.moves(columns)
+        for a, deviation in enumerate(deviations):
+            x = (deviation if moves is None else deviation * moves)[exits.order]
+            total = np.zeros((exits.n_strata, x.shape[1]))
+            arrays.add_rows(total, np.zeros(len(x), dtype=np.intp) if exits.codes is None else exits.codes, x)
+            operator = CurveInfluence(exits, columns, -total)
+            if n_jumps:
+                jumps, found = operator.at_training_jumps(x, everybody, lo)
+                X[a, jumps] = found
+            else:
+                ordered = deviation[exits.order]
+                operator.add(ordered, x[:, lo:], everybody, lo)
+                influences[a, exits.order] = ordered
+        return influences, X
+
+    def of_jumps(self, M: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what estimation adds to everybody's influences, from M(s), (jumps,), at each jump of the curve."""
+        exits = self.exits
+        if exits is None or not exits.model.fitted_on_sample:
+            return np.zeros(len(self.index.outcomes))
+        operator = CurveInfluence(exits, slice(0, 1), np.zeros((1, 1)))
+        rows, whole = arrays.positions(exits.exits), _ByStratum(None, None, None, None)
+        X = -M[exits.jump][:, None]
+        added = operator.spread(X, rows, rows, exits.exits, whole, slice(0, len(exits.order)), 0)
+        found = np.empty(len(added))
+        found[exits.order] = added[:, 0]
+        return found
+
+    def moves(self, columns: slice) -> NDArray[np.bool_] | None:
+        """Return which weights move with what was estimated, (individuals, times): not capped ones. None: all do."""
+        weights = self.weights
+        if not weights.capped:
+            return None
+        column = np.arange(columns.start, columns.stop)
+        early, late = weights.at_risk(columns) < weights.max_weight, weights.weight_at_event < weights.max_weight
+        return np.where(column < weights.event_index[:, None], early, late[:, None])
 
 
 def joint_covariance(
     influence: NDArray[np.float64] | Influences,
-    stretches: Stretches,
-    times: NDArray[np.float64],
+    estimation: Estimation,
     column: slice,
     groups: Groups | None,
     factor: NDArray[np.float64] | float,
@@ -199,118 +347,19 @@ def joint_covariance(
     Those are the influences while what was estimated inside the weights is held fixed, of those who are `counted`: who
     they are, and of how many. `factor`, for each number or for all, is that of a sample variance.
     """
-    nuisance, (rows, n) = stretches.nuisance, counted
+    rows, n = counted
     by_unit, codes = Influences.of(influence), None if groups is None else groups.codes
-    if nuisance is None:  # nobody else has any influence
+    X = np.zeros((len(influence), 0, 1))
+    if estimation.exits is None:  # nobody else has any influence
         codes = None if codes is None else codes[rows]
     else:
         everybody = np.zeros((len(influence), n, 1))
         everybody[:, rows, 0] = by_unit.whole()
-        everybody, moved = influence_with_nuisance(everybody, stretches, times, column)
+        everybody, X = estimation.influences(everybody, column)
         by_unit = Influences.of(everybody[:, :, 0])
     if groups is not None and codes is not None:
         by_unit = Influences.of(np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit.whole()]))
     root = np.broadcast_to(np.sqrt(factor), len(influence))
     found = sum((cross_products(block, block) for block in by_unit.blocks()), np.zeros((len(influence),) * 2))
     found *= np.outer(root, root)
-    if isinstance(nuisance, Elsewhere):
-        found += (moved[:, :, 0] * nuisance.steps) @ moved[:, :, 0].T
-    return np.asarray(found)
-
-
-def add_by_label(
-    block: NDArray[np.float64], labels: NDArray[Any], table: NDArray[np.float64], *, compiled: bool
-) -> None:
-    """Add rows, (models, rows, times), to the rows of a table that their labels name."""
-    if not compiled:
-        for out, rows in zip(table, block, strict=True):
-            if rows.shape[1] == 1:
-                out[:, 0] += np.bincount(labels, rows[:, 0], len(out))
-            else:
-                np.add.at(out, labels, rows)
-        return
-    from survscore.engine import _kernels
-
-    for out, rows in zip(table, block, strict=True):
-        _kernels.add_by_label(rows, labels, out)
-
-
-class Totals:
-    """Sums of squares over units, individuals or groups, as they are added up.
-
-    Parameters
-    ----------
-    n_models, n_units : int
-        How many there are.
-    averages : ndarray of shape (ranges, times)
-        The means over time that are asked for.
-    inflation : ndarray of shape (times,) or (pairs, times)
-        The small-sample correction of variances; may be filled in before a time is added.
-    any_range : bool
-        Whether covariances over time are kept: then all times must be added at once.
-    whole : bool
-        Whether all times of a unit are added at once, and only once.
-    """
-
-    def __init__(
-        self,
-        n_models: int,
-        n_units: int,
-        averages: NDArray[np.float64],
-        inflation: NDArray[np.float64],
-        *,
-        any_range: bool,
-        whole: bool,
-    ) -> None:
-        self.pairs = pairs(n_models)
-        n, m = len(self.pairs), averages.shape[1]
-        self.averages = averages
-        self.inflation = np.broadcast_to(inflation, (n, m)).copy()
-        self.pointwise, self.greenwood = np.zeros((n, m)), np.zeros((n, m))
-        self.of_averages = np.zeros((n, len(averages)))
-        self.over_time = np.zeros((n, m, m)) if any_range else None
-        # a mean over time needs all times of a unit: where these come in parts, it is kept until the last of them
-        self.means = None if whole else np.zeros((n, n_units, len(averages)))
-        self.moved_means: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-
-    def add(self, influence: NDArray[np.float64], columns: slice, units: slice | NDArray[np.intp]) -> None:
-        """Add influences of some units, each named once, at some times, (models, units, times)."""
-        for p, (a, b) in enumerate(self.pairs):
-            values = contrast(influence, a, b)
-            if influence.shape[2] == 1 and not len(self.averages) and self.over_time is None:
-                self.pointwise[p, columns] += dot(values[:, 0], values[:, 0])
-                continue
-            root = np.sqrt(self.inflation[p, columns])
-            weights = self.averages[:, columns]
-            means = values @ np.where(weights != 0, weights * root, 0.0).T  # NaN where a time rests on one unit
-            if self.over_time is not None:
-                scaled = values * root
-                self.over_time[p] += scaled.T @ scaled
-            self.pointwise[p, columns] += np.einsum("ij,ij->j", values, values)
-            if self.means is None:
-                self.of_averages[p] += np.square(means).sum(axis=0)
-            else:
-                self.means[p, units] += means
-
-    def add_greenwood(self, steps: NDArray[np.float64], moved: NDArray[np.float64], columns: slice) -> None:
-        """Add what an estimate of G from others varies, from M(s; t): an independent source, with no correction."""
-        means = np.matmul(moved, self.averages[:, columns].T)
-        before = 0.0 if self.moved_means is None else self.moved_means[1]
-        self.moved_means = (steps, before + means)
-        for p, (a, b) in enumerate(self.pairs):
-            values = contrast(moved, a, b)
-            self.greenwood[p, columns] += np.einsum("s,sj,sj->j", steps, values, values)
-            if self.over_time is not None:
-                self.over_time[p] += (steps[:, None] * values).T @ values
-
-    def finish(self) -> Moments:
-        """Return the variances."""
-        for p, (a, b) in enumerate(self.pairs):
-            if self.means is not None:
-                self.of_averages[p] = np.square(self.means[p]).sum(axis=0)
-            if self.moved_means is not None:
-                steps, means = self.moved_means
-                self.of_averages[p] += steps @ np.square(contrast(means, a, b))
-        return Moments(
-            self.pointwise * self.inflation + self.greenwood, self.averages, self.of_averages, self.over_time
-        )
+    return np.asarray(found + (X[:, :, 0] * estimation.training_steps) @ X[:, :, 0].T)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays as _arrays
+from survscore._utils import arrays
 from survscore._validation import InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import InBatches, Predictions
@@ -83,14 +83,11 @@ def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.flo
     """
     follow_up = y.time if y.censoring_time is None else y.censoring_time
     place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
-    if _arrays.is_tensor(follow_up):
-        from survscore._utils import tensor_loops as _tensor_loops
-
-        place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
-        last = _tensor_loops.order_statistic(follow_up, place)
+    place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
+    if arrays.is_tensor(follow_up):
+        last = float(follow_up.kthvalue(place + 1).values)
     else:
-        last = float(np.quantile(follow_up, DEFAULT_QUANTILE, method="lower"))
-        last = min(last, float(np.partition(follow_up, place)[place]))
+        last = float(np.partition(follow_up, place)[place])
     last = last if np.isfinite(last) else float(y.time.max())
     last = min([last, *(float(curves.times[-1]) for curves in several if curves.extrapolation == "nan")])
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)

@@ -1,29 +1,23 @@
 r"""Second moments: how much scores, their differences and their means over time vary.
 
 A score is a smooth function of the sample, so to first order it is the truth plus a sum over individuals of their
-influence :math:`\phi_i(t)`. With deviations :math:`e_i(t) = w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`, the influences
-are these plus what estimating G adds (see `censoring.nuisance`). Variances are sums of squares of influences; that of a
-difference of two models is the sum of squares of the differences, so that nearly equal models do not cancel.
-
-There are two ways to the same numbers: `influence` makes every influence, block by block, and can do everything;
-`identity` is faster on large matrices in memory. Metrics that are no mean of losses are in `pooled`.
+influence :math:`\phi_i(t)`. Variances are sums of squares of influences; that of a difference of two models is the sum
+of squares of the differences, so that nearly equal models do not cancel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays as _arrays
+from survscore._utils import arrays
+from survscore._utils.products import dot
 from survscore._validation import InputError
-from survscore.curves import SurvivalCurves
-from survscore.engine.blocks import Block
 from survscore.engine.null import NullInfluence
-from survscore.metrics import Loss
-from survscore.weighting.stretches import Stretches, TimeIndex
 
 
 def n_pairs(n_models: int) -> int:
@@ -42,9 +36,9 @@ def pairs(n_models: int) -> list[tuple[int, int]]:
     return [(low, high) for high in range(n_models) for low in range(high + 1)]
 
 
-def contrast(values: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
+def contrast(values: Any, a: int, b: int) -> Any:
     """Return a model's values, or the difference of two models'; the first axis is models."""
-    return np.asarray(values[a] if a == b else values[a] - values[b])
+    return values[a] if a == b else values[a] - values[b]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +75,12 @@ class Moments:
         return np.asarray(np.maximum(self.pointwise[pair(a, b)], 0.0))
 
     def of_average(self, weights: NDArray[np.float64], a: int, b: int) -> float:
-        """Return the variance of a mean over time."""
+        """Return the variance of a mean over time; NaN where that range was not asked for when scoring."""
         for known, variances in zip(self.averages, self.of_averages.T, strict=True):
             if np.array_equal(known, weights):
                 return max(float(variances[pair(a, b)]), 0.0)
         if self.over_time is None:
-            raise InputError(
-                "the standard error of a mean over this range was not computed, since the data are large: ask for it "
-                "when scoring, by ranges=[(lower, upper)], or for all by ranges='any'"
-            )
+            return float("nan")
         used = np.flatnonzero(weights)
         covariance = self.over_time[pair(a, b)][np.ix_(used, used)]
         return max(float(weights[used] @ covariance @ weights[used]), 0.0)
@@ -158,7 +149,7 @@ class Moments:
         """Return the covariance over time of a difference."""
         if self.over_time is None:
             raise InputError(
-                "covariances over time were not computed, since the data are large: ask for them when scoring, by "
+                "covariances over time are needed, which take longer than scores: ask for them when scoring, by "
                 "ranges='any'"
             )
         return np.asarray(self.over_time[pair(a, b)])
@@ -169,90 +160,109 @@ def _share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.
         return np.where(part > 0, part / whole, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredLoss:
-    """One loss under one weighting: its scores, and what turns losses into deviations.
+class Totals:
+    """Sums of squares over units, individuals or groups, as they are added up.
 
-    The score is ``sum_i w_i loss_i * scale``, and individual i's deviation ``w_i (loss_i - centre) * scale``: divided
-    by the sum of weights, `centre` is the score itself; divided by n(t) it is zero, and everybody for whom the score
-    speaks has `offset` less.
+    Parameters
+    ----------
+    n_models, n_units : int
+        How many there are.
+    averages : ndarray of shape (ranges, times)
+        The means over time that are asked for.
+    inflation : ndarray of shape (times,) or (pairs, times)
+        The small-sample correction of variances; may be filled in before a time is added.
+    any_range : bool
+        Whether covariances over time are kept: then all times must be added at once.
+    whole : bool
+        Whether all times of a unit are added at once, and only once.
+    like : ndarray or tensor, optional
+        Where sums are kept.
     """
 
-    index: TimeIndex
-    loss: Loss
-    stretches: Stretches
-    constants: Sequence[SurvivalCurves]  # predictions that are the same for everybody, after those of the models
-    scores: NDArray[np.float64]  # (models and constants, times)
-    centre: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    offset: NDArray[np.float64]
-    first_deviation: NDArray[np.float64]  # summed over the first stretch, (models and constants, times)
-    null: NullInfluence | None = None  # what estimating the last of the constants adds
-
-    @classmethod
-    def of(
-        cls,
-        index: TimeIndex,
-        loss: Loss,
-        stretches: Stretches,
-        constants: Sequence[SurvivalCurves],
-        sums: NDArray[np.float64],
-        weight_sums: NDArray[np.float64],
-        n_population: NDArray[np.float64],
+    def __init__(
+        self,
+        n_models: int,
+        n_units: int,
+        averages: NDArray[np.float64],
+        inflation: NDArray[np.float64],
         *,
-        by_n: bool,
-    ) -> ScoredLoss:
-        """Take the sums by stretch, (2, models and constants, times), and of weights, (3, times); NaN if undefined."""
-        total = weight_sums.sum(axis=0)
-        divisor = np.where(np.isnan(total), np.nan, n_population) if by_n else total
-        with np.errstate(invalid="ignore", divide="ignore"):
-            scores = sums.sum(axis=0) / divisor
-        defined = np.isfinite(scores).all(axis=0)
-        scale = np.where(defined, 1.0 / np.where(defined, divisor, 1.0), 0.0)
-        centre = np.zeros_like(scores) if by_n else np.where(defined, scores, 0.0)
-        offset = np.where(defined, scores, 0.0) * scale if by_n else np.zeros_like(scores)
-        first = np.where(defined, sums[0] - centre * weight_sums[0], 0.0) * scale
-        if not defined.all():  # infinite weights, which no zero can take back
-            stretches = replace(
-                stretches,
-                first_weight=None if stretches.first_weight is None else np.where(defined, stretches.first_weight, 0.0),
-                last_weight=_arrays.finite_or_zero(stretches.last_weight),
-            )
-        return cls(index, loss, stretches, constants, scores, centre, scale, offset, first)
+        any_range: bool,
+        whole: bool,
+        like: Any = None,
+    ) -> None:
+        self.pairs = pairs(n_models)
+        n, m, k = len(self.pairs), averages.shape[1], len(averages)
+        self.averages = averages
+        self.inflation = np.broadcast_to(inflation, (n, m)).copy()
+        self.by_model = inflation.ndim == 1  # one correction for all, so that means of models make those of pairs
+        self.pointwise, self.greenwood = arrays.zeros((n, m), like), arrays.zeros((n, m), like)
+        self.of_averages = arrays.zeros((n, k), like)
+        self.over_time = arrays.zeros((n, m, m), like) if any_range else None
+        # a mean over time needs all times of a unit: where these come in parts, it is kept until the last of them
+        self.means = None if whole else arrays.zeros((n, n_units, k), like)
+        self.jump_means: Any = None
 
-    @property
-    def by_n(self) -> bool:
-        """Whether some offset has to be taken off."""
-        return bool(self.offset.any())
+    def add(self, influence: Sequence[Any], columns: slice, units: Any) -> None:
+        """Add influences of some units, each named once, at some times: (models, units, times)."""
+        k = len(self.averages)
+        by_model = [self._means(one, 0, columns) for one in influence] if self.by_model and k else None
+        for p, (a, b) in enumerate(self.pairs):
+            values = contrast(influence, a, b)
+            self.pointwise[p, columns] += _squares(values)
+            if self.over_time is not None:
+                scaled = values * arrays.beside(np.sqrt(self.inflation[p, columns]), values)
+                self.over_time[p] += scaled.T @ scaled
+            if not k:
+                continue
+            means = self._means(values, p, columns) if by_model is None else contrast(by_model, a, b)
+            if self.means is None:
+                self.of_averages[p] += _squares(means)
+            else:
+                self.means[p, units] += means
 
-    def constant_losses(self, constant: SurvivalCurves) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the losses of a prediction that is the same for everybody: event-free, and with event."""
-        survival = constant.at(self.index.times)[0]
-        return self.loss.of_event_free(survival), self.loss.of_event(survival)
+    def _means(self, values: Any, p: int, columns: slice) -> Any:
+        """Return the means over time of some units, (units, ranges), with the small-sample correction."""
+        weights = self.averages[:, columns]
+        # NaN where a time has one unit
+        scaled = np.where(weights != 0, weights * np.sqrt(self.inflation[p, columns]), 0.0)
+        if arrays.is_tensor(values):
+            return values @ arrays.beside(scaled, values).T
+        # not by BLAS, whose threads wait busily beside ours
+        return np.einsum("ij,kj->ik", values, scaled)
 
-    def deviations(self, block: Block, columns: slice, *, compiled: bool) -> NDArray[np.float64]:
-        """Return the deviations of a block at some of the times, (models and constants, rows, times)."""
-        times, m = self.index.times, self.index.times.size
-        part = self.stretches.rows(block.rows).columns(columns)
-        event_from = part.event_from(self.index.before_time[block.rows], m)
-        event = np.arange(columns.start, columns.stop) >= event_from[:, None]
-        values: list[NDArray[np.float64]] = []
-        if not compiled:
-            for curves in block.curves:
-                survival = curves.at(times[columns]).astype(np.float64, copy=False)
-                values.append(self.loss(survival, ~event))
-        for constant in self.constants:
-            event_free, with_event = self.constant_losses(constant)
-            values.append(np.where(event, with_event[columns], event_free[columns]))
-        found = np.zeros((0, event.shape[0], event.shape[1]))
-        if values:
-            first = len(self.scores) - len(values)
-            with np.errstate(invalid="ignore"):
-                cells = np.where(self.scale[columns] > 0, sum(part.cells(times[columns])), 0.0)
-                found = cells * (np.array(values) - self.centre[first:, None, columns]) * self.scale[columns]
-        if not compiled:
-            return found
-        from survscore.engine import compiled as backend
+    def add_jumps(self, jumps: Any, steps: Any, X: Sequence[Any], columns: slice) -> None:
+        """Add what a curve fitted to others varies, from X(s; t) at some of its jumps: an independent source.
 
-        of_curves = backend.deviations(block, self.index, self.loss, self.stretches, self.centre, self.scale, columns)
-        return np.concatenate((of_curves, found)) if values else of_curves
+        It has no small-sample correction. `steps` are the Greenwood weights of all jumps.
+        """
+        weights = arrays.beside(self.averages[:, columns].T, X[0])
+        if self.jump_means is None:
+            n = len(self.averages)
+            self.jump_means = steps, [arrays.zeros((len(steps), n), X[0]) for _ in X]
+        for known, one in zip(self.jump_means[1], X, strict=True):
+            known[jumps] += one @ weights
+        step = steps[jumps]
+        for p, (a, b) in enumerate(self.pairs):
+            values = contrast(X, a, b)
+            self.greenwood[p, columns] += step @ values**2
+            if self.over_time is not None:
+                self.over_time[p] += (step[:, None] * values).T @ values
+
+    def finish(self) -> Moments:
+        """Return the variances."""
+        for p, (a, b) in enumerate(self.pairs):
+            if self.means is not None:
+                self.of_averages[p] = _squares(self.means[p])
+            if self.jump_means is not None:
+                steps, means = self.jump_means
+                self.of_averages[p] += steps @ contrast(means, a, b) ** 2
+        pointwise, greenwood, of_averages = map(arrays.to_host, (self.pointwise, self.greenwood, self.of_averages))
+        over_time = None if self.over_time is None else arrays.to_host(self.over_time)
+        return Moments(pointwise * self.inflation + greenwood, self.averages, of_averages, over_time)
+
+
+def _squares(values: Any) -> Any:
+    """Return the sums of squares of columns."""
+    if values.shape[1] == 1 and not arrays.is_tensor(values):
+        return dot(values[:, 0], values[:, 0])
+    return arrays.column_products(values, values)

@@ -18,12 +18,12 @@ influences only their deviations (see `moments`) matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays as _arrays
-from survscore._utils import loops as _loops
+from survscore._utils import arrays
 from survscore._utils.caching import cached_property
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -56,18 +56,18 @@ class KaplanMeierNull:
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for everybody."""
-        return SurvivalCurves(self.curve.at(times)[None], times, "step", extrapolation="hold")
+        return SurvivalCurves(self.curve.table(times), times, "step", extrapolation="hold")
 
     @cached_property
     def _sums(self) -> NDArray[np.float64]:
         """Greenwood's sum, by how many times of the curve have passed."""
-        sums: NDArray[np.float64] = _arrays.running_sum(self.curve.greenwood)
+        sums: NDArray[np.float64] = arrays.running_sum(self.curve.greenwood)
         return sums
 
     def greenwood(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Greenwood's sum at each time: what all who are still event-free have in common."""
-        passed = _loops.count_below(self.curve.times, times, inclusive=True)
-        return _arrays.to_host(self._sums[_arrays.beside(passed, self._sums)])
+        passed = arrays.count_below(self.curve.times, times, inclusive=True)
+        return arrays.to_host(self._sums[arrays.beside(passed, self._sums)])
 
     @cached_property
     def at_own_time(self) -> NDArray[np.float64]:
@@ -75,10 +75,10 @@ class KaplanMeierNull:
         if self.outcomes is None:
             raise TypeError("others' curve does not move with those who are scored")
         time, event = self.outcomes.time, self.outcomes.event
-        before = self.curve.places_before(time)
-        through = _loops.count_below(self.curve.times, time, inclusive=True)
-        values: NDArray[np.float64] = self._sums[_arrays.where(event, before, through)]
-        values[event] -= 1.0 / _arrays.as_float64(self.curve.at_risk[before[event]])
+        before = self.curve.jumps_before(time)
+        through = self.curve.jumps_before(time, inclusive=True)
+        values: NDArray[np.float64] = self._sums[arrays.where(event, before, through)]
+        values[event] -= 1.0 / arrays.as_float64(self.curve.at_risk[before[event]])
         return values
 
 
@@ -110,7 +110,7 @@ class NullInfluence:
         scale: NDArray[np.float64],
     ) -> NullInfluence:
         """Take the sums of weights by stretch and status, (3, times), and what their mean loss is divided by."""
-        survival = null.curve.at(times)
+        survival = null.curve.table(times)[0]
         low, high = np.maximum(survival - STEP, 0.0), np.minimum(survival + STEP, 1.0)
         with np.errstate(invalid="ignore"):
             change = weight_sums[:2].sum(axis=0) * (loss.of_event_free(high) - loss.of_event_free(low))
@@ -123,12 +123,12 @@ class NullInfluence:
         """Whether the curve is of the individuals that are scored: then each of them moves it."""
         return self.null.outcomes is not None
 
-    def influence(self, rows: slice, before_time: NDArray[np.int32], columns: slice) -> NDArray[np.float64]:
+    def influence(self, rows: Any, before_time: NDArray[np.int32], columns: slice) -> NDArray[np.float64]:
         """Return what the null model's score has more of each of some individuals, (rows, times)."""
-        own = self.null.at_own_time[rows, None]
-        event_free = _arrays.columns(columns.stop, own)[columns.start :] < before_time[rows, None]
-        common, slope = (_arrays.beside(values[columns], own) for values in (self.common, self.slope))
-        influence: NDArray[np.float64] = slope * _arrays.where(event_free, common, own)
+        own = self.null.at_own_time[rows][:, None]
+        event_free = arrays.columns(columns.stop, own)[columns.start :] < before_time[rows][:, None]
+        common, slope = (arrays.beside(values[columns], own) for values in (self.common, self.slope))
+        influence: NDArray[np.float64] = slope * arrays.where(event_free, common, own)
         return influence
 
     def mean(self, weights: NDArray[np.float64], before_time: NDArray[np.int32], rows: slice) -> NDArray[np.float64]:

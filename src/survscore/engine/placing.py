@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._config import config
-from survscore._utils import arrays as _arrays
-from survscore._validation import InputError
+from survscore._utils import arrays
+from survscore._validation import DeviceMemoryError, InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 
 def check_on_processor(subject: str, y: Any, models: Mapping[str, Any]) -> None:
@@ -29,48 +30,66 @@ def check_on_processor(subject: str, y: Any, models: Mapping[str, Any]) -> None:
 
 
 def on_processor(y: Any, curves: SurvivalCurves, times: NDArray[np.float64]) -> tuple[Any, SurvivalCurves]:
-    """Return outcomes and curves as NumPy arrays; of tensors only what they say at these times is copied."""
+    """Return outcomes and curves as NumPy arrays; of tensors only the predictions at these times are copied."""
     if curves.device is None:
         return (y.numpy() if isinstance(y, Outcomes) else y), curves
     if not curves.reaches(times).all():
         raise InputError(f"there are no predictions at {times[-1]:g}: they end at {curves.times[-1]:g}")
-    read = SurvivalCurves(_arrays.to_host(curves.at(times)), times, "step", extrapolation="hold", monotone="keep")
+    read = SurvivalCurves(arrays.to_host(curves.at(times)), times, "step", extrapolation="hold", monotone="keep")
     return (y.numpy() if isinstance(y, Outcomes) else y), read.numpy()
 
 
-def device_of(models: Mapping[str, Predictions]) -> Any:
+def placed(
+    y: Outcomes, models: Mapping[str, Predictions], weightings: list[Weighting]
+) -> tuple[Outcomes, dict[str, Predictions], list[Weighting]]:
+    """Return everything where the predictions live.
+
+    Outcomes are moved, which are three vectors. Curves are not: in the processor's memory, NumPy arrays and tensors
+    share it.
+    """
+    device = _device_of(models)
+    if device is None:
+        return y.numpy(), dict(models), [one.placed(None) for one in weightings]
+    curves = {name: one if one.device == device else one.to(device) for name, one in models.items()}
+    return y if y.device == device else y.to(device), curves, [one.placed(device) for one in weightings]
+
+
+@contextmanager
+def device_memory(device: Any) -> Iterator[None]:
+    """Turn a device's lack of memory into an error that says what to do."""
+    if device is None:
+        yield
+        return
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        reason = str(error).split(". ")[0]
+        raise DeviceMemoryError(
+            f"{device} has too little memory left for what scoring needs beside the predictions: {reason}. Free other "
+            "tensors, score fewer models or times in one call, predict in batches (CurveBatches), or score in the "
+            "processor's memory (curves.numpy())"
+        ) from error
+
+
+def _device_of(models: Mapping[str, Predictions]) -> Any:
     """Return the device that holds the predictions: None for NumPy arrays, unless torch was asked for."""
     devices = {name: curves.device for name, curves in models.items()}
     if config.backend == "torch":
         torch = _torch()
         devices = {name: torch.device("cpu") if device is None else device for name, device in devices.items()}
     if len(set(devices.values())) > 1:
-        told = ", ".join(f"{name!r} {place_name(device)}" for name, device in devices.items())
-        raise InputError(f"curves must all be in one place: {told}; move them with .to(device) or .numpy()")
+        places = ", ".join(f"{name!r} {_in_words(device)}" for name, device in devices.items())
+        raise InputError(f"curves must all be in one place: {places}; move them with .to(device) or .numpy()")
     device = next(iter(devices.values()))
     if device is not None and device.type not in ("cpu", "cuda"):
         raise InputError(f"scores are computed on CUDA devices or the processor, not on {device}: give .numpy()")
     return device
 
 
-def place_name(device: Any) -> str:
-    """Return where something is, in words."""
+def _in_words(device: Any) -> str:
     return "in the processor's memory" if device is None else f"on {device}"
-
-
-def placed(
-    y: Outcomes, models: Mapping[str, Predictions], weightings: list[Weighting]
-) -> tuple[Outcomes, dict[str, Predictions], list[Weighting], Any]:
-    """Return everything where the predictions live, and where that is.
-
-    Outcomes are moved, which are three vectors. Curves are not: in the processor's memory, NumPy arrays and tensors
-    share it.
-    """
-    device = device_of(models)
-    if device is None:
-        return y.numpy(), dict(models), [one.placed(None) for one in weightings], None
-    curves = {name: one if one.device == device else one.to(device) for name, one in models.items()}
-    return y if y.device == device else y.to(device), curves, [one.placed(device) for one in weightings], device
 
 
 def _torch() -> Any:

@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import arrays
 from survscore._utils.influences import Influences
-from survscore._utils.loops import compiles_vector, side_by_side
-from survscore._utils.parallel import each
-from survscore.censoring.nuisance import Elsewhere, HereMartingale, Nuisance
 from survscore.curves import SurvivalCurves
-from survscore.engine.influence import Totals, influence_with_nuisance, joint_covariance
-from survscore.engine.moments import Moments, contrast, pairs
+from survscore.engine.influence import Estimation, joint_covariance
+from survscore.engine.moments import Moments, Totals, contrast, pairs
 from survscore.inference.units import Groups, Units
 from survscore.metrics import Found, JointMetric, PooledMetric, PooledSample
 from survscore.metrics.sample import CountedStatuses
-from survscore.weighting.stretches import EVENT_FREE, Stretches, TimeIndex
+from survscore.weighting.interval_weights import EVENT_FREE
 
 Covariance = Callable[[NDArray[np.float64] | Influences], NDArray[np.float64]]
 
@@ -149,8 +147,7 @@ Visit = Callable[[Look], None]
 
 def evaluate_pooled(
     requests: Sequence[PooledRequest],
-    index: TimeIndex,
-    stretches: Stretches,
+    estimation: Estimation,
     curves: Sequence[SurvivalCurves],
     groups: Groups | None,
     units: Units,
@@ -160,38 +157,27 @@ def evaluate_pooled(
 ) -> list[PooledValues]:
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 
-    All metrics of a model share one sample, and are evaluated model by model, each on a core of its own; then their
-    moments are, metric by metric. While cores are free, the next time begins.
+    All metrics of a model share one sample. Predictions on a device come to the processor's memory one time at a time.
     """
+    index, weights = estimation.index, estimation.weights
     m, n = index.times.size, len(index.outcomes)
-    joint = [JointMoments.of(one, n, groups, units, stretches.nuisance) if errors else None for one in requests]
+    joint = [JointMoments.of(one, n, groups, units, estimation) if errors else None for one in requests]
     found = [PooledValues.nothing(one.n_models, m) for one in requests]
-    threads = compiles_vector(n)
-
-    def at(j: int) -> None:
+    for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
         column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
-        early, late = stretches.columns(column).cells(index.times[column])
+        early, late = weights.cells(index.times, column)
         weight = (early + late)[:, 0]
-        label = np.where(index.before_time <= j, stretches.label, EVENT_FREE)
+        label = np.where(index.before_time <= j, weights.label, EVENT_FREE)
         counted = CountedStatuses.of(label, weight)
-        at_time = _AtTime(j, stretches, index.times[column], groups, units, label, weight, counted)
-
-        def of_model(a: int) -> dict[int, Found]:
-            sample = counted.with_predictions(_at(curves[a], at_time.times, n))
+        at_time = _AtTime(j, estimation, groups, units, label, weight, counted)
+        by_model = []
+        for a, one in enumerate(curves):
+            sample = counted.with_predictions(_at(one, index.times[column], n))
             if visit is not None:
                 visit(at_time.look(a, sample))
-            return {q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models}
-
-        by_model = each(of_model, range(len(curves)), threads=threads)
-
-        def of_metric(q: int) -> None:
+            by_model.append({q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models})
+        for q in here:
             at_time.put(requests[q], [by_model[a].pop(q) for a in range(requests[q].n_models)], found[q], joint[q])
-
-        each(of_metric, here, threads=threads)
-
-    times = np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist()
-    in_order = any(len(one.averages) for one in requests)  # means over time are added up as it passes
-    each(at, times, threads=side_by_side(n) and not in_order)
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(found, joint, strict=True)
@@ -203,13 +189,17 @@ class _AtTime:
     """Who is counted at one time, and what turns their influences into covariances."""
 
     place: int
-    stretches: Stretches
-    times: NDArray[np.float64]
+    estimation: Estimation
     groups: Groups | None
     units: Units
     label: NDArray[np.int8]
     weight: NDArray[np.float64]
     counted: CountedStatuses
+
+    @property
+    def column(self) -> slice:
+        """The time, as a range of columns."""
+        return slice(self.place, self.place + 1)
 
     def look(self, model: int, sample: PooledSample) -> Look:
         """Return what is shown of a model."""
@@ -218,9 +208,9 @@ class _AtTime:
 
     def covariance(self, influence: NDArray[np.float64] | Influences) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
-        column, factor = slice(self.place, self.place + 1), self.units.inflation[self.place]
         counted = self.counted.rows, self.weight.size
-        return joint_covariance(influence, self.stretches, self.times, column, self.groups, factor, counted)
+        factor = self.units.inflation[self.place]
+        return joint_covariance(influence, self.estimation, self.column, self.groups, factor, counted)
 
     def put(
         self, request: PooledRequest, of_models: Sequence[Found], values: PooledValues, moments: JointMoments | None
@@ -235,15 +225,15 @@ class _AtTime:
             return
         deviations = np.array([one.influence for one in of_models])[:, :, None]
         added = added_variances(request.metric, n_models, squares, self.weight)
-        if self.stretches.nuisance is None:  # nobody else has any influence
+        if self.estimation.exits is None:  # nobody else has any influence
             everybody = np.ones(rows.size, dtype=np.bool_)
             nothing = np.zeros((n_models, 0, 1))
             moments.add(j, deviations, deviations, nothing, self.counted.label, everybody, added, rows)
             return
         of_all = np.zeros((n_models, self.weight.size, 1))
         of_all[:, rows] = deviations
-        influence, moved = influence_with_nuisance(of_all, self.stretches, self.times, slice(j, j + 1))
-        moments.add(j, of_all, influence, moved[:, : moments.steps.size], self.label, self.weight > 0, added)
+        influence, X = self.estimation.influences(of_all, self.column)
+        moments.add(j, of_all, influence, X, self.label, self.weight > 0, added)
 
 
 class JointMoments:
@@ -257,7 +247,7 @@ class JointMoments:
         How many there are.
     groups, units, averages, any_range
         As for `influence.by_influence`.
-    steps : ndarray of shape (exits,)
+    steps : ndarray of shape (jumps,)
         Greenwood's weights of the curves that are estimated from others.
     martingale : bool
         Whether the estimation of weights counts as in R's riskRegression, where variances have n/(n - 1).
@@ -280,21 +270,21 @@ class JointMoments:
         self.by_units = groups is not None or martingale
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
-        self.totals = Totals(n_models, n_units, averages, np.ones(m), any_range=any_range, whole=any_range)
+        self.totals = Totals(n_models, n_units, averages, np.ones((1, m)), any_range=any_range, whole=any_range)
         # covariances over time need all times at once
         self.influences = np.zeros((n_models, n_units, m)) if any_range else None
-        self.moved = np.zeros((n_models, steps.size, m)) if any_range else None
+        self.jumps = np.zeros((n_models, steps.size, m)) if any_range else None
         self.added = np.zeros((len(self.totals.pairs), m))
 
     @classmethod
     def of(
-        cls, request: PooledRequest, n: int, groups: Groups | None, units: Units, nuisance: Nuisance | None
+        cls, request: PooledRequest, n: int, groups: Groups | None, units: Units, estimation: Estimation
     ) -> JointMoments:
         """Take what is asked of a pooled metric."""
-        steps = nuisance.steps if isinstance(nuisance, Elsewhere) else np.zeros(0)
+        exits = estimation.exits
         return cls(
-            request.metric, request.n_models, n, groups, units, request.averages, steps,
-            martingale=isinstance(nuisance, HereMartingale), any_range=request.any_range,
+            request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
+            martingale=exits is not None and exits.martingale, any_range=request.any_range,
         )  # fmt: skip
 
     def add(
@@ -302,7 +292,7 @@ class JointMoments:
         j: int,
         deviations: NDArray[np.float64],
         influence: NDArray[np.float64],
-        moved: NDArray[np.float64],
+        jumps: NDArray[np.float64],
         label: NDArray[np.int8],
         counted: NDArray[np.bool_],
         added: NDArray[np.float64] | float = 0.0,
@@ -310,7 +300,7 @@ class JointMoments:
     ) -> None:
         """Add everybody's influences at time j, (models, individuals, 1), or those of some `rows` if others have none.
 
-        `deviations` are those with what is estimated held fixed, `moved` is M(s; t) of the exits of `steps`, and
+        `deviations` are those with what is estimated held fixed, `jumps` is X(s; t) at the jumps of `steps`, and
         `added` what comes on top of squared influences.
         """
         self.added[:, j] = added
@@ -323,26 +313,26 @@ class JointMoments:
             codes = self.groups.codes[rows]
             by_group = [np.bincount(codes, one[:, 0], self.groups.n_groups) for one in influence]
             influence, rows = np.array(by_group, dtype=np.float64)[:, :, None], slice(None)
-        if self.influences is not None and self.moved is not None:
-            self.influences[:, rows, j], self.moved[:, :, j] = influence[:, :, 0], moved[:, :, 0]
+        if self.influences is not None and self.jumps is not None:
+            self.influences[:, rows, j], self.jumps[:, :, j] = influence[:, :, 0], jumps[:, :, 0]
             return
-        self._total(influence, moved, slice(j, j + 1), rows)
+        self._total(influence, jumps, slice(j, j + 1), rows)
 
     def _total(
         self,
         influences: NDArray[np.float64],
-        moved: NDArray[np.float64],
+        jumps: NDArray[np.float64],
         columns: slice,
         units: NDArray[np.intp] | slice,
     ) -> None:
         self.totals.add(influences, columns, units)
         if self.steps.size:
-            self.totals.add_greenwood(self.steps, moved, columns)
+            self.totals.add_jumps(slice(None), self.steps, jumps, columns)
 
     def finish(self) -> Moments:
         """Return the variances."""
-        if self.influences is not None and self.moved is not None:
-            self._total(self.influences, self.moved, slice(0, self.influences.shape[2]), slice(None))
+        if self.influences is not None and self.jumps is not None:
+            self._total(self.influences, self.jumps, slice(0, self.influences.shape[2]), slice(None))
         return self.totals.finish().with_added(self.added)
 
 
@@ -373,5 +363,5 @@ def squared_errors(found: Sequence[Found], covariance: Covariance) -> SquaredErr
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return everybody's prediction at a time; one row may stand for all."""
-    return np.broadcast_to(curves.at(time)[:, 0], n)
+    """Return everybody's prediction at a time, in the processor's memory; one row may stand for all."""
+    return np.broadcast_to(arrays.to_host(curves.at(time)[:, 0]), n)

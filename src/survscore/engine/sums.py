@@ -1,16 +1,52 @@
-"""First moments: sums of weighted losses and of weights, block by block; they merge by adding."""
+"""First moments: sums of weighted losses, block by block; they merge by adding."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import arrays
 from survscore.engine.blocks import Block
 from survscore.metrics import Loss
-from survscore.weighting.stretches import Stretches, TimeIndex
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, WeightSums
+
+Array = Any  # a NumPy array, or a torch tensor
+
+
+@dataclass(frozen=True, eq=False)
+class ModelWeights:
+    """The weights of all models under one weighting: one for all, or one for each where strata differ by model."""
+
+    each: tuple[IntervalWeights, ...]
+
+    def __getitem__(self, model: int) -> IntervalWeights:
+        return self.each[model if len(self.each) > 1 else 0]
+
+    def rows(self, rows: Any) -> ModelWeights:
+        """Return the weights of some individuals."""
+        return ModelWeights(tuple(one.rows(rows) for one in self.each))
+
+    def n_buckets(self) -> int:
+        """Return how many sums are kept apart: by stratum, and whether the weight was capped."""
+        return max(n_buckets(one) for one in self.each)
+
+
+def n_buckets(weights: IntervalWeights) -> int:
+    """Return how many sums of a weighting are kept apart: those of each stratum, and of capped weights."""
+    split = weights.censoring_model is not None and weights.capped
+    return weights.n_strata * (2 if split else 1)
+
+
+def buckets(weights: IntervalWeights) -> Array | None:
+    """Return the bucket of each individual: its stratum, and behind all strata those whose own weight was capped."""
+    if n_buckets(weights) == weights.n_strata:
+        return weights.codes
+    capped = (weights.weight_at_event >= weights.max_weight) * weights.n_strata
+    return capped if weights.codes is None else weights.codes + capped
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,57 +55,121 @@ class Sums:
 
     Attributes
     ----------
-    losses : ndarray of shape (2, models, metrics, weightings, times)
-        Weight times loss, in the first and in the second stretch.
-    weights : ndarray of shape (3, weightings, times)
-        Weights in the first stretch, in the second while event-free, in the second with event.
-    squares : ndarray of shape (weightings, times)
-        Squared weights.
-    events : ndarray of shape (weightings, times)
-        How many are counted with event.
+    losses : tuple of ndarray of shape (2, models, metrics, buckets, times)
+        For each weighting, weight times loss in the first range and in the second, by bucket.
+    weights : tuple of WeightSums or None
+        For each weighting the sums of weights; None where the ranges alone tell them.
     """
 
-    losses: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    events: NDArray[np.float64]
-
-    @classmethod
-    def zero(cls, n_models: int, n_metrics: int, n_weightings: int, n_times: int) -> Sums:
-        """Return the sums over nobody."""
-        return cls(
-            np.zeros((2, n_models, n_metrics, n_weightings, n_times)),
-            np.zeros((3, n_weightings, n_times)),
-            np.zeros((n_weightings, n_times)),
-            np.zeros((n_weightings, n_times)),
-        )
+    losses: tuple[NDArray[np.float64], ...]
+    weights: tuple[WeightSums | None, ...]
 
     def __add__(self, other: Sums) -> Sums:
         with np.errstate(invalid="ignore"):  # an infinite weight makes its time undefined, which is meant
-            pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-            return Sums(*(mine + theirs for mine, theirs in pairs))
+            losses = tuple(mine + theirs for mine, theirs in zip(self.losses, other.losses, strict=True))
+            weights = tuple(
+                None if mine is None or theirs is None else mine + theirs
+                for mine, theirs in zip(self.weights, other.weights, strict=True)
+            )
+            return Sums(losses, weights)
 
 
-def update(block: Block, index: TimeIndex, losses: Sequence[Loss], stretches: Sequence[Stretches]) -> Sums:
-    """Return the sums over a block, in NumPy: a loss under a weighting, as the formulas say."""
+def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weightings: Sequence[ModelWeights]) -> Sums:
+    """Return the sums over a block, in array code: a loss under a weighting, as the formulas say."""
     times, m = index.times, index.times.size
-    parts = [one.rows(block.rows) for one in stretches]
-    before = index.before_time[block.rows]
-    cells = [part.cells(times) for part in parts]
-    event = np.arange(m) >= parts[0].event_from(before, m)[:, None]
-    sums = Sums.zero(len(block.curves), len(losses), len(stretches), m)
+    parts = [one.rows(block.rows) for one in weightings]
+    before_time = index.before_time[block.rows]
+    column = arrays.columns(m, before_time)
+    event_free = (column < before_time[:, None]) | ~arrays.as_bool(index.label[block.rows])[:, None]
+    found = [np.zeros((2, len(block.curves), len(losses), part.n_buckets(), m)) for part in parts]
+    cells = {}
+    for a, curves in enumerate(block.curves if losses else ()):
+        survival = arrays.as_float64(index.interpolation(curves)(curves.probabilities))
+        for k, loss in enumerate(losses):
+            values = loss_cells(loss, survival, event_free)
+            for q, part in enumerate(parts):
+                weights = part[a]
+                if weights.hidden_share is not None:  # their status is another one
+                    values = loss_cells(loss, survival, status(weights, event_free, slice(0, m)))
+                if id(weights) not in cells:
+                    cells[id(weights)] = _cells(weights, times, split=n_buckets(weights) > weights.n_strata)
+                for place, cell in enumerate(cells[id(weights)]):
+                    found[q][place, a, k] += _by_bucket(weights, cell, values)
+    return Sums(tuple(found), tuple(_weights_of(part[0], times, before_time) for part in parts))
+
+
+def loss_cells(loss: Loss, survival: Array, event_free: Array) -> Array:
+    """Return the loss of each cell as a new array, by a status that is known or a fraction.
+
+    A loss that is not written for tensors gets NumPy arrays.
+    """
+    formula = loss.of_fraction if event_free.dtype == survival.dtype else loss
+    if not arrays.is_tensor(survival) or loss.takes_tensors:
+        return formula(survival, event_free)
+    return arrays.beside(formula(arrays.to_host(survival), arrays.to_host(event_free)), survival)
+
+
+def status(weights: IntervalWeights, event_free: Array, columns: slice) -> Array:
+    """Return the probability of being event-free: 0 or 1, or what is projected for the hidden."""
+    if weights.hidden_share is None or weights.reference is None:
+        return event_free
+    table = arrays.beside(weights.reference[:, columns], event_free)
+    reference = table if weights.codes is None else table[weights.codes]
+    projected = weights.hidden_share[:, None] * reference
+    return arrays.where(hidden(weights, columns), projected, arrays.as_float64(event_free))
+
+
+def hidden(weights: IntervalWeights, columns: slice) -> Array:
+    """Return which cells have a projected status."""
+    column = arrays.columns(columns.stop, weights.event_index)[columns.start :]
+    return (column >= weights.follow_up_index[:, None]) & (weights.hidden_share > 0)[:, None]
+
+
+def _cells(weights: IntervalWeights, times: NDArray[np.float64], *, split: bool) -> tuple[Array, ...]:
+    """Return the weights of a block, of both ranges together unless they are kept apart."""
+    if split or weights.individual:
+        early, late = weights.cells(times)
+        return (early, late) if split else (early + late,)
+    return (cell_weights(weights, slice(0, times.size)),)
+
+
+def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
+    """Return the weights of all cells, (individuals, times), where they come from tables."""
+    column = arrays.columns(columns.stop, weights.event_index)[columns.start :]
+    counted = column < weights.follow_up_index[:, None]
+    if weights.hidden_share is not None:
+        counted = counted | hidden(weights, columns)
+    if arrays.is_repeated(weights.weight_at_event) and weights.unit:  # all weights are 1
+        return arrays.as_float64(counted)
+    early, late = weights.at_risk(columns), weights.weight_at_event[:, None]
+    cells = arrays.where(column < weights.event_index[:, None], early, late)
+    cells *= counted
+    return cells
+
+
+def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> NDArray[np.float64]:
+    """Return the sums of weight times loss, (buckets, times)."""
+    codes = buckets(weights)
     with np.errstate(invalid="ignore"):
-        for a, curves in enumerate(block.curves if losses else ()):
-            survival = curves.at(times).astype(np.float64, copy=False)
-            for k, loss in enumerate(losses):
-                values = loss(survival, ~event)
-                for q, pair in enumerate(cells):
-                    for stretch, weight in enumerate(pair):
-                        sums.losses[stretch, a, k, q] = np.einsum("ij,ij->j", weight, values)
-        for q, (early, late) in enumerate(cells):
-            sums.weights[0, q] = early.sum(axis=0)
-            sums.weights[1, q] = np.where(event, 0.0, late).sum(axis=0)
-            sums.weights[2, q] = np.where(event, late, 0.0).sum(axis=0)
-            sums.events[q] = np.count_nonzero(event & (late != 0), axis=0)
-            sums.squares[q] = np.einsum("ij,ij->j", early, early) + np.einsum("ij,ij->j", late, late)
-    return sums
+        if codes is None:
+            return arrays.to_host(arrays.column_products(cell, values))[None]
+        table = arrays.zeros((n_buckets(weights), cell.shape[1]), values)
+        arrays.add_rows(table, codes, cell * values)
+        return arrays.to_host(table)
+
+
+def _weights_of(
+    weights: IntervalWeights, times: NDArray[np.float64], before_time: NDArray[np.int32]
+) -> WeightSums | None:
+    """Return the sums of weights that come from curves of each individual; others need no matrix."""
+    if not weights.individual:
+        return None
+    early, late = weights.cells(times)
+    event_from = weights.event_from(before_time, times.size)
+    event = arrays.columns(times.size, event_from) >= event_from[:, None]
+    with np.errstate(invalid="ignore"):
+        of_event = arrays.where(event, late, 0.0)
+        of_others = arrays.where(event, 0.0, late)
+        sums = [arrays.to_host(one.sum(0)) for one in (early, of_others, of_event, early**2 + late**2)]
+        counts = arrays.to_host((event & (late != 0)).sum(0)).astype(np.float64)
+    return WeightSums(np.array(sums[:3]), sums[3], counts, sums[0][None])

@@ -14,7 +14,7 @@ from survscore.datasets import kkbox
 from survscore.datasets.splitting import split
 from survscore.experiments import studies as s
 from survscore.simulate import mean_squared_error
-from survscore.weighting.weightings import IPCW, Administrative, Weighting
+from survscore.weighting import IPCW, Administrative, Weighting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import compare
 from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
-from survscore.weighting.weightings import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
 if TYPE_CHECKING:
     import pandas as pd

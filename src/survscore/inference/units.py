@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays as _arrays
-from survscore._utils import loops as _loops
-from survscore._utils import sorting as _sorting
-from survscore._utils.parallel import each
+from survscore._utils import arrays
 from survscore._validation import InputError, as_array, check_length
 
 CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
-GROUP_RANGES = 64  # to be shared out among cores
 NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 
 
@@ -48,26 +42,9 @@ class Groups:
             )
         return cls(*_numbered(array))
 
-    @cached_property
-    def _by_group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        if _arrays.is_tensor(self.codes):
-            from survscore._utils import tensor_loops as _tensor_loops
-
-            of_tensor: tuple[NDArray[np.int32], NDArray[np.int64]] = _tensor_loops.rows_by_group(
-                self.codes, self.n_groups
-            )
-            return of_tensor
-        return _sorting.rows_by_group(self.codes, self.n_groups)
-
-    @property
-    def order(self) -> NDArray[np.int32]:
-        """The individuals' positions, group by group."""
-        return self._by_group[0]
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """Where each group starts in `order`, and where the last one ends."""
-        return self._by_group[1]
+    def beside(self, like: Any) -> Groups:
+        """Return the same where others live."""
+        return Groups(arrays.beside(self.codes, like), self.n_groups)
 
 
 def _numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
@@ -138,12 +115,12 @@ def small_sample(n_units: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
 
 
-def still_counted(stop: NDArray[np.int32], n_times: int) -> NDArray[np.float64]:
+def still_counted(stop: Any, n_times: int) -> NDArray[np.float64]:
     """Return how many individuals have a `stop` after each time."""
-    if stop.strides == (0,):
-        return np.full(n_times, float(stop.size))
-    ends = _sorting.count_values(stop, n_times + 1)
-    return np.asarray(stop.size - np.cumsum(ends)[:n_times], dtype=np.float64)
+    if arrays.is_repeated(stop):
+        return np.full(n_times, float(len(stop)))
+    ends = arrays.to_host(arrays.sums_by(stop, None, n_times + 1))
+    return np.asarray(len(stop) - np.cumsum(ends)[:n_times], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +140,6 @@ class PowerSums:
     @classmethod
     def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
         """Count the members of every group at every time; some groups at a time, since there may be millions."""
-        if _loops.compiles_vector(stop.size):
-            return cls._compiled(stop, groups, n_times)
         order = np.argsort(groups.codes, kind="stable")
         codes, stops = groups.codes[order], stop[order].astype(np.intp)
         width = max(1, CELLS_PER_CHUNK // (n_times + 1))
@@ -178,22 +153,6 @@ class PowerSums:
             part = cls.of(sizes)
             total = cls(total.powers + part.powers, np.maximum(total.largest, part.largest))
         return total
-
-    @classmethod
-    def _compiled(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
-        from survscore.engine import _group_kernels
-
-        def add(several: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            powers, largest = np.zeros((6, n_times)), np.zeros(n_times)
-            _group_kernels.add_power_sums(
-                groups.order, groups.starts, several.start, several.stop, stop, powers, largest
-            )
-            return powers, largest
-
-        edges = np.searchsorted(groups.starts, np.linspace(0, stop.size, GROUP_RANGES + 1))
-        found = each(add, [slice(first, last) for first, last in pairwise(edges) if first < last], threads=True)
-        powers, largest = zip(*found, strict=True)
-        return cls(np.sum(powers, axis=0), np.max(largest, axis=0))
 
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         r"""Return how many groups are counted, the largest share, and the degrees of freedom.

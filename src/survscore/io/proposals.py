@@ -27,7 +27,7 @@ from survscore.io.study import matching_rows
 from survscore.io.tables import TableFile, listed
 from survscore.io.vocabulary import Role, strength
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import weightings_that_fit
+from survscore.weighting import weightings_that_fit
 
 OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
 FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, where both seem to have the same unit

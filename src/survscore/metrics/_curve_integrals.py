@@ -168,7 +168,7 @@ def _compiled(
     from survscore.metrics import _whole_score_kernels as kernels
 
     knots, n = pieces.knots, end.size
-    reading = curves.reading(knots[[0, -1]])
+    reading = curves.interpolate(knots[[0, -1]])
     how = (
         int(np.searchsorted(curves.times, 0.0, "right")),
         reading.lower,

@@ -61,9 +61,17 @@ class Loss(Metric):
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:
         """Return the loss of those who have had the event."""
 
+    #: Whether its formulas, written with operators alone, take torch tensors as they take NumPy arrays.
+    takes_tensors: ClassVar[bool] = False
+
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return each cell's loss."""
+        """Return each cell's loss, as a new array."""
         return np.where(event_free, self.of_event_free(survival), self.of_event(survival))
+
+    def of_fraction(self, survival: FloatArray, event_free: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected loss of those who are event-free with some probability."""
+        with_event = self.of_event(survival)
+        return with_event + event_free * (self.of_event_free(survival) - with_event)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import arrays
 from survscore._validation import FloatArray, InputError
 from survscore.metrics.base import Loss, Scale
 
@@ -36,14 +37,23 @@ class Brier(Loss):
     """
 
     name: ClassVar[str] = "brier"
+    takes_tensors: ClassVar[bool] = True
     label: ClassVar[str] = "Brier score"
     scale: ClassVar[Scale] = "log"
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return np.square(1.0 - np.asarray(survival, dtype=np.float64))
+        return self._square(1.0 - arrays.as_float64(survival))
 
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return np.square(np.asarray(survival, dtype=np.float64))
+        return self._square(arrays.as_float64(survival))
+
+    def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return each cell's loss, as a new array."""
+        return self._square(arrays.as_float64(survival) - event_free)
+
+    @staticmethod
+    def _square(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        return distance * distance
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class Log(Loss):
     epsilon: float = DEFAULT_EPSILON
 
     name: ClassVar[str] = "log"
+    takes_tensors: ClassVar[bool] = True
     label: ClassVar[str] = "logarithmic loss"
     scale: ClassVar[Scale] = "log"
 
@@ -85,13 +96,21 @@ class Log(Loss):
         check_epsilon(self.epsilon)
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return -np.log(self._clipped(survival))
+        return -self._log(arrays.as_float64(survival))
 
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return -np.log(1.0 - self._clipped(survival))
+        return -self._log(1.0 - arrays.as_float64(survival))
 
-    def _clipped(self, survival: FloatArray) -> NDArray[np.float64]:
-        return np.clip(np.asarray(survival, dtype=np.float64), self.epsilon, 1.0 - self.epsilon)
+    def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return each cell's loss, as a new array: one logarithm, of what was predicted for what happened."""
+        survival = arrays.as_float64(survival)
+        return -self._log(arrays.where(event_free, survival, 1.0 - survival))
+
+    def _log(self, probability: NDArray[np.float64]) -> NDArray[np.float64]:
+        logarithm: NDArray[np.float64] = arrays.namespace(probability).log(
+            probability.clip(self.epsilon, 1.0 - self.epsilon)
+        )
+        return logarithm
 
 
 def check_epsilon(epsilon: float) -> None:

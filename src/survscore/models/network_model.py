@@ -38,7 +38,7 @@ from survscore.models.training import (
 from survscore.models.training_data import Examples, split
 from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 EVENT, CENSORING = "event", "censoring"
 
@@ -298,7 +298,7 @@ class NetworkModel(SurvivalModel):
         grid = self.times_ if times is None else as_times(times)
         check_within(grid, self.times_)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
-        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).reading(grid)
+        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).interpolate(grid)
         for rows, logits in self._outputs(encoded):
             _loops.read_into(curves[rows], reading, self._survival(logits).cpu().numpy(), size=curves.size)
         return SurvivalCurves(curves, grid, self.interpolation, monotone=self._monotone)

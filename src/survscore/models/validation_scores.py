@@ -16,7 +16,7 @@ from survscore.analysis.survival_model import weighting_for
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 #: What the history of every training has; other columns are scores.
 COLUMNS = ("epoch", "cycle", "learning_rate", "train_loss", "validation_loss", "seconds")

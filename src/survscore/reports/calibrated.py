@@ -17,7 +17,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import Null
 from survscore.outcomes import Outcomes
 from survscore.reports.comparing import Table, as_table, plain
-from survscore.weighting.weightings import Administrative, Weighting
+from survscore.weighting import Administrative, Weighting
 
 CALIBRATION_NUMBERS = (
     "observed_expected", "observed_expected_lower", "observed_expected_upper", "slope", "slope_lower", "slope_upper",

@@ -13,7 +13,7 @@ from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.comparing import Table, plain
-from survscore.weighting.weightings import Administrative, Weighting
+from survscore.weighting import Administrative, Weighting
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 

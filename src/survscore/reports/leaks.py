@@ -14,7 +14,7 @@ from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.comparing import Table, as_table, plain, rows_of
-from survscore.weighting.weightings import IPCW, Weighting
+from survscore.weighting import IPCW, Weighting
 
 
 def around_censoring(

@@ -9,7 +9,7 @@ from survscore._validation import plural
 from survscore.engine.inputs import Null
 from survscore.outcomes import Outcomes
 from survscore.reports.verdicts import several, share, short
-from survscore.weighting.weightings import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
 REFERENCES = {
     "administrative": "Kvamme H, Borgan Ø (2023). The Brier Score under Administrative Censoring: Problems and "

@@ -30,7 +30,7 @@ from survscore.reports import figures, verdicts
 from survscore.reports.comparing import WHOLE, Table
 from survscore.reports.displays import Displays
 from survscore.reports.summary import TITLE, summarise
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 NOTEBOOK_HEIGHT = 800
 

@@ -44,7 +44,7 @@ from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
 from survscore.results.comparison import Comparison, compare
 from survscore.results.short_names import short_names, with_short_names
-from survscore.weighting.weightings import IPCW, Weighting, as_weighting, weightings_that_fit
+from survscore.weighting import IPCW, Weighting, as_weighting, weightings_that_fit
 
 TITLE = "How good are the predictions?"
 

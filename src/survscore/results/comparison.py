@@ -33,7 +33,7 @@ from survscore.metrics import Direction, Metric
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.results.tables import PrintedAsTables, Tables
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,8 +24,8 @@ from survscore.scale.products import Products
 from survscore.scale.second_pass import spanning_groups, with_influences
 from survscore.scale.specification import Specification
 from survscore.scale.tables import Tables
-from survscore.weighting.stretches import Stretches, inverse
-from survscore.weighting.weightings import Administrative, Weighting
+from survscore.weighting.interval_weights import IntervalWeights, inverse
+from survscore.weighting import Administrative, Weighting
 
 if TYPE_CHECKING:
     from survscore.results.segments import SegmentedComparison
@@ -300,13 +300,13 @@ class _Finished:
             drift=drift, bound=np.array(max(bound, 1.0)),
         )  # fmt: skip
 
-    def _stretches(self) -> Stretches:
+    def _stretches(self) -> IntervalWeights:
         """Return weights of nobody, from which can be told when there is no score."""
         nobody, blind = np.zeros(0, dtype=np.int32), None
         if self.curve is not None and self.curve.blind_from is not None:
             blind = int(np.searchsorted(self.what.at, self.curve.blind_from, side="left"))
         label = nobody.astype(np.int8)
-        return Stretches(nobody, nobody, label, self.parts[0].weight[0], np.zeros(0), nobody, blind_from=blind)
+        return IntervalWeights(nobody, nobody, label, self.parts[0].weight, np.zeros(0), nobody, support_end=blind)
 
     def _moments(
         self,

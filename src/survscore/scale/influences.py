@@ -1,7 +1,7 @@
 r"""A second pass, where one does not do: everybody's influence, once scores and weights are known.
 
 With groups, and for means over time under weights that are estimated, variances are not sums over single individuals
-and times. The second pass makes every influence (see `censoring.nuisance`) and adds up, in whole numbers as the first,
+and times. The second pass makes every influence (see `censoring.fitted`) and adds up, in whole numbers as the first,
 their products over time and their sums by group. Groups that are whole within files are taken as they are; others are
 put into random buckets, by a hash of their label: a sum over buckets has the same expected square, and its variance
 the relative standard deviation :math:`\sqrt{2/B}`.
@@ -25,7 +25,7 @@ from survscore.scale.influence_sums import GroupSizes, InfluenceSums, WholeGroup
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME
 from survscore.scale.specification import Specification, bins_of
-from survscore.weighting.stretches import TimeIndex
+from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,7 +192,7 @@ class Influences:
             for q, weighting in enumerate(what.weightings):
                 one, left = weighting.unweighted(index), weighting.leaves(outcomes)
                 if groups is not None:
-                    self._count(level, q, one.population_stop, groups, segment)
+                    self._count(level, q, one.population_index, groups, segment)
                 for metric, known in enumerate(of_level[q]):
                     loss = what.metrics[metric]
                     kind = _kernels.BRIER if isinstance(loss, Brier) else _kernels.LOG
@@ -201,7 +201,7 @@ class Influences:
                         for a in range(k):
                             predicted[a] = columns[a][j]
                         _kernels.fill_influences(
-                            predicted, j, kind, loss.epsilon, one.first_stop, one.last_stop, one.label, left, segment,
+                            predicted, j, kind, loss.epsilon, one.event_index, one.follow_up_index, one.label, left, segment,
                             bins, known.score[j], known.usable[j], known.first[j], known.late[j], known.event,
                             known.moved[j], known.drift[j], known.own, factor, influences[:, j],
                         )  # fmt: skip

@@ -29,7 +29,7 @@ from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
 from survscore.scale.threads import Threads
 from survscore.scale.work import Kind, Work
-from survscore.weighting.weightings import IPCW
+from survscore.weighting import IPCW
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from survscore.io.tables import listed
 from survscore.metrics import LOSSES, Brier, HistoryMetric, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.scale.columns import ModelColumns, OutcomeColumns, model_columns
-from survscore.weighting.weightings import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,7 @@ from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
 from survscore.scale.specification import BinsNeededError, Specification, bins_of
 from survscore.scale.tables import Tables
-from survscore.weighting.stretches import Stretches, TimeIndex
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +141,7 @@ class State:
         self,
         batch: Batch,
         order: NDArray[np.int32] | None,
-        stretches: Sequence[Stretches],
+        stretches: Sequence[IntervalWeights],
         segment: NDArray[np.int32],
         bins: NDArray[np.int32],
     ) -> None:
@@ -159,7 +159,7 @@ class State:
             for q, one in enumerate(stretches):
                 pending = self._pendings()[q]
                 for place, (kind, epsilon) in enumerate(kinds):
-                    rows = (j, kind, epsilon, one.first_stop, one.last_stop, read_only(one.label), segment)
+                    rows = (j, kind, epsilon, one.event_index, one.follow_up_index, read_only(one.label), segment)
                     sums = (pending.first[place, j], pending.late[place, j], pending.event[place, j])
                     if what.bins is not None:
                         _kernels.add_stretches(columns, *rows, row, *sums)
@@ -168,7 +168,7 @@ class State:
                     kept = filled[q][place][:, j] if self.products else nothing
                     if _kernels.add_counted(columns, previous, tolerance, *rows, sums[0], Products.scale, kept):
                         batch.check()
-                if one.lost_from is not None:
+                if one.dropout_index is not None:
                     pending.add_lost(np.stack(columns), j, one, segment, what.metrics)
         for products, of_weighting in zip(self.products, filled, strict=True):
             for place, losses in enumerate(of_weighting):
@@ -341,40 +341,40 @@ class _Pending:
         )  # fmt: skip
 
     def count(
-        self, one: Stretches, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
+        self, one: IntervalWeights, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
     ) -> None:
         """Count the individuals of a batch; counts can't overflow, so they go where they stay."""
         from survscore.scale import _kernels
 
         counts, m = self.counts, self.late.shape[1]
         _kernels.count_rows(
-            one.first_stop, one.last_stop, one.population_stop, one.label, left, segment, bins, counts.first_stops,
+            one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins, counts.first_stops,
             counts.late_counts, counts.event_changes, counts.population_stops, counts.everybody, counts.left,
         )  # fmt: skip
-        if one.lost_from is not None:
-            lost = np.flatnonzero(one.lost_from < one.population_stop)
+        if one.dropout_index is not None:
+            lost = np.flatnonzero(one.dropout_index < one.population_index)
             changes = np.zeros((self.n_segments, m + 1), dtype=np.int64)
-            np.add.at(changes, (segment[lost], one.lost_from[lost]), 1)
-            np.add.at(changes, (segment[lost], one.population_stop[lost]), -1)
+            np.add.at(changes, (segment[lost], one.dropout_index[lost]), 1)
+            np.add.at(changes, (segment[lost], one.population_index[lost]), -1)
             counts.lost_counts[...] += np.cumsum(changes, axis=1)[:, :m]
-            seen = np.flatnonzero(left & (one.first_stop < one.lost_from))
-            np.add.at(counts.known_counts, (segment[seen], one.first_stop[seen]), 1)
+            seen = np.flatnonzero(left & (one.event_index < one.dropout_index))
+            np.add.at(counts.known_counts, (segment[seen], one.event_index[seen]), 1)
 
     def add_lost(
         self,
         predicted: NDArray[Any],
         j: int,
-        one: Stretches,
+        one: IntervalWeights,
         segment: NDArray[np.int32],
         losses: Sequence[Loss],
     ) -> None:
         """Add what the lost would cost with either status, at one time."""
         from survscore.engine.moments import contrast, pairs
 
-        if one.lost_from is None:
+        if one.dropout_index is None:
             return
-        unknown = np.flatnonzero((one.lost_from <= j) & (j < one.population_stop))
-        seen = np.flatnonzero((one.first_stop <= j) & (j < one.lost_from) & (one.last_stop <= j))
+        unknown = np.flatnonzero((one.dropout_index <= j) & (j < one.population_index))
+        seen = np.flatnonzero((one.event_index <= j) & (j < one.dropout_index) & (one.follow_up_index <= j))
         for place, loss in enumerate(losses):
             scale = loss_scale(loss)
             if unknown.size:

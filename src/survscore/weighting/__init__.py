@@ -1,1 +1,42 @@
-"""Weightings: whom a score counts at time t, and how much."""
+"""Weightings: whom a score counts at time t, and how much; one module each."""
+
+from __future__ import annotations
+
+from survscore._validation import InputError, check_choice
+from survscore.outcomes import Outcomes
+from survscore.weighting.administrative import Administrative
+from survscore.weighting.base import Weighting
+from survscore.weighting.choices import WeightingChoices, weightings_that_fit
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+from survscore.weighting.ipcw import IPCW
+from survscore.weighting.uncensored import Uncensored
+
+__all__ = [
+    "IPCW",
+    "WEIGHTINGS",
+    "Administrative",
+    "IntervalWeights",
+    "TimeIndex",
+    "Uncensored",
+    "Weighting",
+    "WeightingChoices",
+    "as_weighting",
+    "weightings_that_fit",
+]
+
+#: Those that are known by name: a new one is a module of its own, and a class here.
+WEIGHTINGS: dict[str, type[Weighting]] = {weighting.name: weighting for weighting in (Uncensored, Administrative, IPCW)}
+
+
+def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting:
+    """Return a weighting by name, or as it is. There is a default only where the choice can't matter."""
+    if isinstance(given, Weighting):
+        return given
+    if given is None:
+        if outcomes.event.all():
+            return Uncensored()
+        raise InputError(
+            f"weighting must be given, since there are censored individuals. {weightings_that_fit(outcomes).sentence}"
+        )
+    check_choice("weighting", given, tuple(WEIGHTINGS))
+    return WEIGHTINGS[given]()

@@ -23,7 +23,7 @@ from survscore.engine.inputs import as_models, one_or_more
 from survscore.inference.units import Groups
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
 
 DRAWS_AT_ONCE = 10  # that a process makes
 

@@ -19,7 +19,7 @@ from survscore.curves import SurvivalCurves
 from survscore.metrics import HistoryMetric, Metric
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison, compared, contrast_columns, score_columns
-from survscore.weighting.weightings import Administrative, Weighting
+from survscore.weighting import Administrative, Weighting
 
 if TYPE_CHECKING:
     from survscore._utils.dates import Dates
@@ -67,7 +67,7 @@ class Asked:
             )
         if isinstance(self.metric, HistoryMetric):
             return curves
-        return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
+        return curves.only_at(self.horizons)
 
     def in_truth(self, started: Started, curves: Mapping[str, SurvivalCurves]) -> Comparison:
         """Return how good models were, by all that is known now, and how sure that is."""

@@ -28,6 +28,7 @@ from survscore.analysis.calibration.measures import (
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.influence import Estimation
 from survscore.engine.placing import on_processor
 from survscore.inference.estimate import Estimate
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
@@ -35,8 +36,8 @@ from survscore.metrics import PooledSample
 from survscore.outcomes import Outcomes
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
-from survscore.weighting.stretches import EVENT_FREE
-from survscore.weighting.weightings import Weighting
+from survscore.weighting import Weighting
+from survscore.weighting.interval_weights import EVENT_FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -358,11 +359,11 @@ def calibration(
 def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
     """Return everybody's risk, status and weight at the only time."""
     index = evaluation.index
-    stretches = evaluation.weightings[0].prepare(index)
-    early, late = stretches.cells(index.times)
-    label = np.where(index.before_time <= 0, stretches.label, EVENT_FREE)
+    weights = evaluation.weightings[0].prepare(index)
+    early, late = weights.cells(index.times)
+    label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
     counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
-    return CountedSample(index.times, counted, len(index.outcomes), stretches, evaluation.groups)
+    return CountedSample(index.times, counted, len(index.outcomes), Estimation(index, weights), evaluation.groups)
 
 
 def _calibration(

@@ -1,7 +1,7 @@
 r"""Calibration at one time in numbers: observed against expected, slope, and groups of like predictions.
 
 Everything is a function of weighted individuals, and has an influence :math:`e_i` of each of them while the weights are
-held fixed; `CountedSample.covariance` adds what was estimated inside the weights (see `nuisance`) and sums by group.
+held fixed; `CountedSample.covariance` adds what was estimated inside the weights (see `engine.influence`) and sums by group.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.influences import Influences
-from survscore.engine.influence import joint_covariance
+from survscore.engine.influence import Estimation, joint_covariance
 from survscore.inference.estimate import Estimate
 from survscore.inference.logistic import LogisticFit
 from survscore.inference.student import student_quantile
 from survscore.inference.units import Groups, Units, small_sample
 from survscore.metrics import ObservedExpected, PooledSample
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
-from survscore.weighting.stretches import Stretches
 
 NO_VARIANCE = 1e-24  # what is less is rounding
 
@@ -37,8 +36,8 @@ class CountedSample:
         Those who are counted.
     n : int
         How many there are, counted or not.
-    stretches : Stretches
-        Where the weights come from.
+    estimation : Estimation
+        Where the weights come from, and what was estimated inside them.
     groups : Groups or None
         Who belongs together.
     """
@@ -46,12 +45,12 @@ class CountedSample:
     time: NDArray[np.float64]
     counted: PooledSample
     n: int
-    stretches: Stretches
+    estimation: Estimation
     groups: Groups | None
 
     @cached_property
     def _units(self) -> Units:
-        return Units.of(self.stretches.population_stop, self.groups, 1)
+        return Units.of(self.estimation.weights.population_index, self.groups, 1)
 
     @property
     def n_units(self) -> float:
@@ -88,7 +87,7 @@ class CountedSample:
         """
         factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
         return joint_covariance(
-            influence, self.stretches, self.time, slice(0, 1), self.groups, factor, (self.counted.rows, self.n)
+            influence, self.estimation, slice(0, 1), self.groups, factor, (self.counted.rows, self.n)
         )
 
 

@@ -24,7 +24,7 @@ from survscore.engine.placing import check_on_processor
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import IPCW, as_weighting
+from survscore.weighting import IPCW, as_weighting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODEL, default_times
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import IPCW
+from survscore.weighting import IPCW
 
 MOST_ROWS = 2_000
 

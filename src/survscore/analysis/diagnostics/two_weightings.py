@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.influence import MeanInfluences
 from survscore.engine.inputs import NULL_MODEL
+from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import IPCW, Administrative
+from survscore.weighting import IPCW, Administrative
 
 
 @dataclass(frozen=True, eq=False)

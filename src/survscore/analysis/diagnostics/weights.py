@@ -15,8 +15,8 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
 from survscore.engine.evaluation import Evaluation
 from survscore.outcomes import Outcomes
-from survscore.weighting.stretches import TimeIndex
-from survscore.weighting.weightings import IPCW
+from survscore.weighting import IPCW
+from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +41,8 @@ def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) 
             squares += np.square(cells).sum(axis=0)
         largest = np.maximum(largest, cells.max(axis=0))
     undefined = ~np.isfinite(total) | (total == 0)
-    if stretches.blind_from is not None:
-        undefined[stretches.blind_from :] = True
+    if stretches.support_end is not None:
+        undefined[stretches.support_end :] = True
     with np.errstate(invalid="ignore", divide="ignore"):
         columns = {"n_effective": total**2 / squares, "largest_weight": largest, "largest_share": largest / total}
     table = {name: np.where(undefined, np.nan, values) for name, values in columns.items()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.weighting.weightings import IPCW, Administrative, Weighting
+from survscore.weighting import IPCW, Administrative, Weighting
 
 ADMINISTRATIVE = "administrative"
 KAPLAN_MEIER = "IPCW"

@@ -1,0 +1,323 @@
+r"""Variances of scores: every influence, block by block, and at once squared.
+
+With deviations :math:`e_i(t) = w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`, the influences are these plus what estimating
+the curve inside the weights adds (`engine.influence`), for which the individuals are visited in order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore._utils.caching import cached_property
+from survscore.curves import SurvivalCurves
+from survscore.engine.blocks import Models, row_blocks
+from survscore.engine.influence import CurveInfluence, OrderedExits
+from survscore.engine.moments import Moments, Totals
+from survscore.engine.null import NullInfluence
+from survscore.engine.sums import ModelWeights, cell_weights, hidden, loss_cells, status
+from survscore.inference.units import Groups, Units
+from survscore.metrics import Loss
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+
+Array = Any  # a NumPy array, or a torch tensor
+
+TABLE_CELLS = 1 << 25  # of a table of groups by times, or of predictions that came in batches, in memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredLoss:
+    """One loss under one weighting: its scores, and what turns losses into deviations.
+
+    The score is ``sum_i w_i loss_i * scale``, and individual i's deviation ``w_i (loss_i - centre) * scale``: divided
+    by the sum of weights, `centre` is the score itself; divided by n(t) it is zero, and everybody in the population has
+    `offset` less.
+
+    Attributes
+    ----------
+    index : TimeIndex
+    loss : Loss
+    weights : ModelWeights
+    constants : list of SurvivalCurves
+        Predictions that are the same for everybody, after those of the models.
+    scores : ndarray of shape (models and constants, times)
+    centre, offset : ndarray of shape (models and constants, times)
+    scale : ndarray of shape (times,)
+    moving_totals : list of ndarray of shape (strata, times)
+        For each model, by stratum, the sum of the deviations whose weights move with the curve that was estimated.
+    null : NullInfluence, optional
+        What estimating the last of the constants adds.
+    """
+
+    index: TimeIndex
+    loss: Loss
+    weights: ModelWeights
+    constants: Sequence[SurvivalCurves]
+    scores: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    moving_totals: Sequence[NDArray[np.float64]]
+    null: NullInfluence | None = None
+
+    @property
+    def by_n(self) -> bool:
+        """Whether some offset has to be taken off."""
+        return bool(self.offset.any())
+
+    @property
+    def fitted(self) -> bool:
+        """Whether a curve inside the weights was estimated."""
+        return any(one.censoring_model is not None for one in self.weights.each)
+
+    @cached_property
+    def exits(self) -> dict[int, OrderedExits]:
+        """The individuals in order of time, and the jumps among them, of each model's weights."""
+        return {
+            id(one): OrderedExits.of(self.index, one.censoring_model)
+            for one in self.weights.each
+            if one.censoring_model is not None
+        }
+
+    def constant_losses(self, constant: SurvivalCurves) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the losses of a prediction that is the same for everybody: event-free, and with event."""
+        survival = constant.at(self.index.times)[0]
+        return self.loss.of_event_free(survival), self.loss.of_event(survival)
+
+
+def second_moments(
+    scored: ScoredLoss,
+    models: Models,
+    groups: Groups | None,
+    units: Units,
+    averages: NDArray[np.float64],
+    *,
+    any_range: bool,
+) -> Moments:
+    """Make every influence, and add up its squares: any weighting, groups, batches, covariances over time."""
+    m, k, time = scored.index.times.size, len(scored.scores), scored.index.outcomes.time
+    n_units = models.n if groups is None else groups.n_groups
+    # predictions that come in batches are collected, since individuals are visited in order of time
+    collected = models.in_memory is None and scored.fitted
+    n_rows = max(0 if groups is None else n_units, models.n if collected else 0)
+    width = m if any_range or not n_rows else max(1, min(m, TABLE_CELLS // (k * n_rows)))
+    totals = Totals(
+        k, n_units, averages, units.inflation, any_range=any_range, whole=width == m and groups is None, like=time
+    )
+    for first in range(0, m, width):
+        columns = slice(first, min(first + width, m))
+        table = None if groups is None else [arrays.zeros((n_units, columns.stop - first), time) for _ in range(k)]
+        visit = Influences(scored, models.collected(scored.index.times[columns]) if collected else models, columns)
+        for rows, influences in visit.blocks(totals):
+            if table is None:
+                totals.add(influences, columns, rows)
+            else:
+                codes = groups.codes[rows]  # type: ignore[union-attr]
+                for of_groups, influence in zip(table, influences, strict=True):
+                    arrays.add_rows(of_groups, codes, influence)
+        if table is not None:
+            totals.add(table, columns, slice(None))
+    return totals.finish().with_null(scored.null)
+
+
+class Influences:
+    """Everybody's influences at some of the evaluation times, block by block."""
+
+    def __init__(self, scored: ScoredLoss, models: Models, columns: slice) -> None:
+        self.scored, self.models, self.columns = scored, models, columns
+        totals = [total[:, columns] for total in scored.moving_totals]
+        if scored.fitted and any(one.individual for one in scored.weights.each):
+            self.operators = [self._operator(a, 0.0 * total) for a, total in enumerate(totals)]
+            totals = self._totals()
+        self.operators = [self._operator(a, total) for a, total in enumerate(totals)]
+
+    def _operator(self, a: int, total: NDArray[np.float64]) -> CurveInfluence | None:
+        exits = self.scored.exits.get(id(self.scored.weights[a]))
+        start = -arrays.beside(total, self.scored.index.outcomes.time)
+        return None if exits is None else CurveInfluence(exits, self.columns, start)
+
+    def _totals(self) -> list[NDArray[np.float64]]:
+        """Return for each model, by stratum, the sum of the deviations whose weights move with the estimated curve."""
+        width = self.columns.stop - self.columns.start
+        found = [np.zeros((self.scored.weights[a].n_strata, width)) for a in range(len(self.scored.scores))]
+        for _, rows, _, gradients in self._deviations():
+            for a, (x, _) in gradients.items():
+                codes = self.scored.weights[a].codes
+                inside = np.zeros(len(x), dtype=np.intp) if codes is None else arrays.to_host(codes[rows])
+                arrays.add_rows(found[a], inside, arrays.to_host(x))
+        return found
+
+    def blocks(self, totals: Totals | None = None) -> Iterator[tuple[Any, list[Array]]]:
+        """Yield which individuals, and their influences, (rows, times) for each model.
+
+        What a curve that was fitted to others adds goes to the totals.
+        """
+        scored, columns = self.scored, self.columns
+        for block, rows, influences, gradients in self._deviations():
+            jumps: list[Any] = []
+            for a, (x, lo) in gradients.items():
+                operator = self.operators[a]
+                if operator is not None and operator.rows.model.fitted_on_sample:
+                    operator.add(influences[a], x[:, lo:], block, lo)
+                elif operator is not None:
+                    jumps.append(operator.at_training_jumps(x, block, lo))
+            if jumps and totals is not None:
+                steps = self.operators[0].rows.model.curve.greenwood  # type: ignore[union-attr]
+                totals.add_jumps(jumps[0][0], steps, [X for _, X in jumps], columns)
+            if scored.by_n:
+                stop = scored.weights[0].population_index[rows]
+                inside = self._column(rows) < stop[:, None]
+                for a, influence in enumerate(influences):
+                    influence -= inside * arrays.beside(scored.offset[a, columns], influence)
+            if scored.null is not None and scored.null.of_scored:
+                influences[-1] += scored.null.influence(rows, scored.index.before_time, columns)
+            yield rows, influences
+
+    def _deviations(self) -> Iterator[tuple[slice, Any, list[Array], dict[int, tuple[Array, int]]]]:
+        """Yield where a block is in order, which individuals these are, and their deviations, (rows, times) each.
+
+        Also, for each model with an estimated curve, the gradients that the operator adds up, from which column on.
+        """
+        for block, rows, survivals in self._predictions():
+            influences: list[Array] = []
+            gradients: dict[int, tuple[Array, int]] = {}
+            event_free, cells = self._event_free(rows), {}
+            for a in range(len(self.scored.scores)):
+                weights = self.scored.weights[a]
+                if id(weights) not in cells:
+                    part = weights.rows(rows)
+                    cells[id(weights)] = part, self._weights(part), status(part, event_free, self.columns)
+                part, cell, fraction = cells[id(weights)]
+                survival = survivals[a] if a < len(survivals) else self._constant(a - len(survivals), cell)
+                deviation = self._deviation(a, survival, fraction, cell)
+                if self.operators[a] is not None:
+                    gradients[a] = self._gradient(a, part, deviation, survival, fraction, cell, block)
+                influences.append(deviation)
+            yield block, rows, influences, gradients
+
+    def _predictions(self) -> Iterator[tuple[slice, Any, list[Array]]]:
+        """Yield where a block is in order, which individuals these are, and what every model predicts for them."""
+        scored, models = self.scored, self.models
+        times, index = scored.index.times[self.columns], scored.index
+        if not scored.fitted:
+            for part in models.blocks(self.columns.stop - self.columns.start):
+                yield part.rows, part.rows, [_at(one, times) for one in part.curves]
+            return
+        matrices = models.in_memory
+        if matrices is None:
+            raise TypeError("batches have no order of time")
+        martingale = any(one.martingale for one in scored.exits.values())
+        blocks = row_blocks(models.n, self.columns.stop - self.columns.start, like=index.outcomes.time)
+        for block in _between_times(blocks, index) if martingale else blocks:
+            rows = index.order[block]
+            yield block, rows, [_at(one, times, rows) for one in matrices]
+
+    def _column(self, like: Any) -> Array:
+        own = self.scored.index.before_time
+        return arrays.columns(self.columns.stop, own)[self.columns.start :]
+
+    def _event_free(self, rows: Any) -> Array:
+        index = self.scored.index
+        with_event = arrays.as_bool(index.label[rows])[:, None]
+        return (self._column(rows) < index.before_time[rows][:, None]) | ~with_event
+
+    def _weights(self, part: IntervalWeights) -> Array:
+        """Return the weights of a block divided by the sum of the weights; 0 where there is no score."""
+        columns = self.columns
+        scale = arrays.beside(self.scored.scale[columns], part.event_index)
+        if not part.individual:
+            return cell_weights(part, columns) * scale
+        early, late = part.cells(self.scored.index.times, columns)
+        return arrays.where(scale > 0, early + late, 0.0) * scale
+
+    def _constant(self, place: int, like: Array) -> Array:
+        survival = self.scored.constants[place].at(self.scored.index.times[self.columns])
+        return arrays.beside(survival, like)
+
+    def _deviation(self, a: int, survival: Array, event_free: Array, cell: Array) -> Array:
+        """Return w (loss - centre) / sum of w."""
+        deviation = loss_cells(self.scored.loss, survival, event_free)
+        deviation -= arrays.beside(self.scored.centre[a, self.columns], deviation)
+        deviation *= cell
+        return deviation
+
+    def _gradient(
+        self,
+        a: int,
+        part: IntervalWeights,
+        deviation: Array,
+        survival: Array,
+        event_free: Array,
+        cell: Array,
+        block: slice,
+    ) -> tuple[Array, int]:
+        """Return what the running sums of the operator are of, and the first column that the block's jumps reach."""
+        first = self.operators[a].rows.first_column[block]  # type: ignore[union-attr]
+        columns, lo = self.columns, min(max(int(first[0]), self.columns.start), self.columns.stop) - self.columns.start
+        if part.hidden_share is not None:  # the slope of the loss by status
+            loss = self.scored.loss
+            slope = loss_cells(loss, survival, event_free * 0.0 + 1.0) - loss_cells(loss, survival, event_free * 0.0)
+            return slope * event_free * cell * hidden(part, columns), lo
+        if not part.capped:
+            return deviation, lo
+        # a capped weight does not move with the curve
+        column = self._column(deviation)
+        early = part.at_risk(columns) < part.max_weight  # of the curve that was estimated, not of the population
+        late = (part.weight_at_event < part.max_weight)[:, None]
+        return deviation * arrays.where(column < part.event_index[:, None], early, late), lo
+
+
+def _at(curves: SurvivalCurves, times: NDArray[np.float64], rows: Any = None) -> Array:
+    """Return the predictions for some individuals at `times`, in double precision."""
+    matrix = curves.probabilities if rows is None else curves.probabilities[rows]
+    return arrays.as_float64(curves.interpolate(times)(matrix))
+
+
+def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:
+    """Move the ends of blocks to where a time ends: all individuals of one time are in one block."""
+    time, start = index.outcomes.time[index.order], 0
+    for block in blocks:
+        stop = int(arrays.count_below(time, time[block.stop - 1 : block.stop], inclusive=True)[0])
+        if stop > start:
+            yield slice(start, stop)
+            start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class MeanInfluences:
+    """How everybody moves the mean over time of each model's score; what two weightings have in common shows in these.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (models,)
+        The means over time.
+    values : ndarray of shape (models, n)
+        The influences.
+    steps, moved : ndarray of shape (jumps,) and (models, jumps)
+        Where the curve was fitted to others, its Greenwood weights and the means of X(s; t); else empty.
+    """
+
+    scores: NDArray[np.float64]
+    values: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    moved: NDArray[np.float64]
+
+
+def mean_influences(scored: ScoredLoss, models: Models, weights: NDArray[np.float64]) -> MeanInfluences:
+    """Return everybody's influence on the mean over time with these weights of the times."""
+    m, k = scored.index.times.size, len(scored.scores)
+    values = np.zeros((k, models.n))
+    totals = Totals(k, models.n, weights[None], np.ones(m), any_range=False, whole=True)
+    for rows, influences in Influences(scored, models, slice(0, m)).blocks(totals):
+        for of_model, influence in zip(values, influences, strict=True):
+            of_model[rows] = influence @ weights
+    used = weights > 0
+    steps, moved = np.zeros(0), np.zeros((k, 0))
+    if totals.jump_means is not None:
+        steps, moved = totals.jump_means[0], np.array(totals.jump_means[1])[:, :, 0]
+    return MeanInfluences(scored.scores[:, used] @ weights[used], values, steps, moved)

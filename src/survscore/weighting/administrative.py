@@ -1,0 +1,287 @@
+"""Those with C* >= t count: the paper's administrative scores, with weights for drop-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore._validation import InputError, check_choice, check_length, plural
+from survscore.censoring.distributions import CensoringFunction
+from survscore.censoring.fitted import CensoringModel
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.weighting.base import (
+    NORMALIZE,
+    VARIANCE,
+    Normalize,
+    Variance,
+    Weighting,
+    cap_of,
+    check_cap,
+    check_censoring_time,
+    check_rounding,
+    check_strata,
+    curve_weights,
+    fit_on_sample,
+    fit_on_training,
+    placed_curves,
+    refuse_drop_outs,
+    settings_in_words,
+    support_end,
+)
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
+from survscore.weighting.strata import Strata
+
+
+@dataclass(frozen=True)
+class Administrative(Weighting):
+    r"""Those with :math:`C^*_i \ge t` count: their status at t is known, unless they dropped out (eq:bs_admin).
+
+    Where nobody dropped out, :math:`w_i(t) = 1\{C^*_i \ge t\}`. Otherwise those who remain stand for those who were
+    lost: with :math:`G_d` the survival function of dropping out,
+
+    .. math:: w_i(t) = 1\{C^*_i \ge t\} \left[\frac{1\{T_i \le t, D_i = 1\}}{G_d(T_i-)}
+        + \frac{1\{T_i > t\}}{G_d(t)} + \frac{1\{T_i = t = C^*_i, D_i = 0\}}{G_d(t-)}\right].
+
+    An individual censored at exactly t = :math:`C^*_i` is event-free then. Needs `censoring_time`.
+
+    Parameters
+    ----------
+    dropout : optional
+        Where :math:`G_d` comes from. ``"kaplan-meier"`` (default): the product-limit estimate of the scored outcomes,
+        in which events and :math:`C^*` end the risk of dropping out. `Outcomes`: the same of these, for example the
+        training data. `SurvivalCurves`: the curves of any model of dropping out, one per scored individual. A function
+        of time. ``"refuse"``: refuse data with drop-outs. Without drop-outs all are the same.
+    population : optional
+        For whom the score at t speaks. None (default): those with :math:`C^*_i \ge t`, other people at other times.
+        ``"fixed"``: those with :math:`C^*_i` at or after the last evaluation time, or after the time given here as a
+        number: the same people at all times. `SurvivalCurves` of :math:`P(C^*_i \ge t \mid X_i)`: everybody, those who
+        could be followed to t standing for those who could not.
+    max_weight : float, optional
+        Larger weights for dropping out are set to this.
+    normalize : {"weights", "n"}, default "weights"
+        Divide by the sum of the weights, or by the number with :math:`C^*_i \ge t`.
+    variance : {"exact", "martingale"}, default "exact"
+        As for `IPCW`, where :math:`G_d` is estimated from the scored outcomes.
+    dropout_strata : array_like of shape (n,), optional
+        Labels of the scored individuals, each with a product-limit estimate of :math:`G_d` of its own: dropping out
+        then has to be independent of the event time within strata only.
+    training_strata : array_like, optional
+        The same of the individuals in `dropout`, where these are training outcomes.
+
+    Notes
+    -----
+    Proper if :math:`C^*` is independent of the event time given the covariates, and dropping out is independent of
+    event time, covariates and :math:`C^*` (or given covariates, with curves of :math:`G_d` that are right given them).
+    Results with drop-outs carry bounds that assume nothing about the lost: see `Bounds`.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.7], [0.8, 0.6]], times=[2, 4])
+    >>> ss.brier_score(y, curves, weighting=ss.Administrative(), times=[2, 4]).n_effective
+    array([3., 2.])
+
+    The second drops out at 3, and the others stand for it:
+
+    >>> lost = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 5, 6])
+    >>> score = ss.brier_score(lost, curves, weighting="administrative", times=[2, 4])
+    >>> score.weighting, score.n_dropped_out
+    ('administrative (drop-out by Kaplan-Meier)', 1)
+    >>> score.scores.round(4), score.bounds.lower.round(4), score.bounds.upper.round(4)
+    (array([0.1   , 0.2533]), array([0.1   , 0.1633]), array([0.1   , 0.2967]))
+    """
+
+    dropout: Any = "kaplan-meier"
+    population: Any = None
+    max_weight: float | None = None
+    normalize: Normalize = "weights"
+    variance: Variance = "exact"
+    dropout_strata: Any = None
+    training_strata: Any = None
+
+    name: ClassVar[str] = "administrative"
+    weights_for: ClassVar[str] = "drop-out"
+
+    def __post_init__(self) -> None:
+        check_choice("normalize", self.normalize, NORMALIZE)
+        check_choice("variance", self.variance, VARIANCE)
+        check_cap(self.max_weight)
+        object.__setattr__(self, "dropout_strata", Strata.of(self.dropout_strata, "dropout_strata"))
+        object.__setattr__(self, "training_strata", Strata.of(self.training_strata, "training_strata"))
+        match self.dropout:
+            case "kaplan-meier" | "refuse" | SurvivalCurves() | CensoringFunction():
+                pass
+            case Outcomes():
+                if self.dropout.censoring_time is None:
+                    raise InputError("dropout: the given outcomes need censoring_time, to tell who dropped out")
+            case _ if callable(self.dropout):
+                object.__setattr__(self, "dropout", CensoringFunction(self.dropout))
+            case _:
+                raise InputError(
+                    "dropout must be 'kaplan-meier', 'refuse', Outcomes to estimate it from, SurvivalCurves of a model "
+                    f"of dropping out, or a function of time, not {self.dropout!r}"
+                )
+        if self.variance != "exact" and self.dropout != "kaplan-meier":
+            raise InputError("variance matters only where drop-out is estimated from the scored outcomes")
+        if isinstance(self.dropout, SurvivalCurves) and self.dropout.increases():
+            raise InputError("dropout: the curves rise with time; they must be of the probability of not having left")
+        check_strata(
+            self.dropout_strata,
+            self.training_strata,
+            estimated=self.estimated,
+            training=isinstance(self.dropout, Outcomes),
+        )
+        known = self.population is None or self.population == "fixed" if isinstance(self.population, str) else True
+        number = isinstance(self.population, (int, float, np.number)) and not isinstance(self.population, bool)
+        if not known or not (self.population is None or isinstance(self.population, (str, SurvivalCurves)) or number):
+            raise InputError(
+                "population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not "
+                f"{self.population!r}"
+            )
+        if number and not (np.isfinite(self.population) and self.population >= 0):
+            raise InputError(f"population must be a time, zero or later, not {self.population!r}")
+        if isinstance(self.population, SurvivalCurves) and self.normalize == "n":
+            raise InputError("normalize='n' does not fit population curves: the weights stand for everybody already")
+
+    def prepare(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
+        weights = self.unweighted(index)
+        if weights.dropout_index is not None:
+            weights = self._weighted(weights, index)
+        if not isinstance(self.population, SurvivalCurves):
+            return weights
+        check_length("population curves", len(self.population), "outcomes", len(index.outcomes))
+        return replace(weights, population=self.population)
+
+    def unweighted(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
+        outcomes = index.outcomes
+        end = check_censoring_time(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
+        dropped_out = outcomes.dropped_out
+        anybody = bool(outcomes.n_dropped_out)
+        if anybody and self.dropout == "refuse":
+            refuse_drop_outs(
+                outcomes, "'administrative' weighting with dropout='refuse'", "dropout='kaplan-meier' weights for them"
+            )
+        if anybody:
+            check_rounding(outcomes)
+        eligible, event_index = index.until_censoring_time, index.before_time  # which is not later, since T <= C*
+        if (start := self._population_start(index)) is not None:
+            eligible = arrays.where(end >= start, eligible, np.int32(0))
+            event_index = arrays.minimum(event_index, eligible)
+        return IntervalWeights(
+            event_index=event_index,
+            follow_up_index=arrays.where(dropped_out, event_index, eligible) if anybody else eligible,
+            label=index.label,
+            weight_at_risk=np.ones((1, index.times.size)),
+            weight_at_event=arrays.repeated(1.0, len(end), end),
+            population_index=eligible,
+            max_weight=cap_of(self.max_weight),
+            dropout_index=(
+                arrays.where(dropped_out, arrays.minimum(index.until_time, eligible), eligible) if anybody else None
+            ),
+            support_end=support_end(outcomes, dropped_out, index.times) if anybody else None,
+        )
+
+    def _population_start(self, index: TimeIndex) -> float | None:
+        """Return up to when those for whom the score speaks could be followed at least; None for all there are."""
+        if self.population is None or isinstance(self.population, SurvivalCurves):
+            return None
+        return float(index.times[-1] if self.population == "fixed" else self.population)
+
+    def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
+        end = index.outcomes.censoring_time
+        weighted = isinstance(self.population, SurvivalCurves) or not isinstance(self.dropout, (str, Outcomes))
+        if end is None or weighted or self.max_weight is not None or self.normalize == "n" or self.dropout_strata:
+            return None
+        start = self._population_start(index)
+        return end if start is None else np.where(end >= start, end, -np.inf)
+
+    def _weighted(self, weights: IntervalWeights, index: TimeIndex) -> IntervalWeights:
+        """Return the ranges with the inverse of G_d as weights."""
+        outcomes, cap = index.outcomes, cap_of(self.max_weight)
+        if isinstance(self.dropout, SurvivalCurves):
+            check_length("dropout curves", len(self.dropout), "outcomes", len(outcomes))
+            own = inverse(self.dropout.before(outcomes.time), cap)
+            return replace(weights, weight_at_risk=None, weight_at_event=own, survival=self.dropout)
+        if isinstance(self.dropout, CensoringFunction):
+            at, before = self.dropout.at(index.times)[None], self.dropout.before(outcomes)
+            return replace(weights, weight_at_risk=inverse(at, cap), weight_at_event=inverse(before, cap))
+        model: CensoringModel
+        if isinstance(self.dropout, Outcomes):
+            given = self.dropout
+            if not given.n_dropped_out:
+                raise InputError(
+                    "dropout: nobody dropped out in the given outcomes, so they tell nothing about the "
+                    f"{int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
+                )
+            model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)
+        else:
+            model = fit_on_sample(index, outcomes.dropped_out, self.dropout_strata, self.variance)
+        at, before = curve_weights(model, index)
+        end = support_end(outcomes, outcomes.dropped_out, index.times, model.codes)
+        return replace(
+            weights, weight_at_risk=inverse(at, cap), weight_at_event=inverse(before, cap), codes=model.codes,
+            censoring_model=model, support_end=end,
+        )  # fmt: skip
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
+        some = self._with_curves(lambda _, curves: curves[rows])
+        return some if self.dropout_strata is None else replace(some, dropout_strata=self.dropout_strata.rows(rows))
+
+    def placed(self, device: Any) -> Weighting:  # noqa: D102
+        return self._with_curves(lambda name, curves: placed_curves(f"{name} curves", curves, device))
+
+    def numpy(self) -> Weighting:  # noqa: D102
+        return self._with_curves(lambda _, curves: curves.numpy())
+
+    def _with_curves(self, change: Callable[[str, SurvivalCurves], SurvivalCurves]) -> Administrative:
+        own: dict[str, Any] = {
+            name: change(name, value)
+            for name, value in (("dropout", self.dropout), ("population", self.population))
+            if isinstance(value, SurvivalCurves)
+        }
+        return replace(self, **own) if own else self
+
+    @property
+    def explanation(self) -> str:  # noqa: D102
+        return (
+            "At each time it counts those whose data could have reached so far (C* ≥ t). Their status is known for "
+            "certain, or, where some dropped out, those who remain stand for them. It is not fooled by predictions "
+            "that encode C*."
+        )
+
+    @property
+    def estimated(self) -> bool:  # noqa: D102
+        return isinstance(self.dropout, str) and self.dropout == "kaplan-meier"
+
+    def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:  # noqa: D102
+        known = outcomes.censoring_time is not None
+        return outcomes.dropped_out if known else np.zeros(len(outcomes), dtype=np.bool_)
+
+    def named(self, *, somebody_left: bool) -> str:  # noqa: D102
+        settings = []
+        if somebody_left or self.dropout not in ("kaplan-meier", "refuse"):
+            match self.dropout:
+                case Outcomes():
+                    settings.append(f"drop-out by Kaplan-Meier of {plural(len(self.dropout), 'given outcome')}")
+                case SurvivalCurves():
+                    settings.append("drop-out by individual curves")
+                case CensoringFunction():
+                    settings.append("drop-out by a given function")
+                case _:
+                    settings.append("drop-out by Kaplan-Meier")
+        if isinstance(self.population, SurvivalCurves):
+            settings.append("for everybody")
+        elif self.population is not None:
+            settings.append("fixed population" if self.population == "fixed" else f"C* >= {self.population:g}")
+        settings += settings_in_words(self.max_weight, self.normalize, self.variance, self.dropout_strata)
+        return f"administrative ({', '.join(settings)})" if settings else "administrative"
+
+    def __str__(self) -> str:
+        return self.named(somebody_left=False)

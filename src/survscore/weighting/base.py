@@ -1,0 +1,243 @@
+"""What a weighting is: whom a score counts at each time, with what status and what weight."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore._validation import InputError, plural
+from survscore.censoring.fitted import CensoringModel, FittedOnSample, FittedOnTraining
+from survscore.censoring.product_limit import ProductLimit
+from survscore.curves import SurvivalCurves
+from survscore.outcomes import Outcomes
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+from survscore.weighting.strata import Strata
+
+Normalize = Literal["weights", "n"]
+Variance = Literal["exact", "martingale"]
+NORMALIZE = ("weights", "n")
+VARIANCE = ("exact", "martingale")
+ROUNDING = 1e-9  # a drop-out so close to C*, relative to the longest time, is none
+
+
+class Weighting(ABC):
+    """Whom a score counts, and how much.
+
+    To add one, subclass, give `name` and `prepare`, and pass an instance as `weighting`; to make it known by name, put
+    the class into `WEIGHTINGS`.
+    """
+
+    name: ClassVar[str]
+    #: What the weighted sum is divided by: the sum of the weights, or the number in the population.
+    normalize: Normalize = "weights"
+    #: What the inverse of its weights is the distribution of.
+    weights_for: ClassVar[str] = "censoring"
+
+    @property
+    def explanation(self) -> str:
+        """What it does, for readers of a report who have not met it."""
+        return "A user-defined weighting."
+
+    @abstractmethod
+    def prepare(self, index: TimeIndex) -> IntervalWeights:
+        """Return the weights, or refuse data that this weighting can't do."""
+
+    def prepare_models(self, index: TimeIndex, curves: list[SurvivalCurves]) -> list[IntervalWeights]:
+        """Return the weights of each model, where they depend on its predictions; by default one for all models."""
+        return [self.prepare(index)]
+
+    def unweighted(self, index: TimeIndex) -> IntervalWeights:
+        """Return the index ranges alone, everybody with weight one, for those who know the weights only later.
+
+        What `prepare` returns where nothing is estimated.
+        """
+        return self.prepare(index)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether its weights are estimated from the scored outcomes themselves, where somebody leaves."""
+        return False
+
+    def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:
+        """Return who leaves in the way that its weights are for."""
+        return np.zeros(len(outcomes), dtype=np.bool_)
+
+    def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:
+        """Return up to when each individual would have been followed, for metrics of all that happened up to a time.
+
+        Minus infinity for those outside the population. None where weights are not all of one product-limit curve, or
+        were changed afterwards.
+        """
+        return None
+
+    def label(self, outcomes: Outcomes) -> str:
+        """Return what it is called in the result for these outcomes."""
+        return self.named(somebody_left=bool(outcomes.n_dropped_out))
+
+    def named(self, *, somebody_left: bool) -> str:
+        """Return what it is called in a result of data in which somebody left, or nobody."""
+        return str(self)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
+        """Return the same for some of the individuals: what it holds for each of them is picked."""
+        return self
+
+    def placed(self, device: Any) -> Weighting:
+        """Return the same with its curves where the predictions are: a torch device, or None for NumPy arrays."""
+        return self
+
+    def numpy(self) -> Weighting:
+        """Return the same with its curves as NumPy arrays."""
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def fit_on_sample(index: TimeIndex, exits: NDArray[np.bool_], strata: Strata | None, variance: str) -> FittedOnSample:
+    """Fit the product limit of exits to the scored outcomes; at ties those who exit come last."""
+    time = index.outcomes.time
+    codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
+    codes = None if codes is None else arrays.beside(codes, time)
+    curve = ProductLimit.of(time, exits, others_first=True, codes=codes, n_strata=n_strata)
+    return FittedOnSample(curve, codes, exits, variance == "martingale")
+
+
+def fit_on_training(
+    index: TimeIndex,
+    training: Outcomes,
+    exits: NDArray[np.bool_],
+    strata: Strata | None,
+    training_strata: Strata | None,
+) -> FittedOnTraining:
+    """Fit the product limit of exits to other outcomes."""
+    time = index.outcomes.time
+    if strata is None or training_strata is None:
+        curve = ProductLimit.of(training.time, exits, others_first=True)
+        return FittedOnTraining(curve.beside(time), None)
+    there, n_strata = training_strata.codes(len(training))
+    codes, _ = strata.codes(len(index.outcomes), training_strata)
+    there = arrays.beside(there, training.time)
+    curve = ProductLimit.of(training.time, exits, others_first=True, codes=there, n_strata=n_strata)
+    return FittedOnTraining(curve.beside(time), arrays.beside(codes, time))
+
+
+def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return G_k(t) at the evaluation times, (strata, times), and everybody's G_k(T-)."""
+    time, order = index.outcomes.time, index.order
+    # in order of time a search stays where the last one ended
+    before = model.curve.before(time[order], None if model.codes is None else model.codes[order])
+    own = arrays.zeros((len(time),), time)
+    own[order] = before
+    return model.curve.table(index.times), own
+
+
+def support_end(
+    outcomes: Outcomes, left: NDArray[np.bool_], times: NDArray[np.float64], codes: NDArray[np.int32] | None = None
+) -> int | None:
+    """Return the first evaluation time at which nobody is left but those with event, in all or in one of the strata.
+
+    Nobody is, since the last of all left; None, if there is no such time.
+    """
+    ends = []
+    for k in range(1 if codes is None else int(codes.max()) + 1):
+        time = outcomes.time if codes is None else outcomes.time[codes == k]
+        gone = left if codes is None else left[codes == k]
+        last = time.max()
+        if bool((gone & (time == last)).any()):
+            ends.append(int(np.searchsorted(times, float(last), side="left")))
+    return min(ends, default=None)
+
+
+def cap_of(max_weight: float | None) -> float:
+    """Return the largest weight."""
+    return np.inf if max_weight is None else float(max_weight)
+
+
+def check_cap(cap: Any) -> None:
+    """Raise unless this is a cap of weights."""
+    if cap is not None and not (isinstance(cap, (int, float, np.number)) and cap >= 1):
+        raise InputError(f"max_weight must be a number, at least 1 (no weight is smaller), not {cap!r}")
+
+
+def check_strata(strata: Strata | None, training_strata: Strata | None, *, estimated: bool, training: bool) -> None:
+    """Raise unless strata fit what the curve is estimated from."""
+    if strata is None:
+        if training_strata is not None:
+            raise InputError("training_strata needs the strata of the scored individuals, too")
+        return
+    if training:
+        if training_strata is None:
+            raise InputError(f"{strata.name} needs training_strata, the strata of the training outcomes")
+    elif not estimated:
+        raise InputError(f"{strata.name} is for Kaplan-Meier estimates: curves and functions have their own")
+    elif training_strata is not None:
+        raise InputError("training_strata needs training outcomes")
+
+
+def settings_in_words(max_weight: float | None, normalize: str, variance: str, strata: Strata | None) -> list[str]:
+    """Return what was not left at its default."""
+    n_strata = 1 if strata is None else np.unique(strata.labels).size
+    settings = [] if strata is None else [f"{n_strata} {'stratum' if n_strata == 1 else 'strata'}"]
+    if max_weight is not None:
+        settings.append(f"max_weight={max_weight:.15g}")
+    if normalize == "n":
+        settings.append("divided by n")
+    if variance != "exact":
+        settings.append(f"{variance} variance")
+    return settings
+
+
+def placed_curves(name: str, curves: SurvivalCurves, device: Any) -> SurvivalCurves:
+    """Return curves as predictions on a device are; they are not moved, but NumPy and torch share memory."""
+    if curves.device == device:
+        return curves
+    if curves.device is None and device.type == "cpu":
+        return curves.to(device)
+    where = "in the processor's memory" if device is None else f"on {device}"
+    raise InputError(f"the {name} must be where the predictions are, {where}: move them with .to(device) or .numpy()")
+
+
+def check_censoring_time(outcomes: Outcomes, subject: str, alternative: str) -> NDArray[np.float64]:
+    """Return the censoring times; raise unless they are known."""
+    if outcomes.censoring_time is None:
+        raise InputError(
+            f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date, and "
+            "a structured array carries it as a third field: to_structured(censoring_time=True)); "
+            f"{alternative}"
+        )
+    return outcomes.censoring_time
+
+
+def refuse_drop_outs(outcomes: Outcomes, subject: str, alternative: str) -> None:
+    """Raise unless everybody was followed up to their censoring time."""
+    dropped_out = outcomes.dropped_out
+    if outcomes.censoring_time is not None and dropped_out.any():
+        check_rounding(outcomes)
+        first = arrays.first_true(dropped_out)
+        raise InputError(
+            f"{subject} needs everybody without event to be followed up to their censoring_time: "
+            f"{plural(int(dropped_out.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at "
+            f"position {first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}); "
+            f"{alternative}"
+        )
+
+
+def check_rounding(outcomes: Outcomes) -> None:
+    """Raise if somebody's time and C* differ by rounding only: such a one did not drop out."""
+    if outcomes.censoring_time is None:
+        return
+    gap = arrays.where(outcomes.dropped_out, outcomes.censoring_time - outcomes.time, np.inf)
+    close = gap <= ROUNDING * float(outcomes.time.max())
+    if close.any():
+        first = arrays.first_true(close)
+        raise InputError(
+            "time and censoring_time must be equal for those followed to the end: "
+            f"{plural(int(close.sum()), 'individual')} of {len(outcomes)} would count as dropped out for a gap of at "
+            f"most {gap[close].max():.1g}, the first at position {first}; that is rounding: set time to censoring_time "
+            "there"
+        )

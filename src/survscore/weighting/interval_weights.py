@@ -1,0 +1,332 @@
+r"""Weights as index ranges of the evaluation times, never as a matrix.
+
+Whatever the weighting, an individual's weights over the evaluation times are at most three ranges:
+
+1. before its own time T it is event-free, with a weight that depends on t and on its stratum: 1 or :math:`1/G_k(t)`;
+2. from T to where it stops being counted it has its *final status*, with one weight of its own: 1 or :math:`1/G_k(T-)`;
+3. from there on, under a weighting that projects, its status is a fraction: event-free with probability
+   :math:`h_i S_k(t)`, with :math:`S_k` the curve of its stratum and :math:`h_i` one number per individual.
+
+The final status is a label: still event-free (censored at exactly :math:`C^* = t`), or the cause of the event. A weight
+that says which population a score describes, :math:`v_i(t)`, is a factor on both weights.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore._utils.caching import cached_property
+from survscore._utils.parallel import in_slices
+from survscore._validation import FloatArray
+from survscore.censoring.fitted import CensoringModel
+from survscore.curves import SurvivalCurves
+from survscore.interpolation import Interpolation
+from survscore.outcomes import Outcomes
+
+EVENT_FREE = 0  # the status of those without event; 1 and more are causes
+
+Rows = slice | NDArray[np.intp]
+
+
+class TimeIndex:
+    """Where the individuals' own times fall among the evaluation times; shared by all weightings."""
+
+    def __init__(self, outcomes: Outcomes, times: NDArray[np.float64]) -> None:
+        self.outcomes = outcomes
+        self.times = times
+        self._interpolations: list[tuple[SurvivalCurves, Interpolation]] = []
+
+    def interpolation(self, curves: SurvivalCurves) -> Interpolation:
+        """Return how curves are read at the evaluation times; the same for all rows of a grid, so it is made once."""
+        for same in (operator.is_, np.array_equal):  # batches may come each with a copy of the grid
+            for known, interpolation in self._interpolations:
+                if known.interpolation == curves.interpolation and same(known.times, curves.times):
+                    return interpolation
+        interpolation = curves.interpolate(self.times)
+        self._interpolations.append((curves[[]], interpolation))  # the grid alone, and no view of the curves
+        return interpolation
+
+    @cached_property
+    def label(self) -> NDArray[np.int8]:
+        """Everybody's final status: `EVENT_FREE`, or the cause of the event."""
+        label: NDArray[np.int8] = arrays.as_int8(self.outcomes.event)
+        return label
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Positions in order of time; at ties events, then administrative ends, then drop-outs.
+
+        In this order those who leave a risk set together are neighbours, whichever exits a product limit counts, and
+        those at risk of an exit are those who come at or after the first who exits then.
+        """
+        return time_order(self.outcomes)
+
+    @cached_property
+    def before_time(self) -> NDArray[np.int32]:
+        """How many evaluation times have t < T: those at which T > t."""
+        return count_times(self.times, self.outcomes.time, inclusive=False)
+
+    @cached_property
+    def until_censoring_time(self) -> NDArray[np.int32]:
+        """How many evaluation times have t <= C*."""
+        if self.outcomes.censoring_time is None:
+            raise TypeError("until_censoring_time needs censoring_time")
+        return count_times(self.times, self.outcomes.censoring_time, inclusive=True)
+
+    @cached_property
+    def until_time(self) -> NDArray[np.int32]:
+        """How many evaluation times have t <= T."""
+        return count_times(self.times, self.outcomes.time, inclusive=True)
+
+    @cached_property
+    def to_the_end(self) -> NDArray[np.int32]:
+        """All evaluation times, for everybody; takes no memory."""
+        end: NDArray[np.int32] = arrays.repeated(np.int32(self.times.size), len(self.outcomes), self.outcomes.time)
+        return end
+
+
+def count_times(times: NDArray[np.float64], own: Any, *, inclusive: bool) -> NDArray[np.int32]:
+    """Return for each individual how many evaluation times come before its own (or at it), on all cores."""
+    if arrays.is_tensor(own):
+        found: NDArray[np.int32] = arrays.count_below(times, own, inclusive=inclusive)
+        return found
+    found = np.empty(own.size, dtype=np.int32)
+
+    def fill(rows: slice) -> None:
+        found[rows] = np.searchsorted(times, own[rows], side="right" if inclusive else "left")
+
+    in_slices(fill, own.size)
+    return found
+
+
+def time_order(outcomes: Outcomes) -> NDArray[np.intp]:
+    """Return positions in order of time; at ties events, then administrative ends, then drop-outs."""
+    rank = 1 - arrays.as_int8(outcomes.event)
+    if outcomes.censoring_time is not None:
+        rank = rank + arrays.as_int8(outcomes.dropped_out)
+    if arrays.is_tensor(rank):
+        ordered: NDArray[np.intp] = arrays.in_order(outcomes.time, rank)
+        return ordered
+    # by time alone, which NumPy does fast, and then those at the same time by their rank
+    order = np.argsort(outcomes.time)
+    time = outcomes.time[order]
+    tied = np.cumsum(time[1:] != time[:-1])
+    key = rank[order].astype(np.int64)
+    key[1:] += 3 * tied
+    if np.any(key[1:] < key[:-1]):
+        # few distinct times make small numbers, which are sorted by their digits
+        small = key[-1] <= np.iinfo(np.uint16).max
+        order = order[np.argsort(key.astype(np.uint16) if small else key, kind="stable")]
+    return order
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalWeights:
+    """The weights of n individuals at m evaluation times.
+
+    Attributes
+    ----------
+    event_index, follow_up_index : ndarray of shape (n,)
+        Individual i is counted as event-free at the times before ``event_index[i]``, and with its final status from
+        there to ``follow_up_index[i]``, which is not smaller.
+    label : ndarray of shape (n,)
+        The final status.
+    weight_at_risk : ndarray of shape (strata, m) or None
+        The weight in the first range; None where it is 1/G_i(t) of `survival`, at most `max_weight`.
+    weight_at_event : ndarray of shape (n,)
+        The weight in the second range.
+    population_index : ndarray of shape (n,)
+        At the times before it, individual i belongs to the population that the score describes, lost or not.
+    codes : ndarray of shape (n,), optional
+        The stratum of each individual, from 0 on; None for one stratum.
+    survival, population : SurvivalCurves, optional
+        Curves of G_i, and of P(C* >= t | X), by which both weights are divided.
+    max_weight : float
+        Larger weights were set to this.
+    censoring_model : CensoringModel, optional
+        What was estimated inside the weights (or inside the projected status).
+    dropout_index : ndarray of shape (n,), optional
+        From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
+    support_end : int, optional
+        From this evaluation time on nobody is left but those with event, though others were censored.
+    hidden_share, reference : ndarray of shape (n,) and (strata, m), optional
+        In the third range, after `follow_up_index`, individual i is event-free with probability
+        ``hidden_share[i] * reference[stratum, t]``, and counts with `weight_at_event`; 0 for those without one.
+    """
+
+    event_index: NDArray[np.int32]
+    follow_up_index: NDArray[np.int32]
+    label: NDArray[np.int8]
+    weight_at_risk: NDArray[np.float64] | None
+    weight_at_event: NDArray[np.float64]
+    population_index: NDArray[np.int32]
+    codes: NDArray[np.int32] | None = None
+    survival: SurvivalCurves | None = None
+    population: SurvivalCurves | None = None
+    max_weight: float = np.inf
+    censoring_model: CensoringModel | None = None
+    dropout_index: NDArray[np.int32] | None = None
+    support_end: int | None = None
+    hidden_share: NDArray[np.float64] | None = None
+    reference: NDArray[np.float64] | None = None
+
+    @property
+    def n_strata(self) -> int:
+        """How many strata there are."""
+        return 1 if self.weight_at_risk is None else len(self.weight_at_risk)
+
+    @property
+    def individual(self) -> bool:
+        """Whether weights come from curves of each individual, so that they are a matrix after all."""
+        return self.survival is not None or self.population is not None
+
+    @cached_property
+    def unit(self) -> bool:
+        """Whether everybody at risk has weight one."""
+        return self.weight_at_risk is not None and bool((self.weight_at_risk == 1.0).all())
+
+    def rows(self, rows: Rows) -> IntervalWeights:
+        """Return the weights of some individuals; nothing is estimated anew."""
+        vectors = ("event_index", "follow_up_index", "label", "weight_at_event", "population_index")
+        others = ("codes", "survival", "population", "dropout_index", "hidden_share")
+        picked = {name: getattr(self, name)[rows] for name in vectors}
+        picked |= {name: getattr(self, name)[rows] for name in others if getattr(self, name) is not None}
+        return replace(self, **picked)
+
+    def known(self, n_times: int) -> IntervalWeights:
+        """Return who is known to have which status, with weight one; the lost, as long as they were followed."""
+        if self.dropout_index is None:
+            raise TypeError("nobody is lost")
+        return replace(
+            self,
+            follow_up_index=self.dropout_index,
+            weight_at_risk=np.ones((1, n_times)),
+            weight_at_event=arrays.repeated(1.0, len(self.label), self.label),
+            codes=None,
+            survival=None,
+            max_weight=np.inf,
+            censoring_model=None,
+        )
+
+    def event_from(self, before_time: NDArray[np.int32], n_times: int) -> NDArray[np.int32]:
+        """Return the first time at which each individual has had the event, `n_times` for those who have not."""
+        start: NDArray[np.int32] = arrays.where(self.label != EVENT_FREE, before_time, np.int32(n_times))
+        return start
+
+    def at_risk(self, columns: slice) -> Any:
+        """Return the weights of the first range at some of the times: (rows, times), or one row where all share it."""
+        if self.weight_at_risk is None:
+            raise TypeError("weights come from the curves of each individual")
+        table = arrays.beside(self.weight_at_risk[:, columns], self.event_index)
+        return table if self.codes is None else table[self.codes]
+
+    def cells(self, times: NDArray[np.float64], columns: slice | None = None) -> tuple[Any, Any]:
+        """Return the weights at the evaluation times `times`, or some columns of them, as two matrices.
+
+        One for the first range and one for the second; only one of them is not zero in a cell.
+        """
+        columns = slice(0, times.size) if columns is None else columns
+        column = arrays.columns(columns.stop, self.event_index)[columns.start :]
+        first = column < self.event_index[:, None]
+        last = (column >= self.event_index[:, None]) & (column < self.follow_up_index[:, None])
+        early: FloatArray
+        if self.survival is not None:
+            early = inverse(self.survival.at(times[columns]), self.max_weight)
+        else:
+            early = self.at_risk(columns)
+        late: FloatArray = self.weight_at_event[:, None]
+        if self.population is not None:
+            factor = inverse(self.population.at(times[columns]), np.inf)
+            with np.errstate(invalid="ignore"):
+                early, late = early * factor, late * factor
+        return arrays.where(first, early, 0.0), arrays.where(last, late, 0.0)
+
+    @property
+    def capped(self) -> bool:
+        """Whether any weight was capped."""
+        if np.isinf(self.max_weight):
+            return False
+        early = self.weight_at_risk is not None and bool((self.weight_at_risk >= self.max_weight).any())
+        return early or bool((self.weight_at_event >= self.max_weight).any())
+
+    def sums(self, before_time: NDArray[np.int32], n_times: int) -> WeightSums:
+        """Return the sums of the weights, their squares and counts, from the ranges alone.
+
+        Not for `individual` weights, which only a matrix can tell.
+        """
+        if self.weight_at_risk is None:
+            raise TypeError("weights come from the curves of each individual")
+        zero, end, n_strata = self.event_index * 0, self.follow_up_index, self.n_strata
+        at_risk = _open_at(zero, self.event_index, None, n_times, self.codes, n_strata)
+        # someone counted only later, after its own time, has no first range: the event is at its own time all the same
+        event = self.label != EVENT_FREE
+        of_event, of_others = (
+            _open_at(self.event_index[who], end[who], self.weight_at_event[who], n_times) for who in (event, ~event)
+        )
+        n_events = _open_at(self.event_index[event], end[event], None, n_times) - _open_at(
+            self.event_index[event], end[event], (self.weight_at_event[event] == 0) * 1.0, n_times
+        )
+        squares = _open_at(self.event_index, end, self.weight_at_event**2, n_times)[0]
+        with np.errstate(invalid="ignore"):  # an infinite weight of nobody
+            early = np.where(at_risk > 0, at_risk * self.weight_at_risk, 0.0)
+            squares = squares + np.where(at_risk > 0, early * self.weight_at_risk, 0.0).sum(axis=0)
+        return WeightSums(np.array([early.sum(axis=0), of_others[0], of_event[0]]), squares, n_events[0], early)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSums:
+    """Sums of weights at each time.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (3, times)
+        In the first range, in the second while event-free, in the second with event.
+    squares, events : ndarray of shape (times,)
+        Of squared weights, and how many are counted with event.
+    at_risk : ndarray of shape (strata, times)
+        Those of the first range by stratum.
+    """
+
+    weights: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    events: NDArray[np.float64]
+    at_risk: NDArray[np.float64]
+
+    def __add__(self, other: WeightSums) -> WeightSums:
+        return WeightSums(
+            *(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        )
+
+
+def _open_at(
+    start: Any, stop: Any, weight: Any, n_times: int, codes: Any = None, n_strata: int = 1
+) -> NDArray[np.float64]:
+    """Return for each time the sum of the weights of the ranges that contain it, by stratum, in host memory."""
+    m = n_times + 1
+    if weight is not None:  # infinite ones are counted apart: sums would lose them again
+        finite = np.isfinite(weight) if not arrays.is_tensor(weight) else weight.isfinite()
+        if not bool(finite.all()):
+            some = _open_at(start[~finite], stop[~finite], None, n_times) > 0
+            rest = _open_at(start[finite], stop[finite], weight[finite], n_times)
+            return np.where(some, np.inf, rest)
+    place = 0 if codes is None else codes * m
+    sums = [
+        arrays.to_host(arrays.sums_by(place + index, weight, m * n_strata)).reshape(n_strata, m)
+        for index in (start, stop)
+    ]
+    return np.asarray(np.cumsum(sums[0] - sums[1], axis=1)[:, :n_times])
+
+
+def inverse(survival: FloatArray, max_weight: float) -> NDArray[np.float64]:
+    """Return 1/G, at most `max_weight`."""
+    with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
+        weights = 1.0 / arrays.as_float64(survival)
+    if max_weight < np.inf:
+        weights = arrays.minimum(weights, weights * 0.0 + max_weight)
+    return np.asarray(weights) if not arrays.is_tensor(weights) else weights

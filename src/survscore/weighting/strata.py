@@ -1,0 +1,61 @@
+"""Strata: groups of individuals with a product-limit curve each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore._validation import InputError, as_array, check_length
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """One label per individual.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+    name : str
+        The argument by which they were given, for messages.
+    """
+
+    labels: NDArray[Any]
+    name: str
+
+    @classmethod
+    def of(cls, given: Any, name: str) -> Strata | None:
+        """Take what a user gave: None for one stratum."""
+        if given is None or isinstance(given, Strata):
+            return given
+        labels = as_array(arrays.to_host(given) if arrays.is_tensor(given) else given, name)
+        if labels.ndim != 1:
+            raise InputError(f"{name} must be one-dimensional, one label per individual, not of shape {labels.shape}")
+        missing = np.array([label is None or label != label for label in labels.tolist()])  # noqa: PLR0124
+        if missing.any():
+            raise InputError(
+                f"{name} must be given for everybody: {missing.sum()} of {labels.size} are missing, "
+                f"the first at position {int(np.argmax(missing))}"
+            )
+        return cls(labels, name)
+
+    def rows(self, rows: Any) -> Strata:
+        """Return those of some individuals."""
+        return Strata(self.labels[rows], self.name)
+
+    def codes(self, n: int, training: Strata | None = None) -> tuple[NDArray[np.int32], int]:
+        """Return labels as numbers from 0 on, and how many there are; in the order of `training`, if given."""
+        check_length(self.name, self.labels.size, "y", n)
+        known = np.unique(self.labels if training is None else training.labels)
+        place = np.searchsorted(known, self.labels).clip(max=known.size - 1)
+        unknown = known[place] != self.labels
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            raise InputError(
+                f"{self.name} must be strata of the training data: {int(unknown.sum())} of {n} are not, the first at "
+                f"position {first} ({self.labels[first]!r})"
+            )
+        return place.astype(np.int32), known.size
