@@ -1,5 +1,362 @@
-"""Compiled."""
+"""The compiled kernels as the engine calls them: the same sums and variances as in array code, on all cores.
+
+Blocks of rows are shared out among threads. Where a curve was estimated inside the weights, individuals come in order of
+time, and what a block adds to the running sums is found first, so that each block knows where it begins; on few cores,
+and where there are groups, columns are shared out instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._config import config
+from survscore._utils import arrays
+from survscore._utils.parallel import each, in_slices
+from survscore.censoring.fitted import FittedOnSample
+from survscore.curves import SurvivalCurves
+from survscore.engine.moments import Moments, contrast, n_pairs, pairs
+from survscore.engine.second_moments import ScoredLoss
+from survscore.engine.sums import ModelWeights, Sums, buckets, n_buckets
+from survscore.inference.units import Groups, Units
+from survscore.metrics import Brier, Log, Loss
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+
+#: The compiled form of a loss, bound to its exact class: a subclass may have changed the formula.
+KERNELS: dict[type[Loss], int] = {Brier: 0, Log: 1}
+ROW_BLOCKS = 64  # at most, to be shared out among threads
+ROWS = 4096  # in a block, at least
+COLUMN_THREADS = 4  # up to so many threads share out columns: more would read too few neighbours each
+TABLE_CELLS = 1 << 25  # of a table of groups by times and models, in memory at once
+
+Values = NDArray[np.float64]
 
 
-def knows(losses, weights):
-    return False
+def knows(losses: Sequence[Loss], weights: Sequence[ModelWeights]) -> bool:
+    """Whether the kernels know these losses and weights."""
+    every = [one for part in weights for one in part.each]
+    plain = all(not one.individual and _fits(one) for one in every)
+    return plain and all(type(loss) in KERNELS for loss in losses)
+
+
+def _fits(weights: IntervalWeights) -> bool:
+    model = weights.censoring_model
+    return model is None or (isinstance(model, FittedOnSample) and not model.martingale)
+
+
+def first_moments(
+    matrices: Sequence[SurvivalCurves], index: TimeIndex, losses: Sequence[Loss], weightings: Sequence[ModelWeights]
+) -> Sums:
+    """Return the sums over all individuals; one pass over each matrix serves all losses and weightings."""
+    from survscore.engine import kernels
+
+    m, n = index.times.size, len(index.outcomes)
+    readers = _readers(matrices, index)
+    kinds = np.array([KERNELS[type(loss)] for loss in losses], dtype=np.int64)
+    epsilons = np.array([loss.epsilon for loss in losses], dtype=np.float64)
+    label, time_index = _fixed(index.label, np.int8), _fixed(index.before_time, np.int32)
+    most = max(part.n_buckets() for part in weightings)
+    shape = (len(losses), len(weightings), most, m)
+    found = [np.zeros((2, len(matrices), len(losses), part.n_buckets(), m)) for part in weightings]
+    packed = None
+    for a in range(len(matrices)):
+        of_model = [part[a] for part in weightings]
+        if packed is None or any(len(part.each) > 1 for part in weightings):
+            packed = _weights(of_model, m, codes=[buckets(one) for one in of_model])
+        weights = packed
+
+        def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, Values]:
+            first, second = np.zeros(shape), np.zeros(shape)
+            kernels.first_moments(
+                readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, first, second
+            )
+            return first, second
+
+        parts = each(block, _cut(n, ROW_BLOCKS, ROWS), threads=True)
+        for q, one in enumerate(of_model):
+            k, table = n_buckets(one), one.weight_at_risk
+            at_risk = np.tile(table, (k // len(table), 1)) if table is not None else np.ones((k, m))
+            with np.errstate(invalid="ignore"):
+                found[q][0, a] = sum(first[:, q, :k] for first, _ in parts) * at_risk
+            found[q][1, a] = sum(second[:, q, :k] for _, second in parts)
+            if k == one.n_strata:  # both ranges together, as in array code
+                found[q][0, a] += found[q][1, a]
+                found[q][1, a] = 0.0
+    return Sums(tuple(found), tuple(None for _ in weightings))
+
+
+def second_moments(
+    scored: ScoredLoss,
+    matrices: Sequence[SurvivalCurves],
+    groups: Groups | None,
+    units: Units,
+    averages: Values,
+) -> Moments:
+    """Return the variances: every influence, row by row, and at once squared or added to its group."""
+    return _SecondMoments(scored, matrices, groups, units, averages).run()
+
+
+class _SecondMoments:
+    """What the kernel takes, and how the work is shared out."""
+
+    def __init__(
+        self,
+        scored: ScoredLoss,
+        matrices: Sequence[SurvivalCurves],
+        groups: Groups | None,
+        units: Units,
+        averages: Values,
+    ) -> None:
+        self.scored, self.groups, self.units, self.averages = scored, groups, units, averages
+        self.m, self.n, self.k = scored.index.times.size, len(scored.index.outcomes), len(scored.scores)
+        self.readers = _readers(matrices, scored.index)
+        # NaN where a time has one unit
+        self.scaled = np.where(averages != 0, averages * np.sqrt(units.inflation), 0.0)
+        self.pairs = np.array(pairs(self.k), dtype=np.int64)
+        self.n_units = self.n if groups is None else groups.n_groups
+        self.order = scored.index.order if scored.fitted else None
+        self.visits = self._visits()
+        several = scored.weights.each
+        self.weights = _weights(several, self.m, self.order, scored.scale)
+        self.n_strata = max(one.n_strata for one in several)
+        self.start = np.zeros((self.k, self.n_strata, self.m))
+        for a, total in enumerate(scored.moving_totals):
+            self.start[a, : len(total)] = -total
+
+    def run(self) -> Moments:
+        """Share out the work, and return the variances."""
+        squares = np.zeros((n_pairs(self.k), self.m))
+        means = np.zeros((self.k, self.n_units, len(self.averages)))
+        n_cores = config.n_cores()
+        if self.groups is not None:
+            self._by_column(squares, means, n_cores)
+        elif self.scored.fitted and n_cores <= COLUMN_THREADS:
+            self._by_column(squares, means, n_cores)
+        else:
+            self._by_row(squares, means)
+        of_averages = np.array([
+            np.einsum("ij,ij->j", values, values)
+            for values in (contrast(means, a, b) for a, b in pairs(self.k))
+        ]).reshape(n_pairs(self.k), len(self.averages))  # fmt: skip
+        moments = Moments(squares * self.units.inflation, self.averages, of_averages)
+        return moments.with_null(self.scored.null)
+
+    def _by_row(self, squares: Values, means: Values) -> None:
+        blocks = _cut(self.n, ROW_BLOCKS, ROWS)
+        columns = slice(0, self.m)
+        starts = [(self.start, np.zeros_like(self.start))] * len(blocks)
+        if self.scored.fitted:
+            carried = each(lambda rows: self._kernel(rows, columns, carry=True), blocks[:-1], threads=True)
+            starts = self._starts(blocks, carried)
+        found = each(
+            lambda p: self._kernel(blocks[p], columns, means=means, start=starts[p])[2], range(len(blocks)), threads=True
+        )
+        squares += sum(found)
+
+    def _by_column(self, squares: Values, means: Values, n_cores: int) -> None:
+        """Share out columns; with groups, as many at a time as tables have room for."""
+        width = self.m
+        if self.groups is not None:
+            width = max(1, min(self.m, TABLE_CELLS // (self.k * self.n_units)))
+        for first in range(0, self.m, width):
+            some = slice(first, min(first + width, self.m))
+            parts = [slice(first + part.start, first + part.stop) for part in _cut(some.stop - first, n_cores, 1)]
+            found = each(lambda part: self._columns(part, len(parts) > 1, means), parts, threads=True)
+            for part, (of_part, own) in zip(parts, found, strict=True):
+                squares[:, part] = of_part
+                if own is not None:
+                    means += own
+
+    def _columns(self, columns: slice, several: bool, means: Values) -> tuple[Values, Values | None]:
+        own = np.zeros_like(means) if several else None
+        n_groups = 0 if self.groups is None else self.groups.n_groups
+        table = np.zeros((self.k, n_groups, columns.stop - columns.start))
+        start = self.start[:, :, columns], np.zeros((self.k, self.n_strata, columns.stop - columns.start))
+        _, _, squares = self._kernel(
+            slice(0, self.n), columns, means=means if own is None else own, start=start, table=table
+        )
+        if n_groups:
+            for p, (a, b) in enumerate(self.pairs):
+                values = contrast(table, a, b)
+                squares[p] = np.einsum("ij,ij->j", values, values)
+        return squares, own
+
+    def _kernel(
+        self,
+        rows: slice,
+        columns: slice,
+        *,
+        carry: bool = False,
+        means: Values | None = None,
+        start: tuple[Values, Values] | None = None,
+        table: Values | None = None,
+    ) -> tuple[Values, Values, Values]:
+        """Return the running sums after some rows, and the squares that they add."""
+        from survscore.engine import kernels
+
+        width = columns.stop - columns.start
+        shape = (self.k, self.n_strata, width)
+        running, drift = (np.zeros(shape), np.zeros(shape)) if start is None else (start[0].copy(), start[1].copy())
+        squares = np.zeros((len(self.pairs), width))
+        kernels.second_moments(
+            self.readers, _columns_of(self.weights, columns), self._deviation(columns), self.visits, rows.start,
+            rows.stop, columns.start, carry, self.scored.fitted, _fixed(self.scaled[:, columns], np.float64), self.pairs,
+            running, drift, squares, np.zeros((self.k, 0, 0)) if means is None else means,
+            np.zeros((self.k, 0, width)) if table is None else table,
+        )  # fmt: skip
+        return running, drift, squares
+
+    def _starts(
+        self, blocks: Sequence[slice], carried: Sequence[tuple[Values, Values, Values]]
+    ) -> list[tuple[Values, Values]]:
+        """Return the running sums before each block: what those before it add, which is linear in where they begin."""
+        found = [(self.start, np.zeros_like(self.start))]
+        for block, (running, drift, _) in zip(blocks, carried, strict=False):
+            before, drifted = found[-1]
+            steps = self._steps(block)
+            found.append((before + running, drifted + drift + before * steps))
+        return found
+
+    def _steps(self, block: slice) -> Values:
+        """Return the sums of Greenwood's weights of the jumps of a block up to each time, (models, strata, times)."""
+        n_weightings = len(self.visits.step)
+        sums = np.zeros((n_weightings, self.n_strata, self.m + 1))
+        for w in range(n_weightings):
+            code, first = self.weights.code[w, block], self.visits.time_index[block]
+            np.add.at(sums[w], (code, first), self.visits.step[w, block])
+        steps = np.cumsum(sums, axis=2)[:, :, : self.m]
+        return np.broadcast_to(steps, (self.k, self.n_strata, self.m)) if n_weightings == 1 else steps
+
+    def _visits(self) -> Any:
+        """Return the individuals in the order of their visit."""
+        from survscore.engine import kernels
+
+        scored, order, n = self.scored, self.order, self.n
+        several, none = scored.weights.each, np.zeros((len(scored.weights.each), 0))
+        inverse_risk, step, moves = none, none, np.zeros(none.shape, dtype=np.bool_)
+        if scored.fitted:
+            exits = [scored.exits[id(one)] for one in several]
+            inverse_risk = np.stack([one.inverse_risk for one in exits])
+            step = np.stack([one.step for one in exits])
+            moves = np.stack([_taken(one.weight_at_event < one.max_weight, order) for one in several])
+        own = scored.null.null.at_own_time if scored.null is not None and scored.null.of_scored else None
+        return kernels.Visits(
+            row=_fixed(np.arange(n) if order is None else order, np.int64),
+            label=_fixed(_taken(scored.index.label, order), np.int8),
+            time_index=_fixed(_taken(scored.index.before_time, order), np.int32),
+            population=_fixed(_taken(several[0].population_index, order) if scored.by_n else np.zeros(0), np.int32),
+            inverse_risk=_fixed(inverse_risk, np.float64),
+            step=_fixed(step, np.float64),
+            moves=_fixed(moves, np.bool_),
+            null=_fixed(np.zeros(0) if own is None else _taken(own, order), np.float64),
+            unit=_fixed(np.zeros(0) if self.groups is None else _taken(self.groups.codes, order), np.int64),
+        )
+
+    def _deviation(self, columns: slice) -> Any:
+        from survscore.engine import kernels
+
+        scored, width = self.scored, columns.stop - columns.start
+        constant = [scored.constant_losses(one) for one in scored.constants]
+        free, with_event = np.array(constant).reshape(len(constant), 2, self.m).swapaxes(0, 1)[:, :, columns]
+        null = scored.null if scored.null is not None and scored.null.of_scored else None
+        slope = np.zeros(0) if null is None else null.slope[columns]
+        common = np.zeros(0) if null is None else (null.slope * null.common)[columns]
+        offset = scored.offset[:, columns] if scored.by_n else np.zeros((0, width))
+        arrays_of = (scored.centre[:, columns], scored.scale[columns], offset, free, with_event, slope, common)
+        kind = KERNELS[type(scored.loss)]
+        return kernels.Deviation(kind, float(scored.loss.epsilon), *(_fixed(one, np.float64) for one in arrays_of))
+
+
+def _readers(matrices: Sequence[SurvivalCurves], index: TimeIndex) -> Any:
+    from survscore.engine import kernels
+
+    how = [index.interpolation(one) for one in matrices]
+    mode = [
+        kernels.DIRECT if one.direct else kernels.GEOMETRIC if one.geometric else kernels.LINEAR for one in how
+    ]
+    probabilities = [one.probabilities for one in matrices]
+    return kernels.Readers(
+        address=np.array([one.ctypes.data for one in probabilities], dtype=np.int64),
+        stride=np.array([one.strides[0] for one in probabilities], dtype=np.int64),
+        single=np.array([one.dtype == np.float32 for one in probabilities], dtype=np.bool_),
+        mode=np.array(mode, dtype=np.int64),
+        lower=np.array([one.lower for one in how], dtype=np.int64),
+        share=np.array([one.weight for one in how], dtype=np.float64),
+        last=np.array([one.shape[1] - 1 for one in probabilities], dtype=np.int64),
+    )
+
+
+def _weights(
+    several: Sequence[IntervalWeights],
+    n_times: int,
+    order: NDArray[np.intp] | None = None,
+    scale: Values | None = None,
+    codes: Sequence[Any] | None = None,
+) -> Any:
+    """Return weights as kernels take them, perhaps in another order; `scale` multiplies what depends on time."""
+    from survscore.engine import kernels
+
+    n = len(several[0].label)
+    codes = [one.codes for one in several] if codes is None else codes
+    n_strata = max(one.n_strata for one in several)
+    projects = any(one.hidden_share is not None for one in several)
+    at_risk = np.zeros((len(several), n_strata, n_times))
+    reference = np.zeros((len(several), n_strata, n_times if projects else 0))
+    for q, one in enumerate(several):
+        if one.weight_at_risk is not None:
+            at_risk[q, : one.n_strata] = one.weight_at_risk if scale is None else one.weight_at_risk * scale
+        if one.reference is not None:
+            reference[q, : one.n_strata] = one.reference
+    nothing = np.zeros(n)
+    return kernels.Weights(
+        event=_stacked([one.event_index for one in several], order, np.int32),
+        stop=_stacked([one.follow_up_index for one in several], order, np.int32),
+        own=_stacked([one.weight_at_event for one in several], order, np.float64),
+        code=_stacked([nothing if one is None else one for one in codes], order, np.int32),
+        share=_stacked([nothing if one.hidden_share is None else one.hidden_share for one in several], order, np.float64),
+        at_risk=_fixed(at_risk, np.float64),
+        reference=_fixed(reference, np.float64),
+    )
+
+
+def _columns_of(weights: Any, columns: slice) -> Any:
+    """Return weights with their tables at some of the evaluation times."""
+    reference = weights.reference[:, :, columns] if weights.reference.shape[2] else weights.reference
+    return weights._replace(
+        at_risk=_fixed(weights.at_risk[:, :, columns], np.float64), reference=_fixed(reference, np.float64)
+    )
+
+
+def _stacked(several: Sequence[Any], order: NDArray[np.intp] | None, dtype: Any) -> NDArray[Any]:
+    """Return vectors as the rows of a matrix."""
+    if len(several) == 1:
+        return _fixed(_taken(several[0], order)[None], dtype)
+    return _fixed(np.stack([_taken(one, order) for one in several]), dtype)
+
+
+def _taken(vector: Any, order: NDArray[np.intp] | None) -> NDArray[Any]:
+    """Return a vector in another order, on all cores."""
+    if order is None or arrays.is_repeated(vector):
+        return np.asarray(vector)
+    found = np.empty(len(order), dtype=vector.dtype)
+
+    def take(rows: slice) -> None:
+        np.take(vector, order[rows], out=found[rows])
+
+    in_slices(take, len(order))
+    return found
+
+
+def _fixed(array: Any, dtype: Any) -> NDArray[Any]:
+    """Return an array of one type and layout that can't be written to: each kernel is compiled once."""
+    return arrays.read_only(np.ascontiguousarray(array, dtype=dtype))
+
+
+def _cut(n: int, at_most: int, size: int) -> list[slice]:
+    """Cut a range into at most so many parts, of at least this size."""
+    n_parts = max(1, min(at_most, n // size))
+    edges = np.linspace(0, n, n_parts + 1).astype(np.intp)
+    return [slice(int(start), int(stop)) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
