@@ -42,6 +42,11 @@ def inlined(function):
     return njit(function, error_model="numpy", forceinline=True, **options)
 
 
+def called(function):
+    """Compile once, for compiled callers only."""
+    return njit(function, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def summing(function):
     """Compile a sum whose order is free, so that it vectorises."""
     return njit(function, error_model="numpy", fastmath={"reassoc"})

@@ -117,7 +117,7 @@ class _SecondMoments:
         self.scaled = np.where(averages != 0, averages * np.sqrt(units.inflation), 0.0)
         self.pairs = np.array(pairs(self.k), dtype=np.int64)
         self.n_units = self.n if groups is None else groups.n_groups
-        self.order = scored.index.order if scored.fitted else None
+        self.order = self._order()
         self.visits = self._visits()
         several = scored.weights.each
         self.weights = _weights(several, self.m, self.order, scored.scale)
@@ -126,14 +126,20 @@ class _SecondMoments:
         for a, total in enumerate(scored.moving_totals):
             self.start[a, : len(total)] = -total
 
+    def _order(self) -> NDArray[np.intp] | None:
+        """Return the order of visits: of time where a curve was estimated, else group by group."""
+        if self.scored.fitted:
+            return self.scored.index.order
+        if self.groups is None or np.all(self.groups.codes[1:] >= self.groups.codes[:-1]):
+            return None
+        return np.argsort(self.groups.codes, kind="stable")
+
     def run(self) -> Moments:
         """Share out the work, and return the variances."""
         squares = np.zeros((n_pairs(self.k), self.m))
         means = np.zeros((self.k, self.n_units, len(self.averages)))
         n_cores = config.n_cores()
-        if self.groups is not None:
-            self._by_column(squares, means, n_cores)
-        elif self.scored.fitted and n_cores <= COLUMN_THREADS:
+        if self.scored.fitted and (self.groups is not None or n_cores <= COLUMN_THREADS):
             self._by_column(squares, means, n_cores)
         else:
             self._by_row(squares, means)
@@ -145,8 +151,11 @@ class _SecondMoments:
         return moments.with_null(self.scored.null)
 
     def _by_row(self, squares: Values, means: Values) -> None:
-        blocks = _cut(self.n, ROW_BLOCKS, ROWS)
-        columns = slice(0, self.m)
+        blocks, columns = _cut(self.n, ROW_BLOCKS, ROWS), slice(0, self.m)
+        if self.groups is not None:  # a group is in one block
+            unit = self.visits.unit
+            edges = sorted({0, self.n, *(int(np.searchsorted(unit, unit[block.start])) for block in blocks)})
+            blocks = [slice(*ends) for ends in zip(edges[:-1], edges[1:], strict=True)]
         starts = [(self.start, np.zeros_like(self.start))] * len(blocks)
         if self.scored.fitted:
             carried = each(lambda rows: self._kernel(rows, columns, carry=True), blocks[:-1], threads=True)

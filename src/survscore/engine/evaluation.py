@@ -431,7 +431,7 @@ class Evaluation:
         if isinstance(self.null, KaplanMeierNull):
             null = NullInfluence.of(self.null, times, loss, weight_sums, scale)
             scored = replace(scored, null=null)
-        return replace(scored, moving_totals=moving_totals(scored, ranges, defined))
+        return replace(scored, moving_totals=moving_totals(scored, ranges, one.sums, defined))
 
     def _constants(self, weights: Values) -> list[SurvivalCurves]:
         """Return the prediction of the null model, from the sums of weights by range and status."""
@@ -639,9 +639,9 @@ class ScorePlan:
 
     def weight_sums(self, sums: Sums) -> list[WeightSums]:
         """Return the sums of the weights, from the ranges alone where these tell them."""
-        before, m = self.index.before_time, self.index.times.size
+        m = self.index.times.size
         return [
-            part[0].sums(before, m) if known is None else known
+            part[0].sums(m) if known is None else known
             for part, known in zip(self.every, sums.weights, strict=True)
         ]
 
@@ -678,14 +678,16 @@ def variances_of(
     return second_moments(scored, models, groups, units, averages, any_range=any_range)
 
 
-def moving_totals(scored: ScoredLoss, ranges: Values, defined: NDArray[np.bool_]) -> list[Values]:
+def moving_totals(
+    scored: ScoredLoss, ranges: Values, sums: WeightSums, defined: NDArray[np.bool_]
+) -> list[Values]:
     """Return for each model, by stratum, the sum of the deviations whose weights move with the estimated curve.
 
     Those of weights from the curves of each individual are summed later, when their cells are at hand. `ranges` holds sums of weight times loss in the first range and the second, (2, models, buckets, times); of capped
     weights, buckets behind those of the strata.
     """
     found = []
-    m, before = scored.index.times.size, scored.index.before_time
+    m = scored.index.times.size
     n_models = ranges.shape[1]
     sums_of: dict[int, tuple[Values, Values]] = {}
     for a in range(len(scored.scores)):
@@ -694,7 +696,7 @@ def moving_totals(scored: ScoredLoss, ranges: Values, defined: NDArray[np.bool_]
             found.append(np.zeros((weights.n_strata, m)))
             continue
         if id(weights) not in sums_of:
-            sums_of[id(weights)] = _moving_weights(weights, before, m)
+            sums_of[id(weights)] = _moving_weights(weights, sums, m)
         early, late = sums_of[id(weights)]  # sums of moving weights, (strata, statuses, times)
         if a < n_models:
             k = weights.n_strata
@@ -712,20 +714,19 @@ def moving_totals(scored: ScoredLoss, ranges: Values, defined: NDArray[np.bool_]
     return found
 
 
-def _moving_weights(weights: IntervalWeights, before: NDArray[np.int32], m: int) -> tuple[Values, Values]:
+def _moving_weights(weights: IntervalWeights, sums: WeightSums, m: int) -> tuple[Values, Values]:
     """Return the sums of the weights that move, in the first range (strata, times), and by status in the second."""
-    early = np.zeros((weights.n_strata, m))
-    late = np.zeros((weights.n_strata, 2, m))
     if weights.weight_at_risk is None:
         raise TypeError("weights come from the curves of each individual")
+    if weights.codes is None and not weights.capped:
+        return sums.weights[:1], sums.weights[None, 1:]
+    early, late = np.zeros((weights.n_strata, m)), np.zeros((weights.n_strata, 2, m))
     moves = weights.weight_at_risk < weights.max_weight
-    uncapped = replace(weights, max_weight=np.inf)
     for k in range(weights.n_strata):
-        inside = uncapped if weights.codes is None else uncapped.rows(arrays.positions(weights.codes == k))
-        moving = inside.weight_at_event < weights.max_weight
+        inside = weights if weights.codes is None else weights.rows(arrays.positions(weights.codes == k))
         inside = replace(inside, codes=None, weight_at_risk=weights.weight_at_risk[k : k + 1])
-        early[k] = np.where(moves[k], inside.sums(before, m).weights[0], 0.0)
-        late[k] = inside.rows(arrays.positions(moving)).sums(before, m).weights[1:]
+        early[k] = np.where(moves[k], inside.sums(m).weights[0], 0.0)
+        late[k] = inside.rows(arrays.positions(inside.weight_at_event < weights.max_weight)).sums(m).weights[1:]
     return early, late
 
 

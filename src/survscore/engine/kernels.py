@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 
-from survscore._utils.kernels import _log, compiled, inlined
+from survscore._utils.kernels import _log, called, compiled, dot, inlined
 
 DIRECT, LINEAR, GEOMETRIC = 0, 1, 2  # how evaluation times are read off the grid
 BRIER, LOG = 0, 1
@@ -105,22 +105,30 @@ def _double_at(context, address):
     )
 
 
-@inlined
-def _interpolate(row, mode, lower, share, last, out):
-    """Fill in the predictions of one row at the evaluation times of `lower`."""
-    if mode == DIRECT:
-        source = row[lower[0] : lower[0] + out.size]
-        for j in range(out.size):
-            out[j] = source[j]
-        return
+@called
+def _copy(row, out):
     for j in range(out.size):
-        at = lower[j]
+        out[j] = row[j]
+
+
+@called
+def _fill(values):
+    for j in range(values.size):
+        values[j] = 0.0
+
+
+@called
+def _interpolate(row, geometric, lower, share, out):
+    """Fill in the predictions of one row at the evaluation times of `lower`; -1 stands for time 0."""
+    last = row.size - 1
+    for j in range(out.size):
+        at, weight = lower[j], share[j]
         left = 1.0 if at < 0 else np.float64(row[at])
         right = np.float64(row[min(at + 1, last)])
-        if mode == LINEAR:
-            out[j] = (1.0 - share[j]) * left + share[j] * right
+        if geometric:
+            out[j] = left ** (1.0 - weight) * right**weight
         else:
-            out[j] = left ** (1.0 - share[j]) * right ** share[j]
+            out[j] = (1.0 - weight) * left + weight * right
 
 
 @inlined
@@ -128,28 +136,69 @@ def _read(readers, q, row, start, out):
     """Fill in what model q predicts for an individual, from evaluation time `start` on."""
     if out.size == 0:
         return
-    place = readers.address[q] + row * readers.stride[q]
+    place, mode = readers.address[q] + row * readers.stride[q], readers.mode[q]
+    if mode == DIRECT:  # neighbouring columns, from the address of the first of them on
+        if readers.single[q]:
+            _copy(carray(_single_at(place + 4 * readers.lower[q, start]), (out.size,)), out)
+        else:
+            _copy(carray(_double_at(place + 8 * readers.lower[q, start]), (out.size,)), out)
+        return
     lower, share = readers.lower[q, start : start + out.size], readers.share[q, start : start + out.size]
-    size = readers.last[q] + 1
+    size = (readers.last[q] + 1,)
     if readers.single[q]:
-        _interpolate(carray(_single_at(place), size), readers.mode[q], lower, share, readers.last[q], out)
+        _interpolate(carray(_single_at(place), size), mode == GEOMETRIC, lower, share, out)
     else:
-        _interpolate(carray(_double_at(place), size), readers.mode[q], lower, share, readers.last[q], out)
+        _interpolate(carray(_double_at(place), size), mode == GEOMETRIC, lower, share, out)
 
 
-@inlined
+@called
 def _losses(kind, epsilon, survival, event_free):
     """Replace predictions by their losses, all of one status."""
     if kind == BRIER:
         y = 1.0 if event_free else 0.0
         for j in range(survival.size):
             survival[j] = (survival[j] - y) * (survival[j] - y)
-    elif event_free:
+        return
+    if not event_free:
         for j in range(survival.size):
-            survival[j] = -_log(min(max(survival[j], epsilon), 1.0 - epsilon))
-    else:
-        for j in range(survival.size):
-            survival[j] = -_log(min(max(1.0 - survival[j], epsilon), 1.0 - epsilon))
+            survival[j] = 1.0 - survival[j]
+    for j in range(survival.size):
+        survival[j] = -_log(min(max(survival[j], epsilon), 1.0 - epsilon))
+
+
+@inlined
+def _add(total, values, factor):
+    for j in range(values.size):
+        total[j] += factor * values[j]
+
+
+@inlined
+def _add_brier(total, survival, y, factor):
+    for j in range(survival.size):
+        distance = np.float64(survival[j]) - y
+        total[j] += factor * (distance * distance)
+
+
+@inlined
+def _add_squares(total, x, y, factor):
+    """Add the squares of x, or of the difference of x and y, by a factor of 0 or 1."""
+    for j in range(x.size):
+        distance = x[j] - factor * y[j]
+        total[j] += distance * distance
+
+
+@inlined
+def _brier_deviations(survival, y, centre, weight, own, out):
+    for j in range(out.size):
+        distance = np.float64(survival[j]) - y
+        out[j] = (distance * distance - centre[j]) * weight[j] * own
+
+
+@inlined
+def _deviate(loss, centre, weight, own):
+    """Turn losses into deviations, by a weight that depends on time and one that does not."""
+    for j in range(loss.size):
+        loss[j] = (loss[j] - centre[j]) * weight[j] * own
 
 
 @compiled
@@ -160,6 +209,16 @@ def first_moments(readers, a, kinds, epsilons, weights, label, time_index, start
     """
     n_weightings, m = weights.event.shape[0], readers.lower.shape[1]
     survival, loss = np.empty(m), np.empty(m)
+    if n_weightings == 1 and kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT and readers.single[a]:
+        # the commonest case: nothing is stored in between
+        for i in range(start, stop):
+            place = readers.address[a] + i * readers.stride[a] + 4 * readers.lower[a, 0]
+            event, end, bucket = weights.event[0, i], max(weights.stop[0, i], weights.event[0, i]), weights.code[0, i]
+            row = carray(_single_at(place), (end,))
+            _add_brier(first[0, 0, bucket, :event], row[:event], 1.0, 1.0)
+            y = 1.0 if label[i] == 0 else 0.0
+            _add_brier(second[0, 0, bucket, event:end], row[event:end], y, weights.own[0, i])
+        return
     for i in range(start, stop):
         last = 0
         for q in range(n_weightings):
@@ -167,24 +226,13 @@ def first_moments(readers, a, kinds, epsilons, weights, label, time_index, start
         _read(readers, a, i, 0, survival[:last])
         middle = min(np.int64(time_index[i]), np.int64(last))
         for k in range(kinds.size):
-            loss[:last] = survival[:last]
+            _copy(survival[:last], loss[:last])
             _losses(kinds[k], epsilons[k], loss[:middle], True)
             _losses(kinds[k], epsilons[k], loss[middle:last], label[i] == 0)
             for q in range(n_weightings):
                 event, end, own, bucket = weights.event[q, i], weights.stop[q, i], weights.own[q, i], weights.code[q, i]
-                total, values = first[k, q, bucket, :event], loss[:event]
-                for j in range(values.size):
-                    total[j] += values[j]
-                total, values = second[k, q, bucket, event:end], loss[event:end]
-                for j in range(values.size):
-                    total[j] += own * values[j]
-
-
-@inlined
-def _deviate(loss, centre, weight, own):
-    """Turn losses into deviations, by a weight that depends on time and one that does not."""
-    for j in range(loss.size):
-        loss[j] = (loss[j] - centre[j]) * weight[j] * own
+                _add(first[k, q, bucket, :event], loss[:event], 1.0)
+                _add(second[k, q, bucket, event:end], loss[event:end], own)
 
 
 @compiled
@@ -196,43 +244,58 @@ def second_moments(
 
     The columns are those of the evaluation times from `first_column` on, as many as `squares` has. Where a curve was
     estimated (`fitted`), `running` and `drift`, (models, strata, times), hold its running sums; with `carry` they are
-    all that is computed. Where there are groups, influences are added to `table`, (models, groups, times), instead.
+    all that is computed. Where there are groups, influences are added up first: those whose members are visited one
+    after the other as they come, and others in `table`, (models, groups, times).
     """
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
     n_weightings = weights.event.shape[0]
-    influence, other = np.zeros((n_models, m)), np.zeros(m)
+    influence, other, of_group = np.zeros((n_models, m)), np.zeros(m), np.zeros((n_models, m))
+    in_groups, in_table = visits.unit.size > 0, table.shape[1] > 0
+    # where only those who are counted have influences, later columns are left out
+    short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or weights.reference.shape[2])
     kind, epsilon, last_column = deviation.kind, deviation.epsilon, first_column + m
     for i in range(start, stop):
+        width, w, k, own, share, event, end, exits = m, 0, 0, 0.0, 0.0, 0, 0, False
+        reach, with_event = min(max(np.int64(visits.time_index[i]) - first_column, 0), m), visits.label[i] != 0
         for q in range(n_models):
-            w = q if n_weightings > 1 else 0
-            k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i]
-            event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
-            end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)
-            reach = min(max(np.int64(visits.time_index[i]) - first_column, 0), m)
-            exits = fitted and visits.inverse_risk[w, i] > 0.0
+            if q == 0 or n_weightings > 1:
+                w = q if n_weightings > 1 else 0
+                k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i]
+                event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
+                end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)
+                exits = fitted and visits.inverse_risk[w, i] > 0.0
             if carry and not exits and end == event and share == 0.0:
                 continue
             d, begin = influence[q], event if carry else 0
             final = m if share > 0.0 else end
-            # losses
-            if q < n_read:
+            centre, scale = deviation.centre[q], deviation.scale
+            # losses, and from them deviations
+            plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT and readers.single[q] and share == 0.0
+            if plain:  # the commonest case, in one go
+                place = readers.address[q] + visits.row[i] * readers.stride[q] + 4 * readers.lower[q, first_column]
+                row = carray(_single_at(place), (end,))
+                at_risk = weights.at_risk[w, k]
+                _brier_deviations(row[begin:event], 1.0, centre[begin:event], at_risk[begin:event], 1.0, d[begin:event])
+                y = 0.0 if with_event else 1.0
+                _brier_deviations(row[event:end], y, centre[event:end], scale[event:end], own, d[event:end])
+            elif q < n_read:
                 _read(readers, q, visits.row[i], first_column + begin, d[begin:final])
                 if share > 0.0:
-                    other[end:] = d[end:]
+                    _copy(d[end:], other[end:])
                     _losses(kind, epsilon, other[end:], False)
                     _losses(kind, epsilon, d[end:], True)
                 _losses(kind, epsilon, d[begin:event], True)
-                _losses(kind, epsilon, d[event:end], visits.label[i] == 0)
+                _losses(kind, epsilon, d[event:end], not with_event)
             else:
-                free, with_event = deviation.event_free[q - n_read], deviation.with_event[q - n_read]
-                d[begin:event] = free[begin:event]
-                d[event:end] = free[event:end] if visits.label[i] == 0 else with_event[event:end]
+                free, lost = deviation.event_free[q - n_read], deviation.with_event[q - n_read]
+                _copy(free[begin:event], d[begin:event])
+                _copy(lost[event:end] if with_event else free[event:end], d[event:end])
                 if share > 0.0:
-                    d[end:], other[end:] = free[end:], with_event[end:]
-            # deviations
-            centre, scale = deviation.centre[q], deviation.scale
-            _deviate(d[begin:event], centre[begin:event], weights.at_risk[w, k, begin:event], 1.0)
-            _deviate(d[event:end], centre[event:end], scale[event:end], own)
+                    _copy(free[end:], d[end:])
+                    _copy(lost[end:], other[end:])
+            if not plain:
+                _deviate(d[begin:event], centre[begin:event], weights.at_risk[w, k, begin:event], 1.0)
+                _deviate(d[event:end], centre[event:end], scale[event:end], own)
             r = running[q, k]
             if share > 0.0:
                 x, y, c, v, s, g = d[end:], other[end:], centre[end:], scale[end:], r[end:], weights.reference[w, k, end:]
@@ -240,58 +303,47 @@ def second_moments(
                     slope = share * g[j] * (x[j] - y[j])
                     x[j] = (y[j] + slope - c[j]) * v[j] * own
                     s[j] += slope * v[j] * own
+            elif short:
+                width = end
             else:
-                d[end:] = 0.0
+                _fill(d[end:])
             # what estimating the curve adds
             if fitted:
                 h = drift[q, k]
-                if not exits and visits.moves[w, i] and share == 0.0 and weights.reference.shape[2] == 0:
-                    x, s = d[event:end], r[event:end]
-                    for j in range(x.size):
-                        s[j] += x[j]
+                if not exits and visits.moves[w, i] and weights.reference.shape[2] == 0:
+                    _add(r[event:end], d[event:end], 1.0)
                 if not carry:
-                    for j in range(m):
-                        d[j] += h[j]
+                    _add(d, h, 1.0)
                 if exits:
-                    inverse, step = visits.inverse_risk[w, i], visits.step[w, i]
-                    x, s, t = d[reach:], r[reach:], h[reach:]
-                    for j in range(x.size):
-                        x[j] -= s[j] * inverse
-                        t[j] += s[j] * step
+                    _add(d[reach:], r[reach:], -visits.inverse_risk[w, i])
+                    if visits.step[w, i] > 0.0:
+                        _add(h[reach:], r[reach:], visits.step[w, i])
             if carry:
                 continue
             if deviation.offset.shape[0]:
                 inside = min(max(np.int64(visits.population[i]) - first_column, 0), m)
-                x, y = d[:inside], deviation.offset[q, :inside]
-                for j in range(x.size):
-                    x[j] -= y[j]
+                _add(d[:inside], deviation.offset[q, :inside], -1.0)
             if q == n_models - 1 and deviation.slope.size:
-                x, y = d[:reach], deviation.common[:reach]
-                for j in range(x.size):
-                    x[j] += y[j]
-                x, y, null = d[reach:], deviation.slope[reach:], visits.null[i]
-                for j in range(x.size):
-                    x[j] += y[j] * null
+                _add(d[:reach], deviation.common[:reach], 1.0)
+                _add(d[reach:], deviation.slope[reach:], visits.null[i])
         if carry:
             continue
-        unit = visits.unit[i] if table.shape[1] else i
+        unit = visits.unit[i] if in_groups else i
         for q in range(n_models):
-            d = influence[q]
+            d = influence[q, :width]
             for r in range(averages.shape[0]):
-                total, c = 0.0, averages[r]
-                for j in range(m):
-                    total += d[j] * c[j]
-                means[q, unit, r] += total
-            if table.shape[1]:
-                t = table[q, unit]
-                for j in range(m):
-                    t[j] += d[j]
-        if not table.shape[1]:
-            for p in range(pairs.shape[0]):
-                x, y, total = influence[pairs[p, 0]], influence[pairs[p, 1]], squares[p]
-                if pairs[p, 0] == pairs[p, 1]:
-                    for j in range(m):
-                        total[j] += x[j] * x[j]
-                else:
-                    for j in range(m):
-                        total[j] += (x[j] - y[j]) * (x[j] - y[j])
+                means[q, unit, r] += dot(d, averages[r, :width])
+            if in_table:
+                _add(table[q, unit, :width], d, 1.0)
+            elif in_groups:
+                _add(of_group[q, :width], d, 1.0)
+        if in_table or (in_groups and i + 1 < stop and visits.unit[i + 1] == unit):
+            continue
+        total = of_group if in_groups else influence
+        width = m if in_groups else width
+        for p in range(pairs.shape[0]):
+            a, b = pairs[p, 0], pairs[p, 1]
+            _add_squares(squares[p, :width], total[a, :width], total[b, :width], 0.0 if a == b else 1.0)
+        if in_groups:
+            for q in range(n_models):
+                _fill(of_group[q])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._validation import InputError, as_array, check_length
 
-CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
 NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 
 
@@ -139,20 +138,20 @@ class PowerSums:
 
     @classmethod
     def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
-        """Count the members of every group at every time; some groups at a time, since there may be millions."""
-        order = np.argsort(groups.codes, kind="stable")
-        codes, stops = groups.codes[order], stop[order].astype(np.intp)
-        width = max(1, CELLS_PER_CHUNK // (n_times + 1))
-        total = cls(np.zeros((6, n_times)), np.zeros(n_times))
-        for first in range(0, groups.n_groups, width):
-            last = min(first + width, groups.n_groups)
-            rows = slice(*np.searchsorted(codes, [first, last]))
-            cells = (codes[rows] - first) * (n_times + 1) + stops[rows]
-            ends = np.bincount(cells, minlength=(last - first) * (n_times + 1)).reshape(last - first, n_times + 1)
-            sizes = ends.sum(axis=1, keepdims=True) - np.cumsum(ends, axis=1)[:, :n_times]
-            part = cls.of(sizes)
-            total = cls(total.powers + part.powers, np.maximum(total.largest, part.largest))
-        return total
+        r"""Count the members of every group at every time, without a table of groups by times.
+
+        With the members of a group ranked from the last to leave, r = 1, to the first, :math:`n^k` is the sum of
+        :math:`r^k - (r - 1)^k` over those who are still there: a sum over individuals.
+        """
+        order = np.lexsort((-stop, groups.codes))
+        codes, stops = groups.codes[order], stop[order]
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        rank = np.arange(1.0, stop.size + 1) - np.repeat(starts, np.diff(starts, append=stop.size))
+        added = [(rank == 1.0) * 1.0, *(rank**k - (rank - 1.0) ** k for k in range(1, 6))]
+        powers = [np.cumsum(np.bincount(stops, one, n_times + 1)[::-1])[::-1][1:] for one in added]
+        largest = np.zeros(n_times + 1)
+        np.maximum.at(largest, stops, rank)
+        return cls(np.array(powers), np.maximum.accumulate(largest[::-1])[::-1][1:])
 
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         r"""Return how many groups are counted, the largest share, and the degrees of freedom.
