@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from registry import HALVES, outcomes_of
-from survscore._utils import loops as _loops
-from survscore._utils import sorting as _sorting
 from survscore.censoring.product_limit import ProductLimit
+from survscore.weighting.interval_weights import _Buckets, time_order
 
 
 @settings(max_examples=200)
@@ -22,59 +21,46 @@ def test_kaplan_meier_agrees_with_the_literal_one(y, times):
 
 
 @settings(max_examples=100)
+@given(data=st.data(), n_strata=st.integers(1, 3), events_first=st.booleans())
+def test_product_limits_by_strata_are_those_of_each_stratum(data, n_strata, events_first):
+    y = data.draw(st.integers(1, 30).flatmap(outcomes_of))
+    codes = np.array(
+        data.draw(st.lists(st.integers(0, n_strata - 1), min_size=len(y), max_size=len(y))), dtype=np.int32
+    )
+    times = np.arange(0, 8, 0.5)
+    leaves = y.event if events_first else ~y.event
+    curve = ProductLimit.of(y.time, leaves, others_first=not events_first, codes=codes, n_strata=n_strata)
+    for k in range(n_strata):
+        inside = codes == k
+        alone = ProductLimit.of(y.time[inside], leaves[inside], others_first=not events_first)
+        np.testing.assert_allclose(curve.table(times)[k], alone.at(times), rtol=1e-14)
+        np.testing.assert_allclose(curve.before(y.time, codes)[inside], alone.before(y.time[inside]), rtol=1e-14)
+        np.testing.assert_allclose(curve.greenwood[curve.strata()[k]], alone.greenwood, rtol=1e-14)
+
+
+@settings(max_examples=100)
 @given(
-    values=st.lists(st.floats(0, 1e6) | HALVES, min_size=0, max_size=200).map(np.array),
+    grid=st.sets(st.floats(0, 1e6) | HALVES, min_size=1, max_size=200).map(sorted).map(np.array),
     keys=st.lists(st.floats(0, 1e6) | HALVES, min_size=1, max_size=50).map(np.array),
-    others=st.lists(HALVES, max_size=50).map(np.array),
     inclusive=st.booleans(),
-    first=st.booleans(),
 )
-def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, first):
-    values, others = values.astype(float), others.astype(float)
-    grid = np.sort(values)
-    time = np.concatenate([values, others])
-    leaves = np.arange(time.size) < values.size
-    np.testing.assert_array_equal(
-        _loops.count_below(grid, keys, inclusive=inclusive, compiled=True),
-        np.searchsorted(grid, keys, side="right" if inclusive else "left"),
-    )
-    if grid.size:
-        steps = np.linspace(0.9, 0.1, grid.size)
-        np.testing.assert_array_equal(
-            _loops.step_values(grid, steps, keys, inclusive=inclusive, compiled=True),
-            _loops.step_values(grid, steps, keys, inclusive=inclusive, compiled=False),
-        )
-    fast, plain = (ProductLimit.of(time, leaves, others_first=first, compiled=way) for way in (True, False))
-    for name in ("times", "exits", "at_risk", "survival"):
-        np.testing.assert_array_equal(getattr(fast, name), getattr(plain, name))
+def test_looking_up_by_buckets_is_a_search(grid, keys, inclusive):
+    keys = np.concatenate([keys, grid, np.nextafter(grid, 0), np.nextafter(grid, np.inf), [np.inf]])
+    table = _Buckets.of(grid)
+    if table is not None:
+        expected = np.searchsorted(grid, keys, side="right" if inclusive else "left")
+        np.testing.assert_array_equal(table.count(keys, inclusive=inclusive), expected)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.random.default_rng(0).pareto(0.3, 100_000),  # nearly all in the first bucket
-        np.random.default_rng(0).integers(0, 5, 100_000).astype(float),
-        np.linspace(1, 0, 100_000),
-        np.full(100_000, 7.0),
-    ],
-    ids=["heavy tail", "ties", "reversed", "constant"],
-)
-def test_sorting_and_counting_of_awkward_values(values):
-    expected = np.sort(values)
-    chosen = np.random.default_rng(1).random(values.size) < 0.9
-    fast, plain = (_sorting.exit_table(values, chosen, others_first=True, compiled=way) for way in (True, False))
-    for mine, theirs in zip(fast, plain, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    bins = np.unique(values, return_inverse=True)[1].astype(np.int32)
-    for last_bin in (int(bins.max()), int(bins.max()) + 1000):
-        fast, plain = (_sorting.rows_by_bin(bins, chosen, last_bin, compiled=way) for way in (True, False))
-        np.testing.assert_array_equal(fast, plain)
-    np.testing.assert_array_equal(
-        _sorting.count_values(bins, last_bin, compiled=True), np.bincount(bins, minlength=last_bin)
-    )
-    np.testing.assert_array_equal(
-        _loops.count_below(expected, values, inclusive=False, compiled=True), np.searchsorted(expected, values)
-    )
+@settings(max_examples=100)
+@given(data=st.data())
+def test_order_of_time_has_events_first_then_ends_then_drop_outs(data):
+    y = data.draw(st.integers(1, 30).flatmap(outcomes_of))
+    y = ss.Outcomes(y.time, y.event, y.time + np.arange(len(y)) % 2)
+    order = time_order(y)
+    keys = [(y.time[i], 0 if y.event[i] else 2 if y.dropped_out[i] else 1) for i in order]
+    assert keys == sorted(keys)
+    assert sorted(order.tolist()) == list(range(len(y)))
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

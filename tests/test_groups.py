@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import survscore as ss
-from survscore._utils.sorting import rows_by_group
-from survscore.engine import evaluation, grouped, units
+from survscore.engine import compiled, second_moments
 from survscore.inference.units import Groups, PowerSums
 
 N, TIMES = 1500, np.linspace(1, 45, 9)
@@ -54,13 +53,10 @@ def errors(backend, y, models, **options):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", WEIGHTINGS)
 @pytest.mark.parametrize("whole", [False, True], ids=["continuous times", "whole times"])
-def test_compiled_groups_are_the_sums_of_their_members(name, whole, monkeypatch):
-    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)  # covariances over time take another way
+def test_compiled_groups_are_the_sums_of_their_members(name, whole):
     y = outcomes(whole=whole, dropping_out=True)
     rng = np.random.default_rng(6)
-    # each number of models is compiled by itself, so three are tried once
-    three = "abc" if whole and name == "administrative" else "ab"
-    cases = [(3, False, "a", "brier"), (400, False, "ab", "brier"), (400, True, "ab", "log"), (N, True, three, "brier")]
+    cases = [(3, False, "a", "brier"), (400, False, "ab", "brier"), (400, True, "ab", "log"), (N, True, "abc", "brier")]
     for n_groups, null, several, metric in cases:
         groups = rng.integers(0, n_groups, N)
         options = {"weighting": WEIGHTINGS[name], "groups": groups, "null": null, "metric": metric}
@@ -69,15 +65,17 @@ def test_compiled_groups_are_the_sums_of_their_members(name, whole, monkeypatch)
         np.testing.assert_allclose(fast, slow, rtol=1e-11, atol=1e-13, err_msg=f"{n_groups} groups of {several}")
 
 
-@pytest.mark.parametrize("numbers", [1, 5000])
-def test_tables_of_exits_may_be_made_in_parts(numbers, monkeypatch):
-    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)
+@pytest.mark.parametrize("cells", [1, 5000])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_tables_of_groups_may_be_made_in_parts(cells, backend, monkeypatch):
     y, groups = outcomes(whole=False, dropping_out=True), np.arange(N) // 3
-    options = {"weighting": ss.IPCW(), "groups": groups, "null": True}
-    at_once = errors("compiled", y, MODELS, **options)
-    monkeypatch.setattr(grouped, "TABLE_NUMBERS", numbers)
-    monkeypatch.setattr(grouped, "TABLE_SHARE", 10**9)
-    np.testing.assert_allclose(errors("compiled", y, MODELS, **options), at_once, rtol=1e-12)
+    for weighting in ("administrative", "ipcw"):
+        options = {"weighting": weighting, "groups": groups, "null": True}
+        at_once = errors(backend, y, MODELS, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "TABLE_CELLS", cells)
+            patch.setattr(second_moments, "TABLE_CELLS", cells)
+            np.testing.assert_allclose(errors(backend, y, MODELS, **options), at_once, rtol=1e-11)
 
 
 def test_groups_do_not_depend_on_what_they_are_called():
@@ -95,37 +93,26 @@ def test_groups_do_not_depend_on_what_they_are_called():
         Groups.of(np.array([1, "a"], dtype=object), 2)
 
 
-@pytest.mark.parametrize("n_groups", [1, 5, 3000])
-def test_rows_by_group_and_their_sizes(n_groups):
+@pytest.mark.parametrize("n_groups", [1, 5, 150])
+def test_sums_of_powers_of_sizes(n_groups):
     rng = np.random.default_rng(0)
-    codes = np.unique(rng.integers(0, n_groups, 5000), return_inverse=True)[1].astype(np.int32)
-    n_groups = int(codes.max()) + 1
-    slow, fast = (rows_by_group(codes, n_groups, compiled=way) for way in (False, True))
-    for mine, theirs in zip(fast, slow, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    stop = rng.integers(0, 13, 5000).astype(np.int32)
-    groups = Groups(codes, n_groups)
-    literal = PowerSums.of(
-        np.array([[((codes == g) & (stop > t)).sum() for t in range(12)] for g in range(min(n_groups, 200))])
-    )
-    if n_groups <= 200:
-        np.testing.assert_array_equal(PowerSums._compiled(stop, groups, 12).powers, literal.powers)
-    with ss.config.using(backend="numpy"):
-        slowly = units.PowerSums.of_groups(stop, groups, 12)
-    quickly = units.PowerSums._compiled(stop, groups, 12)
-    np.testing.assert_allclose(quickly.powers, slowly.powers, rtol=1e-14)
-    np.testing.assert_array_equal(quickly.largest, slowly.largest)
+    codes = np.unique(rng.integers(0, n_groups, 2000), return_inverse=True)[1].astype(np.int32)
+    stop = rng.integers(0, 13, 2000).astype(np.int32)
+    sizes = np.array([[((codes == g) & (stop > t)).sum() for t in range(12)] for g in range(codes.max() + 1)])
+    found, literal = PowerSums.of_groups(stop, Groups(codes, int(codes.max()) + 1), 12), PowerSums.of(sizes)
+    np.testing.assert_allclose(found.powers, literal.powers, rtol=1e-13)
+    np.testing.assert_array_equal(found.largest, literal.largest)
 
 
-@pytest.mark.parametrize("groups", [None, np.arange(N) // 4], ids=["individuals", "groups"])
-def test_the_number_of_cores_changes_no_bit(groups, monkeypatch):
-    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)
+@pytest.mark.parametrize("groups", [None, np.arange(N) // 4, np.arange(N) % 400], ids=["none", "in order", "mixed"])
+def test_the_number_of_cores_does_not_matter(groups, monkeypatch):
+    monkeypatch.setattr(compiled, "ROWS", 100)  # so that even these are shared out
     y = outcomes(whole=False, dropping_out=True)
-    for weighting in ("administrative", "ipcw"):
+    for weighting in ("administrative", "ipcw", ss.IPCW(max_weight=1.5), ss.IPCW(strata=np.arange(N) % 3)):
         options = {"weighting": weighting, "null": True, "groups": groups}
         found = []
         for threads in (1, 2, 16):
             monkeypatch.setattr(type(ss.config), "n_cores", lambda self, threads=threads: threads)
             found.append(errors("compiled", y, MODELS, **options))
-        np.testing.assert_array_equal(found[1], found[0])
-        np.testing.assert_array_equal(found[2], found[0])
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-11)
+        np.testing.assert_allclose(found[2], found[0], rtol=1e-11)

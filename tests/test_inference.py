@@ -14,7 +14,6 @@ from scipy import stats
 import survscore as ss
 from literal import variances
 from registry import ASKED, CASES, UNFITTED, Case, problems, random_problem
-from survscore.engine import evaluation
 from survscore.inference.intervals import simultaneous_quantile
 from survscore.inference.student import student_p
 
@@ -90,8 +89,8 @@ def numbers(result):
 @pytest.mark.parametrize("same_grid", [True, False])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
-def test_all_ways_to_standard_errors_agree(case, loss, same_grid, grouped, monkeypatch):
-    """In NumPy and compiled, by influences and by the identity: scores, differences, means over time, bounds."""
+def test_all_ways_to_standard_errors_agree(case, loss, same_grid, grouped):
+    """In array code, with and without covariances over time, and compiled: scores, differences, means over time."""
     if case.data == "uncensored":
         pytest.skip("the data are censored")
     problem = random_problem(700, 20, same_grid=same_grid, lost=case.data in ("drop-outs", "lost"))
@@ -99,12 +98,12 @@ def test_all_ways_to_standard_errors_agree(case, loss, same_grid, grouped, monke
     models = {"a": problem.curves, "b": problem.censoring}
     groups = np.arange(700) // 3 if grouped else None
     found = []
-    for backend, products in (("numpy", np.inf), ("compiled", np.inf), ("compiled", 0)):
-        monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", products)
+    for backend, ranges in (("numpy", "any"), ("numpy", None), ("compiled", None)):
         with ss.config.using(backend=backend):
             result = ss.compare(
-                problem.y, models, weighting=case.weighting(problem), metric=loss, times=times, groups=groups
-            )
+                problem.y, models, weighting=case.weighting(problem), metric=loss, times=times, groups=groups,
+                ranges=ranges,
+            )  # fmt: skip
             found.append(numbers(result))
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], rtol=1e-8, atol=1e-13)
@@ -114,8 +113,9 @@ def test_covariances_over_time_agree_with_everything():
     problem = random_problem(300, 20, lost=True)
     times = problem.times[:15]
     result = ss.compare(
-        problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False
-    )
+        problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False,
+        ranges="any",
+    )  # fmt: skip
     (scored,) = result.scored
     covariance = scored.moments.covariance_over_time(0, 1)
     np.testing.assert_allclose(np.diag(covariance), scored.moments.variance(0, 1), rtol=1e-10)
@@ -124,7 +124,7 @@ def test_covariances_over_time_agree_with_everything():
     np.testing.assert_allclose(weights @ covariance @ weights, whole**2, rtol=1e-10)
     asked = ss.compare(
         problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False,
-        ranges=[(times[2], times[9])],
+        ranges=[(times[2], times[9]), (times[1] + 0.3, times[12] - 0.1)],
     )  # fmt: skip
     for lower, upper in ((times[2], times[9]), (times[1] + 0.3, times[12] - 0.1)):
         np.testing.assert_allclose(
@@ -132,17 +132,17 @@ def test_covariances_over_time_agree_with_everything():
         )
 
 
-def test_ranges_of_large_data_are_asked_for_when_scoring(monkeypatch):
-    problem = random_problem(300, 20)
-    monkeypatch.setattr(evaluation, "ANY_RANGE_PRODUCTS", 0)
+@pytest.mark.parametrize("n", [60, 3000])
+def test_ranges_are_asked_for_when_scoring_whatever_the_size(n):
+    problem = random_problem(n, 20)
     settings = {"weighting": "administrative", "times": problem.times[:15]}
     plain = ss.brier_score(problem.y, problem.curves, **settings)
     asked = ss.brier_score(problem.y, problem.curves, **settings, ranges=[(10, 50.5)])
     everything = ss.brier_score(problem.y, problem.curves, **settings, ranges="any")
     assert plain.integrated().se == pytest.approx(everything.integrated().se, rel=1e-10)
     assert asked.integrated(10, 50.5).se == pytest.approx(everything.integrated(10, 50.5).se, rel=1e-10)
-    with pytest.raises(ss.InputError, match=r"ask for it when scoring, by ranges=\[\(lower, upper\)\]"):
-        plain.integrated(10, 50.5)
+    assert plain.integrated(10, 50.5).value == asked.integrated(10, 50.5).value
+    assert np.isnan(plain.integrated(10, 50.5).se)
     compared = ss.compare(problem.y, {"a": problem.curves}, **settings)
     with pytest.raises(ss.InputError, match="ranges='any'"):
         compared.band()

@@ -80,13 +80,13 @@ def fits(case, lost):
 WAYS = {
     "scores alone": {"errors": False},
     "any range": {"ranges": "any"},
-    "ranges": {"ranges": [(10, 60), (30, None)], "unasked": False},
-    "groups": {"groups": np.arange(300) // 4, "unasked": False},
+    "ranges": {"ranges": [(10, 60), (30, None)]},
+    "groups": {"groups": np.arange(300) // 4},
     "groups, any range": {"groups": np.arange(300) % 7, "ranges": "any"},
-    "null model": {"null": True, "unasked": False},
+    "null model": {"null": True},
     "null model, any range": {"null": True, "ranges": "any"},
-    "null model of others": {"null": ss.Outcomes([1, 20, 40, 60, 80], [1, 1, 0, 1, 1]), "unasked": False},
-    "null model of those counted": {"null": "counted", "unasked": False},
+    "null model of others": {"null": ss.Outcomes([1, 20, 40, 60, 80], [1, 1, 0, 1, 1])},
+    "null model of those counted": {"null": "counted"},
 }
 
 
@@ -385,8 +385,7 @@ def test_a_lack_of_memory_says_what_to_do(monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 24.00 GiB. GPU 0 has ...")
 
-    monkeypatch.setattr("survscore.engine.tensor_sums.update", full)
-    monkeypatch.setattr("survscore.engine.tensor_sums.has_kernels", lambda _: False)
+    monkeypatch.setattr("survscore.engine.evaluation.first_moments", full)
     with pytest.raises(ss.DeviceMemoryError, match=r"cpu has too little memory .* Free other .*CurveBatches"):
         ss.brier_score(problem.y, problem.curves.to("cpu"), weighting="ipcw")
 
@@ -404,11 +403,10 @@ print("torch" in sys.modules)
 
 def test_small_chunks_give_the_same(monkeypatch):
     problem = random_problem(300, 9, lost=True)
-    expected = both_ways(problem, CASES[1], groups=np.arange(300) // 2, unasked=False)[1]
-    monkeypatch.setattr("survscore.engine.tensors.CELLS_PER_CHUNK", {"cpu": 9 * 64})
-    monkeypatch.setattr("survscore.engine.tensor_influence.NUMBERS_PER_CHUNK", {"cpu": 500})
-    monkeypatch.setattr("survscore.engine.tensor_units.CELLS_PER_CHUNK", 50)
-    found = both_ways(problem, CASES[1], groups=np.arange(300) // 2, unasked=False)[0]
+    expected = both_ways(problem, CASES[1], groups=np.arange(300) // 2)[1]
+    monkeypatch.setattr("survscore.engine.blocks.BLOCK_CELLS", 9 * 64)
+    monkeypatch.setattr("survscore.engine.second_moments.TABLE_CELLS", 500)
+    found = both_ways(problem, CASES[1], groups=np.arange(300) // 2)[0]
     assert_same(found, expected)
 
 

@@ -161,7 +161,9 @@ class _SecondMoments:
             carried = each(lambda rows: self._kernel(rows, columns, carry=True), blocks[:-1], threads=True)
             starts = self._starts(blocks, carried)
         found = each(
-            lambda p: self._kernel(blocks[p], columns, means=means, start=starts[p])[2], range(len(blocks)), threads=True
+            lambda p: self._kernel(blocks[p], columns, means=means, start=starts[p])[2],
+            range(len(blocks)),
+            threads=True,
         )
         squares += sum(found)
 
@@ -283,9 +285,7 @@ def _readers(matrices: Sequence[SurvivalCurves], index: TimeIndex) -> Any:
     from survscore.engine import kernels
 
     how = [index.interpolation(one) for one in matrices]
-    mode = [
-        kernels.DIRECT if one.direct else kernels.GEOMETRIC if one.geometric else kernels.LINEAR for one in how
-    ]
+    mode = [kernels.DIRECT if one.direct else kernels.GEOMETRIC if one.geometric else kernels.LINEAR for one in how]
     probabilities = [one.probabilities for one in matrices]
     return kernels.Readers(
         address=np.array([one.ctypes.data for one in probabilities], dtype=np.int64),
@@ -325,7 +325,9 @@ def _weights(
         stop=_stacked([one.follow_up_index for one in several], order, np.int32),
         own=_stacked([one.weight_at_event for one in several], order, np.float64),
         code=_stacked([nothing if one is None else one for one in codes], order, np.int32),
-        share=_stacked([nothing if one.hidden_share is None else one.hidden_share for one in several], order, np.float64),
+        share=_stacked(
+            [nothing if one.hidden_share is None else one.hidden_share for one in several], order, np.float64
+        ),
         at_risk=_fixed(at_risk, np.float64),
         reference=_fixed(reference, np.float64),
     )

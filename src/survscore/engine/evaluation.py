@@ -641,8 +641,7 @@ class ScorePlan:
         """Return the sums of the weights, from the ranges alone where these tell them."""
         m = self.index.times.size
         return [
-            part[0].sums(m) if known is None else known
-            for part, known in zip(self.every, sums.weights, strict=True)
+            part[0].sums(m) if known is None else known for part, known in zip(self.every, sums.weights, strict=True)
         ]
 
     @property
@@ -678,9 +677,7 @@ def variances_of(
     return second_moments(scored, models, groups, units, averages, any_range=any_range)
 
 
-def moving_totals(
-    scored: ScoredLoss, ranges: Values, sums: WeightSums, defined: NDArray[np.bool_]
-) -> list[Values]:
+def moving_totals(scored: ScoredLoss, ranges: Values, sums: WeightSums, defined: NDArray[np.bool_]) -> list[Values]:
     """Return for each model, by stratum, the sum of the deviations whose weights move with the estimated curve.
 
     Those of weights from the curves of each individual are summed later, when their cells are at hand. `ranges` holds sums of weight times loss in the first range and the second, (2, models, buckets, times); of capped

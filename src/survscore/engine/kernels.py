@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 
@@ -298,7 +297,14 @@ def second_moments(
                 _deviate(d[event:end], centre[event:end], scale[event:end], own)
             r = running[q, k]
             if share > 0.0:
-                x, y, c, v, s, g = d[end:], other[end:], centre[end:], scale[end:], r[end:], weights.reference[w, k, end:]
+                x, y, c, v, s, g = (
+                    d[end:],
+                    other[end:],
+                    centre[end:],
+                    scale[end:],
+                    r[end:],
+                    weights.reference[w, k, end:],
+                )
                 for j in range(x.size):
                     slope = share * g[j] * (x[j] - y[j])
                     x[j] = (y[j] + slope - c[j]) * v[j] * own

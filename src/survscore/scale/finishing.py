@@ -24,8 +24,8 @@ from survscore.scale.products import Products
 from survscore.scale.second_pass import spanning_groups, with_influences
 from survscore.scale.specification import Specification
 from survscore.scale.tables import Tables
-from survscore.weighting.interval_weights import IntervalWeights, inverse
 from survscore.weighting import Administrative, Weighting
+from survscore.weighting.interval_weights import IntervalWeights, inverse
 
 if TYPE_CHECKING:
     from survscore.results.segments import SegmentedComparison

@@ -10,8 +10,8 @@ from survscore.censoring.distributions import CensoringDistribution, KnownCensor
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
-from survscore.weighting.interval_weights import inverse
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
+from survscore.weighting.interval_weights import inverse
 
 
 def expected_score(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
 from survscore.analysis.backtest.results import Day, pairs_of
