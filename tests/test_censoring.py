@@ -8,7 +8,6 @@ import oracle
 import survscore as ss
 from registry import HALVES, outcomes_of
 from survscore._utils import loops as _loops
-from survscore._utils import sorting as _sorting
 from survscore.censoring.product_limit import ProductLimit
 
 
@@ -59,19 +58,8 @@ def test_compiled_vectors_give_the_same_bits(values, keys, others, inclusive, fi
     ],
     ids=["heavy tail", "ties", "reversed", "constant"],
 )
-def test_sorting_and_counting_of_awkward_values(values):
+def test_counting_of_awkward_values(values):
     expected = np.sort(values)
-    chosen = np.random.default_rng(1).random(values.size) < 0.9
-    fast, plain = (_sorting.exit_table(values, chosen, others_first=True, compiled=way) for way in (True, False))
-    for mine, theirs in zip(fast, plain, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    bins = np.unique(values, return_inverse=True)[1].astype(np.int32)
-    for last_bin in (int(bins.max()), int(bins.max()) + 1000):
-        fast, plain = (_sorting.rows_by_bin(bins, chosen, last_bin, compiled=way) for way in (True, False))
-        np.testing.assert_array_equal(fast, plain)
-    np.testing.assert_array_equal(
-        _sorting.count_values(bins, last_bin, compiled=True), np.bincount(bins, minlength=last_bin)
-    )
     np.testing.assert_array_equal(
         _loops.count_below(expected, values, inclusive=False, compiled=True), np.searchsorted(expected, values)
     )

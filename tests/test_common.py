@@ -302,18 +302,6 @@ def test_the_compiled_logarithm_is_accurate_to_the_last_digits():
     np.testing.assert_allclose(out, -np.log(np.clip(values, 2.0**-53, 1 - 2.0**-53)), rtol=1e-15)
 
 
-def test_the_compiled_exponential_is_accurate_to_the_last_digits():
-    """Seen through a likelihood of one row: its gradient is minus the probability where there was no event."""
-    from survscore.inference.logistic_kernels import look
-
-    one, zero, nothing = np.ones((1, 1)), np.zeros(1), np.zeros(0)
-    for eta in -np.concatenate([np.logspace(-12, 2.8, 4001), [0.0, np.log(2), 690.0]]):
-        gradient, information = look(zero, nothing, one, zero, np.ones(1), False, np.array([eta]))
-        probability = np.exp(eta) / (1 + np.exp(eta))
-        np.testing.assert_allclose(gradient, -probability, rtol=1e-15)
-        np.testing.assert_allclose(information[0], probability / (1 + np.exp(eta)), rtol=1e-15)
-
-
 def test_one_pass_gives_the_same_as_many():
     problem = random_problem(500, 20)
     weightings = [case.weighting(problem) for case in CASES if case.data not in ("uncensored", "lost")]

@@ -9,7 +9,7 @@ import oracle
 import survscore as ss
 from registry import CASES, fitted_problem
 from survscore.analysis import decision_curves
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import student_quantile
 from survscore.plots.labels import EndLabels
 
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]

@@ -11,8 +11,8 @@ from scipy.interpolate import interp1d
 
 import survscore as ss
 from survscore.analysis.distribution.sums import Followed
+from survscore.inference.intervals import chi_square_p
 from survscore.inference.smooth_test import moments, pooling, quadratic_test, ratio_limits
-from survscore.inference.student import chi_square_p
 
 mpl.use("agg")
 

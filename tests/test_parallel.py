@@ -11,7 +11,6 @@ import pytest
 
 import survscore as ss
 from registry import random_problem
-from survscore._utils import sorting as _sorting
 from survscore._utils.caching import cached_property
 from survscore._utils.parallel import each
 
@@ -128,19 +127,6 @@ def test_few_times_and_means_over_time_have_loops_of_their_own_that_agree(metric
             for frame in ("scores", "contrasts"):
                 expected, found = (getattr(one, frame).select_dtypes("number") for one in results)
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["distinct", "ties", "one value", "skewed"])
-def test_very_many_positions_are_sorted_in_parts(dtype, kind, monkeypatch):
-    monkeypatch.setattr(_sorting, "MANY_VALUES", 1000)
-    values = np.random.default_rng(0).random(50_000).astype(dtype)
-    values = {"distinct": values, "ties": values.round(2), "one value": np.ones_like(values), "skewed": values**30}[
-        kind
-    ]
-    values[::1000] = 0.0
-    values[1::1000] = -0.0
-    np.testing.assert_array_equal(_sorting.order(values, compiled=True), np.argsort(values, kind="stable"))
 
 
 def test_numba_imports_nothing_while_threads_compile():

@@ -169,13 +169,13 @@ def outcomes(statuses):
     [
         ("oe", [1, 0, 1], [1, 1, 1], "all predicted risks are 0"),
         ("slope", [1, 0, 1, 0], [0.5] * 4, "all predictions are the same"),
-        ("slope", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions tell those with event from those without"),
-        ("slope", [1, 0], [0.2, 0.3], "the predictions tell those with event from those without"),
+        ("slope", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions separate those with event from those without"),
+        ("slope", [1, 0], [0.2, 0.3], "the predictions separate those with event from those without"),
         ("slope", [0, 0, 0], [0.2, 0.3, 0.4], "all who are counted have the same status"),
         ("intercept", [1, 1, 1], [0.2, 0.3, 0.4], "all who are counted have the same status"),
         ("ici", [1, 1, 1], [0.2, 0.3, 0.4], "all who are counted have the same status"),
-        ("miscalibration", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions tell those with event from those"),
-        ("e90", [1, 0], [0.2, 0.3], "the predictions tell those with event from those without"),
+        ("miscalibration", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions separate those with event from those"),
+        ("e90", [1, 0], [0.2, 0.3], "the predictions separate those with event from those without"),
     ],
 )  # fmt: skip
 def test_reasons_reach_the_user(metric, statuses, survival, reason):

@@ -19,8 +19,7 @@ from survscore.engine.influence import Exits, add_by_label
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair, pairs
 from survscore.engine.placing import on_processor
-from survscore.inference.intervals import normal_quantile, simultaneous_quantile, with_degrees
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import normal_quantile, simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.inference.units import Groups
 from survscore.metrics.benefit import AT_THRESHOLD

@@ -31,7 +31,7 @@ from survscore.engine.pooled import Look
 from survscore.engine.warning import warn_about
 from survscore.inference.units import Groups
 from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
-from survscore.metrics._spline import fit_spline
+from survscore.metrics.calibration import fit_spline
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import (
     Comparison,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import student_quantile
 from survscore.inference.units import Groups, PowerSums
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from survscore.inference.student import student_p, student_quantile
+from survscore._validation import check_level
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, MUCH_ADDED, Support
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -34,6 +34,97 @@ def sides(direction: Direction) -> tuple[str, str]:
 
 #: A difference smaller than this share of the scores is rounding, as between float32 and float64 predictions.
 ROUNDING = 2.0**-20
+#: Fewer degrees of freedom than this are none.
+LEAST_DEGREES = 0.05
+
+# SciPy is imported where it is needed: loading scipy.special takes as long as the whole of this library.
+
+
+def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
+    r"""Return two-sided p-values of Student's t, :math:`P(|T| \ge |t|)`; infinitely many degrees are the normal.
+
+    NaN where there are no degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import student_p
+    >>> student_p([2.0, 2.0, 2.0], [4, 40, float("inf")]).round(4)
+    array([0.1161, 0.0523, 0.0455])
+    """
+    from scipy.special import ndtr, stdtr
+
+    size, degrees = -np.abs(np.asarray(statistic, dtype=np.float64)), np.asarray(df, dtype=np.float64)
+    tail = np.where(np.isinf(degrees), ndtr(size), stdtr(np.where(np.isinf(degrees), 1.0, degrees), size))
+    return np.where(degrees >= LEAST_DEGREES, 2.0 * tail, np.nan)
+
+
+def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
+    r"""Return critical values of Student's t, :math:`P(|T| \le t)` = `level`, one for each number of degrees.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import student_quantile
+    >>> student_quantile(0.95, [4, 40, float("inf")]).round(3)
+    array([2.776, 2.021, 1.96 ])
+    """
+    from scipy.special import ndtri, stdtrit
+
+    check_level(level)
+    degrees, below = np.asarray(df, dtype=np.float64), 0.5 + level / 2
+    known = (degrees >= LEAST_DEGREES) & np.isfinite(degrees)
+    finite = np.where(known, stdtrit(np.where(known, degrees, 1.0), below), np.nan)
+    return np.where(np.isposinf(degrees), ndtri(below), finite)
+
+
+def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
+    """Return the quantile of Fisher's F; NaN without degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import fisher_quantile
+    >>> [round(k * fisher_quantile(0.95, k, 1e6), 2) for k in (1, 3, 5)]
+    [3.84, 7.81, 11.07]
+    """
+    from scipy.special import chdtri, fdtri
+
+    check_level(level)
+    if not (numerator > 0 and denominator > 0):
+        return float("nan")
+    if np.isinf(denominator):
+        return float(chdtri(numerator, 1.0 - level)) / numerator
+    return float(fdtri(numerator, denominator, level))
+
+
+def fisher_p(statistic: float, numerator: float, denominator: float) -> float:
+    r"""Return :math:`P(F \ge f)` of Fisher's F; NaN without degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import fisher_p
+    >>> [round(fisher_p(3.0, 2, of), 4) for of in (10, 100, 1e9)]
+    [0.0954, 0.0543, 0.0498]
+    """
+    from scipy.special import chdtrc, fdtrc
+
+    if not (statistic >= 0 and numerator > 0 and denominator >= LEAST_DEGREES):
+        return float("nan")
+    if np.isinf(denominator):
+        return float(chdtrc(numerator, numerator * statistic))
+    return float(fdtrc(numerator, denominator, statistic))
+
+
+def chi_square_p(statistic: float, df: int) -> float:
+    r"""Return :math:`P(\chi^2_k \ge x)`; NaN without degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import chi_square_p
+    >>> [round(chi_square_p(9.49, df), 4) for df in (1, 4, 9)]
+    [0.0021, 0.05, 0.3933]
+    """
+    from scipy.special import chdtrc
+
+    return float(chdtrc(df, statistic)) if statistic >= 0 and df > 0 else float("nan")
 
 
 def normal_quantile(level: float) -> float:

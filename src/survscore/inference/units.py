@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays as _arrays
-from survscore._utils import loops as _loops
 from survscore._utils import sorting as _sorting
-from survscore._utils.parallel import each
 from survscore._validation import InputError, as_array, check_length
 
 CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
-GROUP_RANGES = 64  # to be shared out among cores
-NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,22 +26,9 @@ class Groups:
     @classmethod
     def of(cls, labels: Any, n: int) -> Groups:
         """Take one label per individual."""
-        array = as_array(labels, "groups")
-        if array.ndim != 1:
-            raise InputError(f"groups must be one-dimensional, not of shape {array.shape}")
-        check_length("groups", array.size, "y", n)
-        if array.dtype.kind == "f":
-            missing = np.isnan(array)
-        elif array.dtype.kind in "biuSU":
-            missing = np.zeros(n, dtype=np.bool_)
-        else:
-            missing = np.array([label is None or label != label for label in array.tolist()])  # noqa: PLR0124
-        if missing.any():
-            raise InputError(
-                f"groups must be given for everybody: {missing.sum()} of {n} are missing, "
-                f"the first at position {int(np.argmax(missing))}"
-            )
-        return cls(*_numbered(array))
+        codes, n_groups = coded(labels, "groups")
+        check_length("groups", codes.size, "y", n)
+        return cls(codes, n_groups)
 
     @cached_property
     def _by_group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -70,24 +52,35 @@ class Groups:
         return self._by_group[1]
 
 
-def _numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """Return labels as numbers from 0 on, and how many there are."""
-    if labels.dtype.kind in "biu" and labels.size:
-        low, high = int(labels.min()), int(labels.max())
-        if high - low < NUMBERS_PER_LABEL * labels.size and high <= np.iinfo(np.int64).max:
-            # a table of all numbers between: no sorting, no hashing
-            shifted = labels.astype(np.int64) - low
-            present = np.zeros(high - low + 1, dtype=np.bool_)
-            present[shifted] = True
-            return (np.cumsum(present, dtype=np.int32) - np.int32(1))[shifted], int(np.count_nonzero(present))
-    if labels.dtype.kind == "O":
-        kinds = {type(label) for label in labels.tolist()}
-        if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
-            raise InputError("groups must be labels of one kind, such as numbers or text")
-    import pandas as pd
+def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
+    """Return labels, one for each individual, as numbers from 0 on, and how many different ones there are."""
+    array = as_array(labels, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
+    missing = _missing(array)
+    if missing.any():
+        raise InputError(
+            f"{name} must be given for everybody: {missing.sum()} of {array.size} are missing, "
+            f"the first at position {int(np.argmax(missing))}"
+        )
+    if array.dtype.kind != "O":
+        found, codes = np.unique(array, return_inverse=True)
+        return codes.astype(np.int32), found.size
+    kinds = {type(label) for label in array.tolist()}
+    if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+        raise InputError(f"{name} must be labels of one kind, such as numbers or text")
+    import pandas as pd  # sorting objects is slow
 
-    codes, found = pd.factorize(labels)
-    return codes.astype(np.int32), len(found)
+    numbers, labels_found = pd.factorize(array)
+    return numbers.astype(np.int32), len(labels_found)
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "biuSU":
+        return np.zeros(labels.size, dtype=np.bool_)
+    return np.array([label is None or label != label for label in labels.tolist()], dtype=np.bool_)  # noqa: PLR0124
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +135,7 @@ def still_counted(stop: NDArray[np.int32], n_times: int) -> NDArray[np.float64]:
     """Return how many individuals have a `stop` after each time."""
     if stop.strides == (0,):
         return np.full(n_times, float(stop.size))
-    ends = _sorting.count_values(stop, n_times + 1)
+    ends = np.bincount(stop, minlength=n_times + 1)
     return np.asarray(stop.size - np.cumsum(ends)[:n_times], dtype=np.float64)
 
 
@@ -163,8 +156,6 @@ class PowerSums:
     @classmethod
     def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
         """Count the members of every group at every time; some groups at a time, since there may be millions."""
-        if _loops.compiles_vector(stop.size):
-            return cls._compiled(stop, groups, n_times)
         order = np.argsort(groups.codes, kind="stable")
         codes, stops = groups.codes[order], stop[order].astype(np.intp)
         width = max(1, CELLS_PER_CHUNK // (n_times + 1))
@@ -178,22 +169,6 @@ class PowerSums:
             part = cls.of(sizes)
             total = cls(total.powers + part.powers, np.maximum(total.largest, part.largest))
         return total
-
-    @classmethod
-    def _compiled(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
-        from survscore.engine import _group_kernels
-
-        def add(several: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            powers, largest = np.zeros((6, n_times)), np.zeros(n_times)
-            _group_kernels.add_power_sums(
-                groups.order, groups.starts, several.start, several.stop, stop, powers, largest
-            )
-            return powers, largest
-
-        edges = np.searchsorted(groups.starts, np.linspace(0, stop.size, GROUP_RANGES + 1))
-        found = each(add, [slice(first, last) for first, last in pairwise(edges) if first < last], threads=True)
-        powers, largest = zip(*found, strict=True)
-        return cls(np.sum(powers, axis=0), np.max(largest, axis=0))
 
     def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         r"""Return how many groups are counted, the largest share, and the degrees of freedom.

@@ -29,8 +29,7 @@ from survscore.metrics.calibration import (
     Miscalibration,
     ObservedExpected,
 )
-from survscore.metrics.concordance import Concordance
-from survscore.metrics.discrimination import AUC
+from survscore.metrics.discrimination import AUC, Concordance
 from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
 from survscore.metrics.sample import PooledSample
 from survscore.metrics.whole_scores import CRPS, LogScore

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
-from survscore._utils.loops import buckets, count_below
+from survscore._utils.loops import count_below
 from survscore._utils.parallel import each, row_blocks
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -138,8 +137,6 @@ def integrate(
     `estimated` says whether weights are, so that sums over all who are still there are needed.
     """
     knots = pieces.knots
-    if config.compiles(end.size * knots.size):
-        return _compiled(curves, pieces, end, followed, after, estimated=estimated)
 
     def work(rows: slice) -> Integrals:
         some = curves if len(curves) == 1 else curves[rows]
@@ -160,37 +157,6 @@ def integrate(
         np.concatenate(before), np.concatenate(late), np.concatenate(coefficients, axis=1), np.concatenate(partial),
         np.sum(sums, axis=0),
     )  # fmt: skip
-
-
-def _compiled(
-    curves: SurvivalCurves, pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, estimated: bool
-) -> Integrals:
-    from survscore.metrics import _whole_score_kernels as kernels
-
-    knots, n = pieces.knots, end.size
-    reading = curves.reading(knots[[0, -1]])
-    how = (
-        int(np.searchsorted(curves.times, 0.0, "right")),
-        reading.lower,
-        reading.weight,
-        curves.interpolation == "step",
-    )
-    grids = (knots, *buckets(knots), pieces.whole, pieces.points, *buckets(pieces.points), pieces.inverse, pieces.up_to)
-    before, late = np.empty(n), np.zeros(n)
-    n_kept = n if estimated else 0
-    coefficients, partial = np.zeros((3, n_kept)), np.zeros(n_kept)
-
-    def work(rows: slice) -> NDArray[np.float64]:
-        sums = np.zeros((3, knots.size - 1))
-        matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
-        kernels.integrals(
-            matrix, *how, *grids, end[rows], followed[rows], after[rows], before[rows], late[rows],
-            coefficients[:, rows], partial[rows], sums,
-        )  # fmt: skip
-        return sums
-
-    sums = each(work, row_blocks(n, knots.size, compiled=True), threads=True)
-    return Integrals(before, late, coefficients, partial, np.sum(sums, axis=0))
 
 
 def _integrals(

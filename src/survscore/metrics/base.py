@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import sorting as _sorting
 from survscore._utils.caching import cached_property
-from survscore._utils.influences import Influences
 from survscore._validation import FloatArray, InputError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -82,7 +80,7 @@ class Found:
     moved : ndarray of shape (exits,), optional
         Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
         by the logarithm of the curve's factor at s.
-    squared : ndarray of shape (rows, n), or Influences, optional
+    squared : ndarray of shape (rows, n), optional
         Of a metric that is a sum of squares of estimates, everybody's influence on each of these, so that the square of
         an error is on the scale of the metric: chance adds the sum of their variances to the value, which is taken off,
         and where the squares are small the variance of the value is mostly that of squared errors, which is added.
@@ -92,7 +90,7 @@ class Found:
     influence: NDArray[np.float64]
     reason: str = ""
     moved: NDArray[np.float64] | None = None
-    squared: NDArray[np.float64] | Influences | None = None
+    squared: NDArray[np.float64] | None = None
 
 
 class JointMetric(Metric):
@@ -189,7 +187,7 @@ class History:
     @cached_property
     def order(self) -> NDArray[np.int32]:
         """The individuals' positions by time, for all who need them in that order."""
-        return _sorting.order(self.time) if self.in_order is None else self.in_order()
+        return np.argsort(self.time, kind="stable").astype(np.int32) if self.in_order is None else self.in_order()
 
 
 class HistoryMetric(JointMetric):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from survscore._utils.products import dot
 from survscore._validation import FloatArray, check_number
-from survscore.metrics.base import Direction, Found, PooledMetric
+from survscore.inference.intervals import Direction
+from survscore.metrics.base import Found, PooledMetric
 from survscore.metrics.sample import PooledSample
 
 #: A risk that is closer than this to a threshold is at it, so that rounding does not decide on whom to act.

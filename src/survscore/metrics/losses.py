@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import FloatArray, InputError
-from survscore.metrics.base import Loss, Scale
+from survscore.inference.intervals import Scale
+from survscore.metrics.base import Loss
 
 #: Probabilities closer than this to 0 or 1 count as this far away under the logarithmic loss.
 DEFAULT_EPSILON = 1e-7

@@ -8,14 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
-from survscore._utils.loops import buckets, count_below
-from survscore._utils.parallel import each, row_blocks
+from survscore._utils.loops import count_below
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
+from survscore.inference.intervals import Scale
 from survscore.interpolation import blend
 from survscore.metrics._curve_integrals import Pieces, Weights, integrate, moved_by_exits
-from survscore.metrics.base import Found, History, HistoryMetric, Scale
+from survscore.metrics.base import Found, History, HistoryMetric
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
 
 Vector = NDArray[np.float64]
@@ -58,7 +57,8 @@ class CRPS(HistoryMetric):
         if curves.interpolation == "constant-hazard":
             raise UnfitError(
                 "crps integrates curves that are linear between grid times, or steps, not "
-                "interpolation='constant-hazard': read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
+                "interpolation='constant-hazard': read them at the times of a finer grid, "
+                "SurvivalCurves(curves.at(grid), grid)"
             )
         horizon, time, nothing = history.horizon, history.time, np.zeros(history.time.size)
         followed = np.clip(history.until, 0.0, horizon)
@@ -129,10 +129,10 @@ class LogScore(HistoryMetric):
 
     Notes
     -----
-    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of the
-    grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
-    none, and the probability of the step that ends the interval is taken. So step curves can be compared with each
-    other on one grid only, and not with others. An event after the grid has an interval of length one, and the
+    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of
+    the grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival. A step curve
+    has none, and the probability of the step that ends the interval is taken, so that step curves can be compared with
+    each other on one grid only, and not with others. An event after the grid has an interval of length one, and the
     probability `epsilon`.
 
     One who is lost before :math:`C^*` adds :math:`-\log \pi_i(T_i)`, what is known of it: a partial likelihood, proper
@@ -162,27 +162,10 @@ class LogScore(HistoryMetric):
         number = int(np.count_nonzero(counted))
         if number == 0:
             return Found(np.nan, nothing, "nobody is counted")
-        loss = self._losses(curves, history)
+        loss = -np.log(self._likelihood(_OwnInterval.of(curves, history), history.event))
         value = float(loss[counted].mean())
         moved = None if history.lost is None else np.zeros(history.lost.times.size)
         return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
-
-    def _losses(self, curves: SurvivalCurves, history: History) -> Vector:
-        time, event = history.time, history.event
-        if not config.compiles(time.size * curves.times.size):
-            return -np.log(self._likelihood(_OwnInterval.of(curves, history), event))
-        from survscore.metrics import _whole_score_kernels as kernels
-
-        starts, scale = buckets(curves.times)
-        how = (history.horizon, curves.interpolation == "step", curves.interpolation == "constant-hazard", self.epsilon)
-        loss = np.empty(time.size)
-
-        def work(rows: slice) -> None:
-            matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
-            kernels.minus_log_likelihood(matrix, curves.times, starts, scale, time[rows], event[rows], *how, loss[rows])
-
-        each(work, row_blocks(time.size, curves.times.size, compiled=True), threads=True)
-        return loss
 
     def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
         """Return the density at the time of those with event, the survival of others."""

@@ -23,10 +23,10 @@ from survscore.inference.intervals import (
     ratio_interval,
     score_interval,
     simultaneous_quantile,
+    student_quantile,
     verdicts,
     with_degrees,
 )
-from survscore.inference.student import student_quantile
 from survscore.inference.support import FEW_FOR_BAND, Support
 from survscore.inference.units import Units
 from survscore.metrics import Direction, Metric

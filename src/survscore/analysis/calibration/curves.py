@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import combine
 from survscore.analysis.calibration.measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.inference.estimate import Estimate
-from survscore.inference.isotonic import isotonic_fit
-from survscore.inference.logistic import expit
-from survscore.inference.student import fisher_quantile, student_quantile
+from survscore.inference.intervals import fisher_quantile, student_quantile
+from survscore.inference.logistic import combined, expit
 from survscore.metrics import E50, E90, PooledSample
-from survscore.metrics._spline import REACHED, SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+from survscore.metrics.calibration import SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+from survscore.metrics.sample import log_odds
 
 CURVE_POINTS = 100
 CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
@@ -88,14 +86,10 @@ class Spline:
         """Its coefficients, which are 0 where predictions are right."""
         return self.fit.gamma
 
-    def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
-        """Return the curve's log odds for one or several vectors of coefficients."""
-        return self.fit.log_odds(risk, gamma)
-
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
         columns = self.fit.columns(risk)
-        return np.asarray(np.einsum("ij,jk,ik->i", columns, self.covariance, columns))
+        return np.asarray(np.einsum("ji,ji->i", columns, self.covariance @ columns))
 
 
 def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
@@ -117,7 +111,7 @@ def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, rea
     if spline is None:
         nothing = np.full(grid.size, np.nan)
         return SmoothCurve(grid, nothing, nothing, nothing, 0)
-    middle = spline.log_odds(grid, spline.gamma)
+    middle = log_odds(grid) + combined(spline.gamma, spline.fit.columns(grid))
     variance = spline.variance(grid)
     variance = np.where(variance > NO_VARIANCE, variance, np.nan)  # a band without width would claim certainty
     if np.isnan(variance).any():
@@ -165,17 +159,16 @@ def distance_limits(
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
     # to first order: log odds far out vary by several units, but shares there hardly can
-    columns, measures = spline.fit.columns(points).T, partial(_drawn_measures, mass=mass, compiled=counted.compiled)
-    by_chance = measures(np.zeros(points.size), points * (1 - points), columns, draws)
+    columns, fitted = spline.fit.columns(points), spline.fit.at(points)
+    by_chance = _measures((draws @ columns) * (points * (1 - points)), mass)
     stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
-    fitted = spline.fit.at(points)
-    around = measures(fitted - points, fitted * (1 - fitted), columns, stretched)
+    around = _measures(fitted - points + (stretched @ columns) * (fitted * (1 - fitted)), mass)
     # Hotelling's ellipsoid, chi-square's for many individuals
     wald = _wald(spline)
     radius = n_coefficients * (n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
     kept = max(0.0, 1.0 - math.sqrt(radius / wald)) if wald > 0 else 0.0
     if kept > 0:
-        nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
+        nearest = _measures(spline.fit.at(points, kept * spline.gamma) - points, mass)
     else:  # the diagonal itself, without rounding
         nearest = dict.fromkeys(DISTANCES, np.zeros(()))
     drawn = np.array([around[name] for name in DISTANCES])
@@ -196,18 +189,20 @@ def isotonic_curve(
     predictions, with the weights as they are. Where individuals belong to groups, statuses of a group are drawn
     together: residuals keep their size, and change their sign with the whole group.
     """
+    from scipy.optimize import isotonic_regression  # slow to import
+
     weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
     predicted, place, counts = np.unique(risk, return_inverse=True, return_counts=True)
     total: Vector = np.bincount(place, weight).astype(np.float64, copy=False)
     share = total / total.sum()
     means = np.bincount(place, weight * event) / total
-    observed = isotonic_fit(means, total)
+    observed = isotonic_regression(means, weights=total).x
     shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
     draw = _drawing(sample, spline, predicted, place, total, np.random.default_rng(seed))
     fits, by_chance = [], []
     for _ in range(n_draws):
         drawn = draw()
-        fit = isotonic_fit(drawn, total)
+        fit = isotonic_regression(drawn, weights=total).x
         fits.append(fit[shown])
         by_chance.append(share @ ((drawn - predicted) ** 2 - (drawn - fit) ** 2))
     band = np.clip(np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0.0, 1.0)
@@ -238,7 +233,7 @@ def _drawing(
     """Return a function that draws the weighted share with event for each distinct prediction, were these right."""
     weight, event, codes = sample.counted.weight, sample.counted.event, sample.codes
     if sample.groups is not None and codes is not None:
-        curve = predicted if spline is None else expit(spline.log_odds(predicted, spline.gamma))
+        curve = predicted if spline is None else spline.fit.at(predicted)
         n_groups = sample.groups.n_groups
         fitted = 0 if spline is None else spline.gamma.size
         # residuals of a curve that was fitted to few groups are too small
@@ -270,19 +265,6 @@ def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
     return {
         "ici": np.asarray(mean), "e50": e50, "e90": e90, "mean_square": np.asarray(mean_square),
     }  # fmt: skip
-
-
-def _drawn_measures(
-    middle: Vector, slope: Vector, columns: Vector, draws: Vector, *, mass: Vector, compiled: bool
-) -> dict[str, Vector]:
-    """Return the measures of curves around one at some distance from the diagonal, moved by draws to first order."""
-    if not compiled:
-        return _measures(middle + slope * combine(draws, columns), mass)
-    from survscore.metrics import _distance_kernels
-
-    found = np.empty((4, len(draws)))
-    _distance_kernels.measures(middle, slope, columns, draws, mass, REACHED * np.array([E50.share, E90.share]), found)
-    return dict(zip(("ici", "mean_square", "e50", "e90"), found, strict=True))
 
 
 def _wald(spline: Spline) -> float:

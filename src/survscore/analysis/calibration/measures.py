@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.influences import Influences
 from survscore.engine.influence import joint_covariance
 from survscore.inference.estimate import Estimate
+from survscore.inference.intervals import student_quantile
 from survscore.inference.logistic import LogisticFit
-from survscore.inference.student import student_quantile
 from survscore.inference.units import Groups, Units, small_sample
 from survscore.metrics import ObservedExpected, PooledSample
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
@@ -80,7 +79,7 @@ class CountedSample:
         return float(weight.sum() ** 2 / np.square(weight).sum())
 
     def covariance(
-        self, influence: NDArray[np.float64] | Influences, n_units: NDArray[np.float64] | float | None = None
+        self, influence: NDArray[np.float64], n_units: NDArray[np.float64] | float | None = None
     ) -> NDArray[np.float64]:
         """Return the covariance of numbers, from the influences of those who are counted, (numbers, rows).
 

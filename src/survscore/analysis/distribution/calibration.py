@@ -15,8 +15,8 @@ from survscore.analysis.distribution.results import Component, DistributionCalib
 from survscore.analysis.distribution.sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import check_outcomes, check_predictions
+from survscore.inference.intervals import student_p, student_quantile
 from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadratic_test, ratio_limits
-from survscore.inference.student import student_p, student_quantile
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
 from survscore.inference.units import Groups, PowerSums, small_sample
 from survscore.outcomes import Outcomes

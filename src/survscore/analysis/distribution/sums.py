@@ -9,14 +9,13 @@ score's mean over each; or as *continuous*, with what they say between grid poin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
 from survscore._utils import arrays as _arrays
 from survscore._utils.loops import count_below
 from survscore._utils.parallel import each, row_blocks
@@ -109,12 +108,9 @@ class Followed:
 
     def sums(self, n_bins: int, *, keep: bool) -> Sums:
         """Return all sums, with everybody's own deviations if they are to be kept."""
-        compiled = config.compiles(self.curves.probabilities.size)
-        scale = self._largest_reach(compiled=compiled)
-        if compiled and self.form == "intervals":
-            return self._compiled_intervals(n_bins, scale, keep=keep)
+        scale = self._largest_reach()
         if self.form == "continuous":
-            self._check_falling(compiled=compiled)
+            self._check_falling()
             rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins, compiled=False), self._continuous
         else:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
@@ -126,23 +122,14 @@ class Followed:
         """Up to when everybody is exposed: whether or not the event comes first, or as far as was seen."""
         return self.end if self.exposure == "known" else self.exit
 
-    def _largest_reach(self, *, compiled: bool) -> float:
+    def _largest_reach(self) -> float:
         """Return the largest predicted risk where anybody's exposure stops, or at the end of that interval; or one."""
         if self.form == "continuous":
             reached = float((1.0 - self.curves.before(self._stop)).max())
             return reached if reached > 0 else 1.0
         n_columns, probabilities = self._n_columns, self.curves.probabilities
-        if compiled:
-            from survscore.analysis.distribution import kernels
-
-            blocks = row_blocks(*probabilities.shape, compiled=True)
-            parts = each(
-                lambda rows: kernels.smallest_survival(probabilities[rows], n_columns[rows]), blocks, threads=True
-            )
-            smallest = float(min(parts))
-        else:
-            last = probabilities[np.arange(n_columns.size), n_columns - 1].astype(np.float64)
-            smallest = float(np.min(np.where(n_columns > 0, last, 1.0)))
+        last = probabilities[np.arange(n_columns.size), n_columns - 1].astype(np.float64)
+        smallest = float(np.min(np.where(n_columns > 0, last, 1.0)))
         return 1.0 - smallest if smallest < 1 else 1.0
 
     @cached_property
@@ -158,31 +145,6 @@ class Followed:
         return count_below(self.curves.times, self.exit, inclusive=False)
 
     # Curves by the intervals of their grid
-
-    def _compiled_intervals(self, n_bins: int, scale: float, *, keep: bool) -> Sums:
-        from survscore.analysis.distribution import kernels
-
-        matrix, known = self.curves.probabilities, self.exposure == "known"
-        tolerance = 4.0 * _arrays.rounding_unit(matrix)
-        deviations = np.zeros((len(matrix) if keep else 0, N_SCORES + n_bins))
-
-        def work(rows: slice) -> tuple[Sums, int, int]:
-            total, observed, expected = np.zeros(N_SCORES), np.zeros(n_bins), np.zeros(n_bins)
-            covariance, bin_covariance = np.zeros((N_SCORES, N_SCORES)), np.zeros((n_bins, n_bins))
-            n_impossible, row, column = kernels.add_intervals(
-                matrix[rows], self.curves.times, self._n_columns[rows], self._place[rows], self.exit[rows],
-                self._stop[rows], self.event[rows], known, scale, tolerance, total, covariance, observed, expected,
-                bin_covariance, deviations[rows],
-            )  # fmt: skip
-            sums = Sums(total, covariance, observed, expected, bin_covariance, float(n_impossible), deviations[:0])
-            return sums, rows.start + row if row >= 0 else -1, column
-
-        _ = self._n_columns, self._place  # made here, once, and not by several threads
-        found = each(work, row_blocks(*matrix.shape, compiled=True), threads=True)
-        for _, row, column in found:
-            if row >= 0:
-                _refuse_rising(row, column, self.curves.times)
-        return replace(Sums.merge([sums for sums, *_ in found]), deviations=deviations)
 
     def _intervals(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
         n_columns = self._n_columns[rows]
@@ -263,22 +225,13 @@ class Followed:
 
     # Curves as they are between grid points
 
-    def _check_falling(self, *, compiled: bool) -> None:
+    def _check_falling(self) -> None:
         matrix = self.curves.probabilities
         tolerance = matrix.dtype.type(4.0 * _arrays.rounding_unit(matrix))
-
-        def first_rising(rows: slice) -> tuple[int, int]:
-            if compiled:
-                from survscore.analysis.distribution import kernels
-
-                row, column = kernels.first_rising(matrix[rows], tolerance)
-                return row, column
+        for rows in row_blocks(*matrix.shape, compiled=False):
             rising = np.diff(matrix[rows], axis=1, prepend=matrix.dtype.type(1)) > tolerance
-            return _first(rising) if rising.any() else (-1, -1)
-
-        blocks = row_blocks(*matrix.shape, compiled=compiled)
-        for rows, (row, column) in zip(blocks, each(first_rising, blocks, threads=True), strict=True):
-            if row >= 0:
+            if rising.any():
+                row, column = _first(rising)
                 _refuse_rising(rows.start + row, column, self.curves.times)
 
     def _continuous(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
