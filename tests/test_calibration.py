@@ -102,10 +102,10 @@ def test_numbers_are_the_literal_ones(weighting):
     }
     assert found.brier == pytest.approx(brier["given"], rel=1e-12)
     assert found.brier == pytest.approx(terms.losses[keep, 0] @ weight / weight.sum(), rel=1e-12)
-    assert found.miscalibration == pytest.approx(brier["given"] - brier["best"], rel=1e-9)
+    assert found.isotonic_miscalibration == pytest.approx(brier["given"] - brier["best"], rel=1e-9)
     assert found.discrimination == pytest.approx(brier["same"] - brier["best"], rel=1e-9)
     assert found.uncertainty == pytest.approx(brier["same"], rel=1e-12)
-    parts = found.miscalibration - found.discrimination + found.uncertainty
+    parts = found.isotonic_miscalibration - found.discrimination + found.uncertainty
     assert parts == pytest.approx(found.brier, rel=1e-12)
     score = ss.brier_score(y, curves, weighting=weighting, times=[T])
     assert found.n_effective == pytest.approx(score.n_effective[0], rel=1e-12)
@@ -307,8 +307,8 @@ def test_groups_widen_what_depends():
         assert getattr(many, name).upper == pytest.approx(getattr(once, name).upper, rel=1e-9)
         assert getattr(alone, name).se == pytest.approx(getattr(once, name).se / math.sqrt(10), rel=0.01)
     # so for the band of the isotonic curve, and for what chance alone makes
-    assert many.miscalibration_if_right == pytest.approx(once.miscalibration_if_right, rel=0.25)
-    assert alone.miscalibration_if_right < 0.4 * once.miscalibration_if_right
+    assert many.isotonic_miscalibration_if_right == pytest.approx(once.isotonic_miscalibration_if_right, rel=0.25)
+    assert alone.isotonic_miscalibration_if_right < 0.4 * once.isotonic_miscalibration_if_right
     width = [np.mean(one.isotonic.upper - one.isotonic.lower) for one in (once, many, alone)]
     assert width[1] == pytest.approx(width[0], rel=0.2)
     assert width[2] < 0.7 * width[0]
@@ -379,7 +379,7 @@ def test_one_prediction_for_all():
     assert found.ici.lower == 0
     assert found.in_the_large.value == pytest.approx(logit(0.25) - logit(0.3))
     assert found.discrimination == pytest.approx(0, abs=1e-15)
-    assert found.miscalibration == pytest.approx(0.0025)
+    assert found.isotonic_miscalibration == pytest.approx(0.0025)
     two = small(np.tile([0.7, 0.5], 20), event)
     assert two.curve.n_knots == 0
     assert two.groups.counts.tolist() == [20, 20]
@@ -396,7 +396,7 @@ def test_certain_predictions(survival):
     assert perfect.observed_expected.value == 1
     assert math.isnan(perfect.observed_expected.lower)  # no width would claim certainty
     assert perfect.reasons["observed_expected"] == "the predictions are the statuses themselves"
-    assert perfect.miscalibration == perfect.brier == 0
+    assert perfect.isotonic_miscalibration == perfect.brier == 0
     assert "slope undefined" in perfect.plot().ax_.texts[0].get_text()
     mpl.pyplot.close("all")
 
@@ -493,11 +493,11 @@ def test_band_holds_right_predictions_and_not_wrong_ones(lost):
     wrong = other.isotonic
     inside = (wrong.observed >= wrong.lower) & (wrong.observed <= wrong.upper)
     assert np.average(inside, weights=wrong.counts) < 0.3
-    assert other.miscalibration_corrected > 10 * abs(found.miscalibration_corrected)
+    assert other.isotonic_miscalibration_corrected > 10 * abs(found.isotonic_miscalibration_corrected)
     assert other.ici.lower > other.ici.if_right
     assert found.ici.lower == 0
     # both ways to measure squared miscalibration agree
-    assert other.miscalibration_corrected == pytest.approx(other.mean_square.value, rel=0.25)
+    assert other.isotonic_miscalibration_corrected == pytest.approx(other.miscalibration.value, rel=0.25)
 
 
 # What people see
@@ -516,7 +516,7 @@ def test_results_are_tables_and_pictures():
     assert groups.columns.tolist() == ["predicted", "observed", "se", "lower", "upper", "count", "events"]
     assert groups["count"].sum() == found.n_counted
     assert groups["events"].sum() == found.n_events
-    for shown in ("administrative (drop-out by Kaplan-Meier)", "observed/expected", "slope", "corrected", "if right"):
+    for shown in ("administrative (drop-out by Kaplan-Meier)", "observed/expected", "miscalibration", "if right"):
         assert shown in repr(found)
     display = found.plot(label="model", color="C1")
     assert display.ax_.get_xlabel() == "predicted risk"
@@ -585,7 +585,7 @@ def test_intervals_cover(a, b, weighting):
         "intercept": -a / b,
         "ICI": np.abs(wrong(risk) - risk).mean(),
         "E90": np.quantile(np.abs(wrong(risk) - risk), 0.9),
-        "mean square miscalibration": np.mean((wrong(risk) - risk) ** 2),
+        "miscalibration": np.mean((wrong(risk) - risk) ** 2),
     }
     hits, curve, of_groups, corrected = [], [], [], []
     for _ in range(200):
@@ -598,15 +598,15 @@ def test_intervals_cover(a, b, weighting):
         for part, results in ((found.curve, curve), (found.groups, of_groups)):
             right = expit((logit(part.predicted) - a) / b)
             results.append(np.mean((part.lower <= right) & (right <= part.upper)))
-        corrected.append([found.mean_square.value, found.miscalibration_corrected])
+        corrected.append([found.miscalibration.value, found.isotonic_miscalibration_corrected])
     covered = dict(zip(truth, np.mean(hits, axis=0), strict=True))
     for name in ("observed/expected", "slope", "intercept"):
         assert 0.905 <= covered[name] <= 0.985, (name, covered[name])  # three standard errors of 200 samples
-    for name in ("ICI", "E90", "mean square miscalibration"):
+    for name in ("ICI", "E90", "miscalibration"):
         assert covered[name] >= 0.89, (name, covered[name])
     assert 0.92 <= np.mean(curve) <= 0.98
     assert 0.92 <= np.mean(of_groups) <= 0.985
-    np.testing.assert_allclose(np.mean(corrected, axis=0), truth["mean square miscalibration"], atol=0.0015)
+    np.testing.assert_allclose(np.mean(corrected, axis=0), truth["miscalibration"], atol=0.0015)
 
 
 def test_distances_expected_if_right_are_those_of_right_predictions():

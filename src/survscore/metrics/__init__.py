@@ -24,7 +24,7 @@ from survscore.metrics.calibration import (
     E50,
     E90,
     ICI,
-    CalibrationIntercept,
+    CalibrationInTheLarge,
     CalibrationSlope,
     Miscalibration,
     ObservedExpected,
@@ -44,7 +44,7 @@ __all__ = [
     "LOSSES",
     "METRICS",
     "Brier",
-    "CalibrationIntercept",
+    "CalibrationInTheLarge",
     "CalibrationSlope",
     "Concordance",
     "Direction",
@@ -70,7 +70,7 @@ __all__ = [
 METRICS: dict[str, type[Metric]] = {
     metric.name: metric
     for metric in (
-        Brier, Log, AUC, ObservedExpected, CalibrationSlope, CalibrationIntercept, Miscalibration, ICI, E50, E90,
+        Brier, Log, AUC, ObservedExpected, CalibrationSlope, CalibrationInTheLarge, Miscalibration, ICI, E50, E90,
         NetBenefit, Concordance, CRPS, LogScore,
     )
 }  # fmt: skip
@@ -100,6 +100,4 @@ def _threshold(metric: str, told: str) -> float:
     try:
         return float(told)
     except ValueError:
-        raise InputError(
-            f"metric {metric!r} needs a threshold, the risk from which on to act, such as '{NetBenefit.name}@0.1'"
-        ) from None
+        raise InputError(f"metric {metric!r} needs a threshold probability, such as '{NetBenefit.name}@0.1'") from None

@@ -126,13 +126,14 @@ class CalibrationSlope(PooledMetric):
 
 
 @dataclass(frozen=True)
-class CalibrationIntercept(PooledMetric):
+class CalibrationInTheLarge(PooledMetric):
     r"""Calibration in the large: a in :math:`\operatorname{logit} P(y = 1) = a + \operatorname{logit} p`.
 
     .. math:: e_i = \frac{w_i (y_i - \mu_i)}{\sum_k w_k \mu_k (1 - \mu_k)}
 
-    Right predictions have 0; above it, risks are too low. The slope is held at one, so this is not the intercept beside
-    a fitted slope, which `survscore.calibration` gives, too. Like `ObservedExpected` it speaks of the mean alone.
+    Right predictions have 0; above it, risks are too low. The slope is fixed at one: the intercept of the recalibration
+    line, beside a fitted slope, is another number (``intercept`` of `survscore.calibration`, whose ``in_the_large`` is
+    this one). Like `ObservedExpected` it is about the mean alone.
 
     Examples
     --------
@@ -142,13 +143,13 @@ class CalibrationIntercept(PooledMetric):
     >>> rate = rng.gamma(2, 0.05, 1000)
     >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
     >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="intercept", times=[5])
+    >>> (score,) = ss.score_all(y, curves, metric="in_the_large", times=[5])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
     (array([-0.93]), array([-1.081]), array([-0.779]))
     """
 
     scores_null: ClassVar[bool] = False
-    name: ClassVar[str] = "intercept"
+    name: ClassVar[str] = "in_the_large"
     label: ClassVar[str] = "calibration in the large"
     direction: ClassVar[Direction] = "closer to 0"
 

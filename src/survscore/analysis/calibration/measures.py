@@ -64,7 +64,7 @@ class CountedSample:
 
     @cached_property
     def codes(self) -> NDArray[np.int32] | None:
-        """The groups of those who are counted."""
+        """The groups of those who are counted; None without groups."""
         return None if self.groups is None else self.groups.codes[self.counted.rows]
 
     def units_of(self, some: NDArray[np.bool_]) -> float:
