@@ -32,14 +32,14 @@ def _without_value(sample: PooledSample, reason: str) -> Found:
 
 @dataclass(frozen=True)
 class ObservedExpected(PooledMetric):
-    r"""The share with event, divided by the mean predicted risk: above one, risks are too low.
+    r"""The observed proportion divided by the mean predicted risk: above one, risks are too low.
 
     .. math:: \frac{O}{E}(t) = \frac{\sum_i w_i y_i}{\sum_i w_i p_i}, \qquad
         e_i = w_i \frac{y_i - (O/E)\, p_i}{\sum_k w_k p_k}
 
-    Intervals are made on the scale of its logarithm. It speaks of the mean alone: predictions that are the same for
-    everybody, or far too high for some and too low for others, may have the value of right ones, which is 1. Of two
-    models the difference is given as it is; which is closer to 1 is another question.
+    Intervals are made on the scale of its logarithm. It is about the mean alone: predictions that are the same for all,
+    or far too high for some and too low for others, may have the value of right ones, which is 1. The difference of two
+    models does not tell which is closer to 1.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class CalibrationSlope(PooledMetric):
         H = \sum_k w_k z_k z_k' \mu_k (1 - \mu_k)
 
     Right predictions have 1; below it they are too far apart, as those of an overfitted model, and above it too close
-    together. It says nothing of the mean (see `ObservedExpected`), and a slope of 1 may hide a curve that bends.
-    Risks are clipped at 1e-7: predictions of 0 and 1 weigh heavily. Without a value where all predictions are the
-    same, or where they separate those with event from those without.
+    together. It does not depend on the mean (see `ObservedExpected`), and a slope of 1 may hide a curve that bends.
+    Risks are clipped at 1e-7: predictions of 0 and 1 weigh heavily. Undefined where all predictions are the same, or
+    where they separate those with event from those without.
 
     Examples
     --------
@@ -286,9 +286,9 @@ def fitted_curve(sample: PooledSample) -> FittedCurve | str:
 
 
 class CurveDistance(PooledMetric):
-    """How far the smooth calibration curve is from the predictions.
+    """The distance of the smooth calibration curve to the predictions.
 
-    Chance makes distances larger, by as much as they vary and more: no interval around them holds what it says.
+    Chance makes distances larger, by as much as they vary and more: no interval around them has its nominal coverage.
     """
 
     scale: ClassVar[Scale] = "none"
@@ -310,14 +310,13 @@ class Miscalibration(CurveDistance):
     .. math:: \frac{\sum_i w_i (c(p_i) - p_i)^2}{\sum_i w_i} - \frac{\sum_i w_i \widehat{\mathrm{Var}}\, c(p_i)}
         {\sum_i w_i}
 
-    with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. On the scale of
-    the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the predictions
-    are right. The variance of the curve is that of the whole, with what was estimated inside the weights, and by group.
-    A square varies in proportion to its root, on whose scale intervals are made where it is positive. Close to zero it
-    is the squares of errors that vary: their variance is added to that of the influences. If it is more than a tenth of
-    the variance of a difference, the interval of that holds the truth more often than it says, and is not `reliable`. A
-    wrong model whose errors a spline can't follow, as one that is wrong about some people and right about others of the
-    same risk, is not found out.
+    with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. It is on the
+    scale of the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the
+    predictions are right. The variance of the curve includes what was estimated inside the weights, and is by group.
+    Intervals are made on the scale of the square root where the value is positive. Close to zero the squares of errors
+    vary: their variance is added to that of the influences. If it is more than a tenth of the variance of a difference,
+    the interval of that is conservative, and not `reliable`. Errors that a spline in the predicted risk can't follow,
+    as of a model that is wrong about some individuals and right about others of the same risk, are not detected.
 
     Examples
     --------
@@ -354,11 +353,11 @@ class ICI(CurveDistance):
 
     .. math:: \mathrm{ICI}(t) = \frac{\sum_i w_i |c(p_i) - p_i|}{\sum_i w_i}
 
-    By how much a predicted risk is wrong on average, in percentage points. It can't be less than zero, so chance only
-    makes it larger: right predictions have about .04 with 300 individuals who are counted. An interval around the value
-    would miss that, as would one of a difference, since chance makes more of the better model; so there is a standard
-    error alone. For one model, `survscore.calibration` gives the value expected by chance, and limits that hold; models
-    are compared by `Miscalibration`, which has its bias taken off.
+    The mean absolute error of predicted risks. It can't be negative, so chance only makes it larger: right predictions
+    have about .04 with 300 individuals who are counted. An interval around the value would miss that, as would one of a
+    difference, since chance adds more to the better model; so there is a standard error alone. For one model,
+    `survscore.calibration` gives the value expected by chance, and valid limits; models are compared by
+    `Miscalibration`, which has its bias taken off.
 
     References
     ----------
@@ -413,8 +412,8 @@ class DistanceQuantile(CurveDistance):
 class E50(DistanceQuantile):
     r"""Median distance of the smooth calibration curve to the predictions.
 
-    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge \tfrac12 \sum_i w_i\}`: half of the individuals have a
-    predicted risk that is wrong by no more. Larger by chance, and without an interval, as `ICI` is.
+    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge \tfrac12 \sum_i w_i\}`: the predicted
+    risks of half of the individuals are wrong by no more. Larger by chance, and without an interval, as `ICI` is.
     """
 
     name: ClassVar[str] = "e50"
@@ -426,9 +425,9 @@ class E50(DistanceQuantile):
 class E90(DistanceQuantile):
     r"""90th percentile of the distance of the smooth calibration curve to the predictions.
 
-    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge 0.9 \sum_i w_i\}`: one of ten individuals has a predicted
-    risk that is wrong by more. It rests on the ends of the curve, where data are few. Larger by chance, and without an
-    interval, as `ICI` is.
+    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge 0.9 \sum_i w_i\}`: the predicted
+    risk of one individual in ten is wrong by more. It depends on the ends of the curve, where data are few. Larger by
+    chance, and without an interval, as `ICI` is.
     """
 
     name: ClassVar[str] = "e90"
