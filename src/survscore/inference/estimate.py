@@ -31,7 +31,7 @@ class Estimate:
         *,
         added_variance: float = 0.0,
     ) -> Estimate:
-        """Take everybody's influence; those of a group are added up. Student's t, since groups may be few."""
+        """Take each individual's influence; those of a group are added up. Student's t, since groups may be few."""
         n, degrees = influence.size, influence.size - 1.0
         if groups is not None:
             influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)

@@ -1,9 +1,8 @@
-r"""What follows from moments: intervals, p-values and bands.
+r"""Distributions, intervals, p-values and bands.
 
 An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
 logarithm; an AUC lies between 0 and 1, so its logit; a sum of squares varies in proportion to its root, so that; a
-difference as it is. Quantiles are Student's, with as many degrees of freedom as the standard error is worth
-(`engine.support`).
+difference as it is. Quantiles are Student's, with the degrees of freedom of the standard error (`inference.support`).
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ Scale = Literal["plain", "log", "logit", "root", "none"]
 
 
 def sides(direction: Direction) -> tuple[str, str]:
-    """Return what a difference below zero says of a model, and one above.
+    """Return what a difference below zero means for a model, and one above.
 
-    Of two values that should be close to a target, which is closer can't be told from their difference: it only has a
-    sign.
+    Of two values that should be close to a target, the difference does not tell which is closer: it only has a sign.
     """
     words: dict[Direction, tuple[str, str]] = {"lower": ("better", "worse"), "higher": ("worse", "better")}
     return words.get(direction, ("lower", "higher"))
@@ -139,7 +137,7 @@ def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
 
 
 class Interval(NamedTuple):
-    """A confidence interval, and whether there is enough for it to hold what it says."""
+    """A confidence interval, and whether there are enough data for it to be reliable."""
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -163,10 +161,10 @@ def score_interval(
     support: Support,
     added_share: NDArray[np.float64] | float = 0.0,
 ) -> Interval:
-    """Return the confidence interval of a score; NaN for one of which chance alone makes much.
+    """Return the confidence interval of a score; NaN without a scale, for one that is mostly biased by chance.
 
     `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
-    tenth, the interval is wider than it says; but not on the scale of the root, which allows for squares of errors.
+    tenth, the interval is conservative; but not on the scale of the root, which allows for squares of errors.
     """
     if scale == "none":
         return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
@@ -176,7 +174,7 @@ def score_interval(
 
 
 def few_for_score(scale: Scale) -> int:
-    """Return of how many with each status the interval of a score needs to hold what it says."""
+    """Return how many individuals of each status a reliable interval of a score needs."""
     return FEW_FOR_SCORE if scale == "log" else FEW_FOR_DIFFERENCE
 
 
@@ -192,9 +190,8 @@ def difference_interval(
     """Return the confidence interval and the p-value of the difference of two scores.
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
-    changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
-    nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
-    `added_share` is as for `score_interval`.
+    changes when predictions are rounded. Where all have the same status, a difference without variance has no interval;
+    neither have scores without a scale. `added_share` is as for `score_interval`.
     """
     difference = value - reference
     if scale == "none":
@@ -233,7 +230,7 @@ def _score_limits(
     :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
     :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
     right; on the scale of the root, where the score is positive, :math:`(\sqrt s \pm q\,se / (2 \sqrt s))^2`, with a
-    lower limit of at least zero. NaN where a standard error of zero only tells that nothing was seen.
+    lower limit of at least zero. NaN where a standard error of zero only means that no variation was observed.
     """
     quantile = student_quantile(level, degrees)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -1,4 +1,4 @@
-"""Who is independent of whom: individuals, or groups of them."""
+"""Independent units: individuals, or groups of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CELLS_PER_CHUNK = 1 << 22  # of a table of groups by times
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Who belongs together: individuals of a group may depend on each other, groups may not."""
+    """Clusters: individuals of a group may depend on each other, groups are independent."""
 
     codes: NDArray[np.int32]
     n_groups: int
@@ -85,12 +85,12 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """On how many independent units, individuals or groups, a score rests at each time.
+    """The numbers of independent units, individuals or groups, behind a score at each time.
 
     Attributes
     ----------
     counted : ndarray of shape (times,)
-        How many belong to those for whom the score speaks.
+        How many units the score refers to.
     largest_share : ndarray of shape (times,)
         The share of the individuals counted that the largest unit holds.
     degrees : ndarray of shape (times,)
@@ -110,7 +110,7 @@ class Units:
         n_times: int,
         individuals: NDArray[np.float64] | None = None,
     ) -> Units:
-        """Count those for whom the score speaks, or their groups; how many individuals there are may be known."""
+        """Count the individuals that the score refers to, or their groups; the number of the former may be known."""
         if groups is None:
             counted = still_counted(stop, n_times) if individuals is None else individuals
             with np.errstate(divide="ignore"):

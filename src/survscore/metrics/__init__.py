@@ -1,9 +1,9 @@
 """Metrics: what is computed of predictions and statuses by a time, and whether low or high values are good.
 
-A metric is the weighted mean of what each individual's prediction costs (`Loss`: Brier, log), a number of all who are
-counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of everything that happened up
-to it (`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and
-reports take any of them.
+A metric is the weighted mean of a loss of each individual's prediction (`Loss`: Brier, log), a number of all who are
+counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of the whole follow-up up to it
+(`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and reports
+take any of them.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def as_metric(metric: str | Metric) -> Metric:
     return METRICS[metric]()
 
 
-def _threshold(metric: str, told: str) -> float:
+def _threshold(metric: str, setting: str) -> float:
     try:
-        return float(told)
+        return float(setting)
     except ValueError:
         raise InputError(f"metric {metric!r} needs a threshold probability, such as '{NetBenefit.name}@0.1'") from None
