@@ -76,9 +76,14 @@ class Support:
         def mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.array([float(np.sum(weights[used] * values[used]) / np.sum(weights[used]))])
 
-        numbers = (self.n_counted, self.n_effective, self.n_events, self.n_event_free)
-        units = Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees))
-        return Support(*(mean(number) for number in numbers), units, self.grouped)
+        return Support(
+            n_counted=mean(self.n_counted),
+            n_effective=mean(self.n_effective),
+            n_events=mean(self.n_events),
+            n_event_free=mean(self.n_event_free),
+            units=Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees)),
+            grouped=self.grouped,
+        )
 
     def cautions(self) -> list[str]:
         """Return what readers of standard errors by group should know."""
@@ -90,8 +95,8 @@ class Support:
         degrees = float(np.nanmin(self.units.degrees[self.units.counted > 0]))
         if fewest < FEW_GROUPS:
             return [
-                f"standard errors rest on {plural(fewest, 'group')} at some times, the largest with {share:.0%} of the "
-                f"individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
+                f"standard errors come from {plural(fewest, 'group')} at some times, the largest with {share:.0%} of "
+                f"the individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
                 f"rough below {FEW_GROUPS} groups (groups= is for individuals that depend on each other; by= gives "
                 "scores for each of them)"
             ]

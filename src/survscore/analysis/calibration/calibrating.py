@@ -357,6 +357,7 @@ def calibration(
     counted, reasons = sample.counted, dict[str, str]()
     in_the_large, intercept, slope = regressions(sample, level, reasons)
     spline = spline_of(sample, reasons)
+    found = distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
     return Calibration(
         time=float(time[0]),
@@ -366,9 +367,16 @@ def calibration(
         in_the_large=in_the_large,
         curve=smooth_curve(sample, spline, level, reasons),
         groups=risk_groups(sample, n_groups, level),
-        **distances(sample, spline, level, seed, reasons),
+        ici=found["ici"],
+        e50=found["e50"],
+        e90=found["e90"],
+        miscalibration=found["miscalibration"],
         isotonic=isotonic,
-        **parts,
+        brier=parts["brier"],
+        isotonic_miscalibration=parts["isotonic_miscalibration"],
+        isotonic_miscalibration_if_right=parts["isotonic_miscalibration_if_right"],
+        discrimination=parts["discrimination"],
+        uncertainty=parts["uncertainty"],
         n=sample.n,
         n_counted=len(counted),
         n_events=counted.statuses[1],

@@ -20,7 +20,7 @@ from survscore.metrics.calibration import SplineFit, distance_quantiles, distinc
 from survscore.metrics.sample import log_odds
 
 CURVE_POINTS = 100
-CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
+CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out predictions are too few
 MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
 BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
 COEFFICIENT_DRAWS = 1000
@@ -117,7 +117,8 @@ def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, rea
     risk = sample.counted.risk
     grid = np.unique(risk)
     if grid.size > CURVE_POINTS:
-        grid = np.linspace(*np.quantile(risk, CURVE_QUANTILES), CURVE_POINTS)
+        first, last = np.quantile(risk, CURVE_QUANTILES)
+        grid = np.linspace(first, last, CURVE_POINTS)
     if spline is None:
         nothing = np.full(grid.size, np.nan)
         return SmoothCurve(grid, nothing, nothing, nothing, 0)

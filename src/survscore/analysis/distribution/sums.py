@@ -170,7 +170,8 @@ class Followed:
         # an interval is in the bin that holds its middle
         in_bin = np.minimum(((start + stop) * (0.5 * n_bins)).astype(np.intp), n_bins - 1)
         cells = in_bin + n_bins * np.arange(len(in_bin))[:, None]
-        by_bin = np.bincount(cells.ravel(), weight.ravel(), cells.shape[0] * n_bins).reshape(-1, n_bins)
+        by_bin = np.bincount(cells.ravel(), weight.ravel(), cells.shape[0] * n_bins).astype(np.float64)
+        by_bin = by_bin.reshape(-1, n_bins)
         bins = np.zeros_like(by_bin)
         bins[seen, in_bin[cell]] = 1.0
         bin_covariance: Vector = np.diag(np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64))
