@@ -376,7 +376,7 @@ def test_several_thresholds_are_several_metrics():
 
 @pytest.mark.parametrize("threshold", [0, 1, -0.1, 1.5, np.nan, np.inf, True, "0.1", None])
 def test_impossible_thresholds_are_refused(threshold):
-    with pytest.raises(ss.InputError, match="threshold must be a threshold probability, between 0 and 1, not"):
+    with pytest.raises(ss.InputError, match="threshold must be between 0 and 1, a threshold probability, not"):
         NetBenefit(threshold)
 
 

@@ -67,13 +67,10 @@ __all__ = [
     "sides",
 ]
 
-METRICS: dict[str, type[Metric]] = {
-    metric.name: metric
-    for metric in (
-        Brier, Log, AUC, ObservedExpected, CalibrationSlope, CalibrationInTheLarge, Miscalibration, ICI, E50, E90,
-        NetBenefit, Concordance, CRPS, LogScore,
-    )
-}  # fmt: skip
+_ACCURACY: list[type[Metric]] = [Brier, Log, AUC]
+_CALIBRATION: list[type[Metric]] = [ObservedExpected, CalibrationSlope, CalibrationInTheLarge, Miscalibration]
+_OTHERS: list[type[Metric]] = [ICI, E50, E90, NetBenefit, Concordance, CRPS, LogScore]
+METRICS: dict[str, type[Metric]] = {metric.name: metric for metric in _ACCURACY + _CALIBRATION + _OTHERS}
 LOSSES = tuple(name for name, metric in METRICS.items() if issubclass(metric, Loss))
 
 

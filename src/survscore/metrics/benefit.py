@@ -67,7 +67,7 @@ class NetBenefit(PooledMetric):
 
     def __post_init__(self) -> None:
         check_number(
-            "threshold", self.threshold, "a threshold probability, between 0 and 1", lambda given: 0 < given < 1
+            "threshold", self.threshold, "between 0 and 1, a threshold probability", lambda given: 0 < given < 1
         )
         # several thresholds are several metrics, told apart by their names
         object.__setattr__(self, "name", f"{type(self).name}@{self.threshold:.12g}")

@@ -25,29 +25,13 @@ def log_odds(risk: Vector) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedStatuses:
-    """What all models have in common at one time: who is counted, with which status and weight.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their positions among all.
-    label : ndarray of int8
-        The status: 0 for those who are event-free, else the cause.
-    weight : ndarray
-        Larger than zero, and one on average.
-    """
-
+class _Statuses:
     rows: NDArray[np.intp]
     label: NDArray[Any]
     weight: Vector
 
-    @classmethod
-    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
-        """Take everybody, with weight 0 for those who are not counted."""
-        rows = np.flatnonzero(weight)
-        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
-        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+    def __len__(self) -> int:
+        return self.rows.size
 
     @cached_property
     def event(self) -> Vector:
@@ -65,13 +49,24 @@ class CountedStatuses:
         events = int(np.count_nonzero(self.label))
         return self.rows.size - events, events
 
+
+class CountedStatuses(_Statuses):
+    """What all models have in common at one time: who is counted, with which status and weight (see `PooledSample`)."""
+
+    @classmethod
+    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
+        """Take everybody, with weight 0 for those who are not counted."""
+        rows = np.flatnonzero(weight)
+        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
+        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+
     def with_predictions(self, survival: FloatArray) -> PooledSample:
         """Take what one model predicts for everybody."""
-        return PooledSample(self, survival[self.rows])
+        return PooledSample(self.rows, self.label, self.weight, survival[self.rows])
 
 
 @dataclass(frozen=True, eq=False)
-class PooledSample:
+class PooledSample(_Statuses):
     """Predictions, statuses and weights of those who are counted at one time.
 
     All metrics of a model share one sample, so what several need is made once: the order of predictions, log odds, and
@@ -79,8 +74,12 @@ class PooledSample:
 
     Attributes
     ----------
-    counted : CountedStatuses
-        Who they are, with which status and weight: what all models have in common.
+    rows : ndarray of int
+        Positions among all individuals.
+    label : ndarray of int8
+        The status: 0 for those who are event-free, else the cause.
+    weight : ndarray
+        Larger than zero, and one on average.
     survival : ndarray
         The predicted probability of being event-free.
 
@@ -95,7 +94,6 @@ class PooledSample:
     0.7
     """
 
-    counted: CountedStatuses
     survival: FloatArray
     _made: dict[Callable[[PooledSample], Any], Any] = field(default_factory=dict, repr=False)
 
@@ -103,39 +101,6 @@ class PooledSample:
     def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> PooledSample:
         """Take everybody, with weight 0 for those who are not counted."""
         return CountedStatuses.of(label, weight).with_predictions(survival)
-
-    def __len__(self) -> int:
-        return self.rows.size
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """Their positions among all."""
-        return self.counted.rows
-
-    @property
-    def label(self) -> NDArray[Any]:
-        """The status: 0 for those who are event-free, else the cause."""
-        return self.counted.label
-
-    @property
-    def weight(self) -> Vector:
-        """Larger than zero, and one on average."""
-        return self.counted.weight
-
-    @property
-    def event(self) -> Vector:
-        """One for those with event, zero for the others."""
-        return self.counted.event
-
-    @property
-    def share(self) -> Vector:
-        """Each individual's share of the weights."""
-        return self.counted.share
-
-    @property
-    def statuses(self) -> tuple[int, int]:
-        """How many have no event, and how many have it."""
-        return self.counted.statuses
 
     @cached_property
     def risk(self) -> Vector:
