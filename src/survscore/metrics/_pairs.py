@@ -89,6 +89,13 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
 
         _concordance_kernels.dominance(place, case, control, n_places, of_case, of_control)
         return of_case, of_control
+    # those who were seen event-free after all cases, often most of all, need no search
+    last = place == n_places - 1
+    outlived = np.cumsum(np.where(last, control, 0.0))
+    of_case += outlived[-1:] - outlived
+    of_control[last] = np.cumsum(case)[last]
+    rows = np.flatnonzero(~last)
+    place, case, control, n = place[rows], case[rows], control[rows], rows.size
     after, before = np.zeros((2, width - 1, n + 1))
     for shift in reversed(range(0, (n_places - 1).bit_length(), DIGIT)):
         block = place >> (shift + DIGIT)
@@ -101,10 +108,10 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
         start, stop = _extent(block[1:] != block[:-1])
         some = np.flatnonzero(digit < width - 1)  # who may have somebody of a higher digit
         row = digit[some]
-        of_case[order[some]] += after[row, stop[some]] - after[row, some]
+        of_case[rows[order[some]]] += after[row, stop[some]] - after[row, some]
         some = np.flatnonzero(digit > 0)
         row = digit[some] - 1
-        of_control[order[some]] += before[row, some] - before[row, start[some]]
+        of_control[rows[order[some]]] += before[row, some] - before[row, start[some]]
     return of_case, of_control
 
 
