@@ -46,7 +46,7 @@ class Counted(NamedTuple):
 Found = dict[str, Counted]
 
 #: Metrics that have a value of right predictions, which is where most intervals will be asked for.
-WITH_TARGET = ["oe", "slope", "intercept", "miscalibration"]
+WITH_TARGET = ["oe", "slope", "in_the_large", "miscalibration"]
 
 
 def _held(lower: Any, upper: Any, target: Any, reliable: Any = True) -> Counted:
@@ -127,7 +127,7 @@ def calibration(seed: int, setting: Setting) -> Found:
     sample, weighting, _ = _start(seed, setting)
     right = ss.SurvivalCurves(survival(sample.x, setting.events, TIMES), TIMES)
     targets = {"slope": 1.0, "intercept": 0.0, "in_the_large": 0.0, "observed_expected": 1.0,
-               "ici": 0.0, "e50": 0.0, "e90": 0.0, "mean_square": 0.0}  # fmt: skip
+               "ici": 0.0, "e50": 0.0, "e90": 0.0, "miscalibration": 0.0}  # fmt: skip
     made = ss.calibration(sample.y, right, TIMES[1], weighting=weighting, groups=sample.groups, n_draws=1)
     tenths = made.groups
     return {
@@ -141,16 +141,16 @@ def wrong_calibration(seed: int, setting: Setting) -> Found:
     sample, weighting, _ = _start(seed, setting)
     gloomy = ss.SurvivalCurves(survival(sample.x, setting.events, TIMES) ** 1.3, TIMES)
     truth = {name: float(values["gloomy"][0]) for name, values in of_metrics(setting).items() if "gloomy" in values}
-    targets = {"slope": truth["slope"], "in_the_large": truth["intercept"], "observed_expected": truth["oe"],
+    targets = {"slope": truth["slope"], "in_the_large": truth["in_the_large"], "observed_expected": truth["oe"],
                "ici": truth["ici"], "e50": truth["e50"], "e90": truth["e90"],
-               "mean_square": truth["miscalibration"]}  # fmt: skip
+               "miscalibration": truth["miscalibration"]}  # fmt: skip
     made = ss.calibration(sample.y, gloomy, TIMES[1], weighting=weighting, groups=sample.groups, n_draws=1)
     return _calibration(made, targets, lambda risk: 1 - (1 - risk) ** (1 / 1.3))
 
 
 def _calibration(made: ss.Calibration, targets: dict[str, float], share: Callable[[Any], Any]) -> Found:
     names = {"observed_expected": "observed/expected", "in_the_large": "in the large", "ici": "ICI", "e50": "E50",
-             "e90": "E90", "mean_square": "mean square"}  # fmt: skip
+             "e90": "E90", "miscalibration": "miscalibration"}  # fmt: skip
     found: Found = {}
     for name, target in targets.items():
         one = getattr(made, name)
@@ -168,7 +168,7 @@ def _calibration(made: ss.Calibration, targets: dict[str, float], share: Callabl
 def all_metrics(sample: Sample) -> list[Any]:
     """Return every metric of the library that has a name in the table of truths."""
     return [
-        "brier", "log", "auc", "oe", "slope", "intercept", "miscalibration", "ici", "e50", "e90",
+        "brier", "log", "auc", "oe", "slope", "in_the_large", "miscalibration", "ici", "e50", "e90",
         *(ss.NetBenefit(z) for z in THRESHOLDS),
         ss.Concordance(), ss.Concordance("pooled"), ss.Concordance("weighted", strata=sample.x > 0),
         ss.Concordance("harrell"), ss.Concordance(risk="antolini"), "crps", "log_score",

@@ -109,14 +109,14 @@ def _of_metrics(setting: Setting) -> Truth:
     weight = np.ones_like(S) if setting.weighting == "ipcw" else followed(x, HORIZONS, telling=telling)
     models = ordered_otherwise(x, noise, events, HORIZONS)
     whole = ordered_otherwise(x, noise, events, GRID)
-    truth: Truth = {name: {} for name in ("auc", "oe", "slope", "intercept", "miscalibration", "ici", "e50", "e90")}
+    truth: Truth = {name: {} for name in ("auc", "oe", "slope", "in_the_large", "miscalibration", "ici", "e50", "e90")}
     for name, of in LOSSES.items():
         truth[name] = {model: of(S, p, weight) for model, p in models.items()}
     for model, p in models.items():
         truth["auc"][model] = _auc(S, p, weight)
         truth["oe"][model] = _mean(1 - S, weight) / _mean(1 - p, weight)
         lines = [_line(1 - S[:, j], 1 - p[:, j], weight[:, j]) for j in range(HORIZONS.size)]
-        truth["intercept"][model], truth["slope"][model] = np.array(lines).T
+        truth["in_the_large"][model], truth["slope"][model] = np.array(lines).T
         distance = np.abs(observed_risk(model, setting) - (1 - p))
         truth["miscalibration"][model] = _mean(distance**2, weight)
         truth["ici"][model] = _mean(distance, weight)

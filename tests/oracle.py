@@ -274,7 +274,7 @@ def slope(weighted, pi, mass=None):
     return math.nan if beta is None else beta[1]
 
 
-def intercept(weighted, pi, mass=None):
+def in_the_large(weighted, pi, mass=None):
     weight, event, risk = counted(weighted, pi, mass)
     if len(set(event)) < 2:
         return math.nan
@@ -376,7 +376,7 @@ def quantile(distance, weight, share):
     raise ValueError(share)
 
 
-JOINT = {"auc": auc, "oe": observed_expected, "slope": slope, "intercept": intercept, "net_benefit": net_benefit}
+JOINT = {"auc": auc, "oe": observed_expected, "slope": slope, "in_the_large": in_the_large, "net_benefit": net_benefit}
 DISTANCES = ("miscalibration", "ici", "e50", "e90")
 
 

@@ -27,7 +27,7 @@ def _scored_by(name):
 LOSSES = {"brier": ss.brier_score, "log": ss.log_loss}
 #: What regressions are fitted for: they need more individuals than a handful.
 CURVED = ("miscalibration", "ici", "e50", "e90")
-FITTED = {name: _scored_by(name) for name in ("slope", "intercept", *CURVED)}
+FITTED = {name: _scored_by(name) for name in ("slope", "in_the_large", *CURVED)}
 #: What the smallest of problems have.
 UNFITTED = {**LOSSES, "auc": ss.auc, "oe": _scored_by("oe"), "net_benefit": _scored_by("net_benefit")}
 #: The literal version of each metric is `oracle.metric`.

@@ -122,7 +122,7 @@ def test_intervals_cover(truth, per_group):
 
 EXCHANGEABLE = 300
 EVERY_METRIC = [
-    "brier", "log", "auc", "oe", "slope", "intercept", "net_benefit@0.5", ss.Concordance(), ss.Concordance("pooled"),
+    "brier", "log", "auc", "oe", "slope", "in_the_large", "net_benefit@0.5", ss.Concordance(), ss.Concordance("pooled"),
     ss.Concordance("harrell"), "crps", "log_score", "miscalibration",
 ]  # fmt: skip
 
@@ -142,7 +142,7 @@ def one_of_all_metrics(seed):
     asked = {"weighting": "administrative", "times": [HORIZON], "null": False}
     contrasts = ss.compare(y, models, metric=EVERY_METRIC, **asked).contrasts
     right = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid)
-    scores = ss.compare(y, {"right": right}, metric=["oe", "slope", "intercept", "miscalibration"], **asked).scores
+    scores = ss.compare(y, {"right": right}, metric=["oe", "slope", "in_the_large", "miscalibration"], **asked).scores
     held = (scores["lower"] <= [1, 1, 0, 0]) & (scores["upper"] >= [1, 1, 0, 0])
     return contrasts[["p_value", "reliable"]].to_numpy(), np.column_stack((held, scores["reliable"]))
 

@@ -9,7 +9,7 @@ import oracle
 import survscore as ss
 from registry import CASES, fitted_problem
 from survscore.analysis import decision_curves
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import student_quantile
 from survscore.plots.labels import EndLabels
 
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]
@@ -121,7 +121,7 @@ def test_the_smallest_of_data(statuses):
     assert not table[["reliable", "band_reliable"]].any(axis=None)
     assert found.contrasts.shape == (2 * 99, 12)
     assert not found.reliable
-    assert "too few for bands to be relied on" in repr(found)
+    assert "too few for reliable bands" in repr(found)
 
 
 def test_it_can_be_stored_and_drawn():

@@ -18,7 +18,7 @@ PROJECT = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "sksurv": "scikit-survival"}
 # Modules with an extra of their own may import it at once; the core must not import them at once.
 AT_ONCE = {
-    "models": r"(models|adapters)/.*|survival_model\.py|_tensor_\w+\.py|engine/(tensor\w*|_triton\w*)\.py",
+    "models": r"(models|adapters)/.*|.*/survival_model\.py|_utils/tensor_\w+\.py|engine/(tensor\w*|_triton\w*)\.py",
     "atlas": r"experiments/atlas/.*",
     "plots": r"plots/.*",
     "reproduce": r"experiments/\w+\.py",

@@ -14,8 +14,7 @@ from scipy import stats
 import survscore as ss
 from literal import variances
 from registry import ASKED, CASES, UNFITTED, Case, problems, random_problem
-from survscore.inference.intervals import simultaneous_quantile
-from survscore.inference.student import student_p
+from survscore.inference.intervals import simultaneous_quantile, student_p
 
 DATASETS = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())["datasets"]
 every_dataset = pytest.mark.parametrize("data", DATASETS.values(), ids=DATASETS.keys())

@@ -93,13 +93,13 @@ def test_a_spline_of_five_knots_agrees_with_scipy(seed):
 def test_metrics_are_the_numbers_of_calibration(weighting, grouped):
     problem = fitted_problem("drop-outs", 5, n=300)
     groups = np.arange(300) // 3 if grouped else None
-    names = ["oe", "slope", "intercept", "miscalibration", "ici", "e50", "e90"]
+    names = ["oe", "slope", "in_the_large", "miscalibration", "ici", "e50", "e90"]
     scores = ss.score_all(
         problem.y, problem.curves, metric=names, weighting=weighting, times=[30], groups=groups
     )  # fmt: skip
     whole = ss.calibration(problem.y, problem.curves, 30, weighting=weighting, groups=groups)
     same = [
-        whole.observed_expected, whole.slope, whole.in_the_large, whole.mean_square, whole.ici, whole.e50, whole.e90
+        whole.observed_expected, whole.slope, whole.in_the_large, whole.miscalibration, whole.ici, whole.e50, whole.e90
     ]  # fmt: skip
     for name, score, estimate in zip(names, scores, same, strict=True):
         assert score.scores[0] == pytest.approx(estimate.value, rel=1e-11), name
@@ -169,13 +169,13 @@ def outcomes(statuses):
     [
         ("oe", [1, 0, 1], [1, 1, 1], "all predicted risks are 0"),
         ("slope", [1, 0, 1, 0], [0.5] * 4, "all predictions are the same"),
-        ("slope", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions tell those with event from those without"),
-        ("slope", [1, 0], [0.2, 0.3], "the predictions tell those with event from those without"),
+        ("slope", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions separate those with event from those without"),
+        ("slope", [1, 0], [0.2, 0.3], "the predictions separate those with event from those without"),
         ("slope", [0, 0, 0], [0.2, 0.3, 0.4], "all who are counted have the same status"),
-        ("intercept", [1, 1, 1], [0.2, 0.3, 0.4], "all who are counted have the same status"),
+        ("in_the_large", [1, 1, 1], [0.2, 0.3, 0.4], "all who are counted have the same status"),
         ("ici", [1, 1, 1], [0.2, 0.3, 0.4], "all who are counted have the same status"),
-        ("miscalibration", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions tell those with event from those"),
-        ("e90", [1, 0], [0.2, 0.3], "the predictions tell those with event from those without"),
+        ("miscalibration", [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9], "the predictions separate those with event from those"),
+        ("e90", [1, 0], [0.2, 0.3], "the predictions separate those with event from those without"),
     ],
 )  # fmt: skip
 def test_reasons_reach_the_user(metric, statuses, survival, reason):
@@ -263,14 +263,14 @@ def test_observed_by_expected_of_one_status_only():
 def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     problem = fitted_problem("administrative", 1, n=400)
     case = next(case for case in CASES if case.name == "administrative, nobody lost")
-    result, _ = compared(problem, case, ["oe", "slope", "intercept", "miscalibration"])
+    result, _ = compared(problem, case, ["oe", "slope", "in_the_large", "miscalibration"])
     verdicts = result.contrasts.groupby("metric")["verdict"].agg(set)
-    for metric in ("oe", "slope", "intercept"):
+    for metric in ("oe", "slope", "in_the_large"):
         assert verdicts[metric] <= {"lower", "higher", "undecided"}
     assert "lower" in verdicts["oe"]  # risks are higher
     assert verdicts["miscalibration"] <= {"better", "worse", "undecided"}
     assert "oe (closer to 1 is better)" in repr(result)
-    assert "intercept (closer to 0 is better)" in repr(result)
+    assert "in_the_large (closer to 0 is better)" in repr(result)
     assert sides(result.scored[0].direction) == ("lower", "higher")
     said = {text.get_text() for text in result.plot(metric="oe").ax_.texts}
     assert {"↑ higher", "↓ lower"} <= said
@@ -376,13 +376,13 @@ def test_several_thresholds_are_several_metrics():
 
 @pytest.mark.parametrize("threshold", [0, 1, -0.1, 1.5, np.nan, np.inf, True, "0.1", None])
 def test_impossible_thresholds_are_refused(threshold):
-    with pytest.raises(ss.InputError, match="threshold must be between 0 and 1, a risk from which on to act, not"):
+    with pytest.raises(ss.InputError, match="threshold must be between 0 and 1, a threshold probability, not"):
         NetBenefit(threshold)
 
 
 @pytest.mark.parametrize("name", ["net_benefit", "net_benefit@", "net_benefit@high"])
 def test_a_threshold_must_be_told(name):
-    with pytest.raises(ss.InputError, match=f"metric '{name}' needs a threshold, .* such as 'net_benefit@0.1'"):
+    with pytest.raises(ss.InputError, match=f"'{name}' needs a threshold probability, such as 'net_benefit@0.1'"):
         as_metric(name)
 
 

@@ -13,7 +13,7 @@ from sksurv.metrics import brier_score as sksurv_brier_score
 from sksurv.util import Surv
 
 import survscore as ss
-from survscore.inference.student import student_p
+from survscore.inference.intervals import student_p
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
 DATASETS = REFERENCE["datasets"]

@@ -65,7 +65,7 @@ def test_compiled_loops_agree_with_numpy(case):
 @pytest.mark.parametrize("lost", [False, True])
 def test_numbers_are_those_of_compare(lost):
     y, models = problem(lost=lost)
-    names = ["brier", "log", "auc", "oe", "slope", "intercept", "miscalibration", "net_benefit@0.2"]
+    names = ["brier", "log", "auc", "oe", "slope", "in_the_large", "miscalibration", "net_benefit@0.2"]
     found = table(y, models, metrics=names)
     alone = ss.compare(y, models, metric=names, weighting="administrative", times=HORIZONS)
     scores = alone.scores.set_index(["metric", "model", "time"])

@@ -14,8 +14,8 @@ from scipy import stats
 import survscore as ss
 from survscore.analysis.segmenting import MOST_SEGMENTS, Segments
 from survscore.engine.evaluation import Evaluation
+from survscore.inference.intervals import fisher_p
 from survscore.inference.multiplicity import adjusted
-from survscore.inference.student import fisher_p
 
 mpl.use("agg")
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")  # small segments have some

@@ -42,7 +42,8 @@ def test_calibration_and_curves_are_the_library_s(case, report):
     for name, predicted in models.items():
         for horizon in (30, 60):
             found = ss.calibration(y, predicted, horizon)
-            assert parts.loc[(name, horizon), "miscalibration"] == found.miscalibration
+            assert parts.loc[(name, horizon), "isotonic_miscalibration"] == found.isotonic_miscalibration
+            assert numbers.loc[(name, horizon), "miscalibration"] == found.miscalibration.value
             assert numbers.loc[(name, horizon), "observed_expected_upper"] == found.observed_expected.upper
             shown = curves[(curves.model == name) & (curves.horizon == horizon)]
             for column in ("predicted", "observed", "lower", "upper"):

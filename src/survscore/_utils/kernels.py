@@ -15,8 +15,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from survscore.inference import isotonic as _isotonic
-
 # With its first function numba imports more of itself, and SciPy, which changes for a moment how warnings are shown. So
 # does numba whenever it compiles: two threads that did both at once could leave warnings with nobody to show them.
 njit("void()")(lambda: None)
@@ -252,6 +250,3 @@ def step_values(grid, values, starts, scale, keys, inclusive, out):
     for i in range(keys.size):
         place = place_of(keys[i], grid, starts, scale, inclusive)
         out[i] = values[place - 1] if place > 0 else 1.0
-
-
-pool = compiled(_isotonic.pool)

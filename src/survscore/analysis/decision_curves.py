@@ -1,4 +1,4 @@
-"""What models are worth to those who act on them, over all thresholds: decision curves."""
+"""Decision curves: the net benefit of models over all threshold probabilities."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from survscore.engine.influence import CurveInfluence, Estimation
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair, pairs
 from survscore.engine.placing import on_processor
-from survscore.inference.intervals import normal_quantile, simultaneous_quantile, with_degrees
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import normal_quantile, simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.inference.units import Groups
 from survscore.metrics.benefit import AT_THRESHOLD
@@ -45,14 +44,14 @@ MOST_THRESHOLDS = 5  # in print
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecisionCurve(PrintedAsTables):
-    """Net benefit of several models over thresholds, and of acting on everybody and on nobody. Numbers only.
+    """Net benefit of several models over thresholds, and of treating all and none. Numbers only.
 
     Attributes
     ----------
     time : float
-        By when the event counts.
+        The horizon of the event.
     thresholds : ndarray of shape (k,)
-        Risks from which on to act.
+        Threshold probabilities.
     strategies : tuple of str
         The models, then "treat all" and "treat none".
     reference : str
@@ -64,7 +63,7 @@ class DecisionCurve(PrintedAsTables):
     discordant : ndarray of shape (pairs, k)
         On how many of those who are counted two strategies decide differently, in the order of `moments`.
     support : Support
-        How many individuals and events that rests on.
+        The numbers of individuals and events.
     weighting : str
         In words.
     level : float
@@ -88,7 +87,7 @@ class DecisionCurve(PrintedAsTables):
 
     @property
     def reliable(self) -> bool:
-        """Whether there are enough individuals of each status, and enough groups, for bands to hold what they say."""
+        """Whether there are enough individuals of each status, and enough groups, for reliable bands."""
         return bool(self.support.enough(FEW_FOR_BAND)[0])
 
     def against(self, reference: str) -> DecisionCurve:
@@ -103,30 +102,37 @@ class DecisionCurve(PrintedAsTables):
         band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
         varies, as where a model acts on nobody.
         """
-        return stacked([
-            {"strategy": name, "threshold": self.thresholds, "net_benefit": self.net_benefit[a], **self._limits(a, a)}
-            for a, name in enumerate(self.strategies)
-        ])  # fmt: skip
+        return stacked(
+            [
+                {"strategy": name, "threshold": self.thresholds, "net_benefit": value, **self._limits(a, a)}
+                for a, (name, value) in enumerate(zip(self.strategies, self.net_benefit, strict=True))
+            ]
+        )
 
     @property
     def contrasts(self) -> pd.DataFrame:
         """Long table of differences to the reference, with the same limits.
 
         Columns: strategy, reference, threshold, difference, se, lower, upper, band_lower, band_upper, reliable,
-        band_reliable and discordant. The last is on how many of those who are counted the two decide differently: a
-        difference rests on these alone. Where they are so few that more than a tenth of the variance is that of the two
-        who were added, intervals are wider than they say, and not `reliable`; nor is a band with a third of such.
+        band_reliable and discordant, the number of individuals on whom the two decide differently: the difference is
+        due to these alone. Where they are so few that more than a tenth of the variance is that of the two who were
+        added, intervals are too wide, and not `reliable`; nor is a band with a third of such.
         """
         r = self.strategies.index(self.reference)
-        return stacked([
-            {
-                "strategy": name, "reference": self.reference, "threshold": self.thresholds,
-                "difference": self.net_benefit[a] - self.net_benefit[r], **self._limits(a, r),
-                "discordant": self.discordant[pair(a, r)],
-            }
-            for a, name in enumerate(self.strategies)
-            if a != r
-        ])  # fmt: skip
+        return stacked(
+            [
+                {
+                    "strategy": name,
+                    "reference": self.reference,
+                    "threshold": self.thresholds,
+                    "difference": self.net_benefit[a] - self.net_benefit[r],
+                    **self._limits(a, r),
+                    "discordant": self.discordant[pair(a, r)],
+                }
+                for a, name in enumerate(self.strategies)
+                if a != r
+            ]
+        )
 
     def _limits(self, a: int, b: int) -> dict[str, NDArray[Any]]:
         """Return standard errors and limits of a strategy, or of the difference of two."""
@@ -192,8 +198,8 @@ class DecisionCurve(PrintedAsTables):
                     lower, upper, enough = (limits[a][key][j] for key in ("lower", "upper", "reliable"))
                     known = bool(enough) or np.isnan(lower)
                     beside = Number.of(difference, lower, upper, decimals=finer, sign="+", reliable=known)
-                told = f"from {self.thresholds[j]:g}" if a == 0 else ""
-                rows.append((told, shown(name), Number.of(value, decimals=places), beside))
+                threshold = f"{self.thresholds[j]:g}" if a == 0 else ""
+                rows.append((threshold, shown(name), Number.of(value, decimals=places), beside))
         counted, events = self.support.n_counted[0], self.support.n_events[0]
         caption = (
             f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "
@@ -203,13 +209,13 @@ class DecisionCurve(PrintedAsTables):
         if len(chosen) < self.thresholds.size:
             notes.append(f"{len(chosen)} of {plural(self.thresholds.size, 'threshold')}; to_frame() has all")
         if any(isinstance(row[3], Number) and row[3].doubtful for row in rows):
-            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
-        header = ("act", "", "net benefit", f"difference to {shown(self.reference, 24)}")
+            notes.append(f"{DOUBT.strip()} too few events for a reliable interval")
+        header = ("threshold", "", "net benefit", f"difference to {shown(self.reference, 24)}")
         return Tables(caption, [Part("", header, rows, tuple(notes), "llrr", split=3)])
 
     def __repr__(self) -> str:
         ends = f"from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"
-        few = "" if self.reliable else ", too few for bands to be relied on"
+        few = "" if self.reliable else ", too few for reliable bands"
         return (
             f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, at {self.time:g}, "
             f"{self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
@@ -230,13 +236,12 @@ def decision_curve(
     n_draws: int = 10_000,
     seed: int = 0,
 ) -> DecisionCurve:
-    r"""Net benefit of models over thresholds, beside acting on everybody and on nobody [1]_.
+    r"""Net benefit of models over threshold probabilities, beside treating all and none [1]_.
 
     .. math:: \mathrm{NB}(z) = \frac{\sum_i w_i 1\{p_i \ge z\}\,[y_i - (1 - y_i)\, z / (1 - z)]}{\sum_i w_i}
 
     with the risk :math:`p_i = 1 - \pi_i(t)`, the status :math:`y_i = 1\{T^*_i \le t\}` and the weights of the weighting
-    at t. A model is of use at the thresholds where its curve is above both others: of use to those whose costs make
-    them act from there on.
+    at t. A model is useful at the thresholds where its curve is above both others.
 
     Parameters
     ----------
@@ -245,15 +250,15 @@ def decision_curve(
     models : mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
     time : float
-        By when the event counts.
+        The horizon of the event.
     thresholds : array_like, optional
-        Risks from which on to act, strictly increasing between 0 and 1; by default 0.01, 0.02, ..., 0.99.
+        Threshold probabilities, strictly increasing between 0 and 1; by default 0.01, 0.02, ..., 0.99.
     weighting : str or Weighting, default "administrative"
         As for the scores; weights are divided by their sum.
     reference : str, optional
         The model, or "treat all" or "treat none", that the others are compared with; by default the first model.
     groups : array_like, optional
-        Who belongs together, for cluster-robust standard errors.
+        Labels of clusters, for cluster-robust standard errors.
     level : float, default 0.95
         Of intervals and bands.
     n_draws, seed : int
@@ -265,9 +270,9 @@ def decision_curve(
 
     Notes
     -----
-    Differences rest on the individuals on whom two strategies decide differently, who are counted in `discordant`;
-    variances of differences have :math:`(1 + (z/(1-z))^2)/(\sum w)^2` more (see `NetBenefit`), without which intervals
-    from a handful would be far too narrow. A model that has learnt when data end gains net benefit under IPCW, and none
+    A difference is due to the individuals on whom two strategies decide differently (`discordant`); variances of
+    differences have :math:`(1 + (z/(1-z))^2)/(\sum w)^2` more (see `NetBenefit`), without which intervals from a few
+    individuals would be far too narrow. A model that encodes the censoring time gains net benefit under IPCW, and none
     under the administrative weighting.
 
     References
@@ -285,20 +290,21 @@ def decision_curve(
     >>> y = ss.Outcomes(np.minimum(star, end), star <= end, end)
     >>> models = {
     ...     "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * 5.0), times=[5]),
-    ...     "gloomy": ss.SurvivalCurves(np.exp(-rate[:, None] * 10.0), times=[5]),
+    ...     "pessimistic": ss.SurvivalCurves(np.exp(-rate[:, None] * 10.0), times=[5]),
     ... }
     >>> found = ss.decision_curve(y, models, 5, thresholds=[0.2, 0.4])
     >>> found
-    DecisionCurve('truth', 'gloomy', 'treat all', 'treat none'; reference 'truth', at 5, administrative, 2 thresholds from 0.2 to 0.4, n=630, 238 with event, higher is better)
-    >>> found.contrasts.drop(columns=["reference", "se", "band_lower", "band_upper", "reliable", "band_reliable"]).round(3)
-         strategy  threshold  difference  lower  upper  discordant
-    0      gloomy        0.2      -0.012 -0.026  0.003         104
-    1      gloomy        0.4      -0.041 -0.077 -0.004         216
-    2   treat all        0.2      -0.020 -0.037 -0.004         146
-    3   treat all        0.4      -0.152 -0.198 -0.107         389
-    4  treat none        0.2      -0.242 -0.287 -0.198         484
-    5  treat none        0.4      -0.115 -0.157 -0.074         241
-    """  # noqa: E501
+    DecisionCurve('truth', 'pessimistic', 'treat all', 'treat none'; reference 'truth', at 5, administrative,
+    2 thresholds from 0.2 to 0.4, n=630, 238 with event, higher is better)
+    >>> found.contrasts[["strategy", "threshold", "difference", "lower", "upper", "discordant"]].round(3)
+          strategy  threshold  difference  lower  upper  discordant
+    0  pessimistic        0.2      -0.012 -0.026  0.003         104
+    1  pessimistic        0.4      -0.041 -0.077 -0.004         216
+    2    treat all        0.2      -0.020 -0.037 -0.004         146
+    3    treat all        0.4      -0.152 -0.198 -0.107         389
+    4   treat none        0.2      -0.242 -0.287 -0.198         484
+    5   treat none        0.4      -0.115 -0.157 -0.074         241
+    """
     at = as_times([time], "time")
     chosen = as_thresholds(thresholds)
     check_whole("n_draws", n_draws, 1)
@@ -311,9 +317,16 @@ def decision_curve(
             raise InputError(f"models must not be called {name!r}, which is the name of another strategy")
         y, named[name] = on_processor(y, curves, at)
     evaluation = Evaluation.of(
-        y, named, metric="brier", weighting=weighting, times=at, groups=groups, level=level, errors=False,
+        y,
+        named,
+        metric="brier",
+        weighting=weighting,
+        times=at,
+        groups=groups,
+        level=level,
+        errors=False,
         needs_numpy="decision_curve",
-    )  # fmt: skip
+    )
     if len(evaluation.weightings) > 1:
         raise InputError("weighting must be one, not several")
     strategies = (*named, TREAT_ALL, TREAT_NONE)
@@ -323,32 +336,41 @@ def decision_curve(
     if scored.undefined:
         raise InputError(f"there is no net benefit at {time:g}: {next(iter(scored.undefined))}")
     decisions = Decisions.of(evaluation, list(named.values()), chosen)
-    moments = decisions.moments(evaluation.groups, float(scored.support.units.inflation[0]))
     return DecisionCurve(
-        float(at[0]), chosen, strategies, reference, decisions.net_benefit, moments, decisions.discordant(),
-        scored.support, scored.weighting, level, n_draws, seed,
-    )  # fmt: skip
+        time=float(at[0]),
+        thresholds=chosen,
+        strategies=strategies,
+        reference=reference,
+        net_benefit=decisions.net_benefit,
+        moments=decisions.moments(evaluation.groups, float(scored.support.units.inflation[0])),
+        discordant=decisions.discordant(),
+        support=scored.support,
+        weighting=scored.weighting,
+        level=level,
+        n_draws=n_draws,
+        seed=seed,
+    )
 
 
 def as_thresholds(thresholds: ArrayLike | None) -> Values:
-    """Return risks from which on to act."""
+    """Return threshold probabilities."""
     if thresholds is None:
         return np.arange(1, 100) / 100
     given = np.atleast_1d(as_array(thresholds, "thresholds"))
     if given.dtype.kind in "iuf" and given.ndim == 1:
-        check_rule("thresholds", "between 0 and 1, risks from which on to act", ~((given > 0) & (given < 1)), given)
+        check_rule("thresholds", "between 0 and 1, threshold probabilities", ~((given > 0) & (given < 1)), given)
     return as_times(given, "thresholds")
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """On whom strategies act at which thresholds, and what that is worth.
+    """On whom strategies act at which thresholds, and the net benefit of that.
 
     Attributes
     ----------
     thresholds : ndarray of shape (k,)
-    risk : ndarray of shape (models, counted)
-        What models predict for those who are counted.
+    risk : ndarray of shape (strategies, counted)
+        What models predict for those who are counted; infinite where all are treated, and minus infinity where none.
     rows, event, share : ndarray of shape (counted,)
         Their positions among all, their status, and their shares of the weights.
     weight_sum : float
@@ -375,15 +397,21 @@ class Decisions:
         rows = np.flatnonzero(weight)
         label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)[rows]
         share = weight[rows] / weight[rows].max()  # before they are added up: they may be as large as numbers go
-        survival = np.array([np.asarray(one.at(index.times)[:, 0], dtype=np.float64)[rows] for one in curves])
+        survival = [np.asarray(one.at(index.times)[:, 0], dtype=np.float64)[rows] for one in curves]
+        risk = np.array([*(1.0 - one for one in survival), *np.full((2, rows.size), [[np.inf], [-np.inf]])])
         return cls(
-            thresholds, 1.0 - survival, rows, label != EVENT_FREE, share / share.sum(), float(weight[rows].sum()),
+            thresholds,
+            risk,
+            rows,
+            label != EVENT_FREE,
+            share / share.sum(),
+            float(weight[rows].sum()),
             Estimation(index, weights),
-        )  # fmt: skip
+        )
 
     @property
     def odds(self) -> Values:
-        """What acting in vain costs at each threshold, in events found."""
+        """The cost of treating one without event at each threshold, in treated ones with event."""
         return self.thresholds / (1.0 - self.thresholds)
 
     @property
@@ -391,35 +419,26 @@ class Decisions:
         """The least risks to act upon."""
         return self.thresholds - AT_THRESHOLD
 
-    @property
-    def n_strategies(self) -> int:
-        """The models, acting on all, and acting on none."""
-        return len(self.risk) + 2
-
     @cached_property
     def net_benefit(self) -> Values:
-        """By strategy and threshold; of each model by one sort."""
+        """By strategy and threshold; of each strategy by one sort."""
         parts = np.array([np.where(self.event, self.share, 0.0), np.where(self.event, 0.0, self.share)])
         found = []
         for risk in self.risk:
-            order = np.argsort(risk, kind="stable")[::-1]
-            reached = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
-            acted = risk.size - np.searchsorted(risk[order[::-1]], self._least, side="left")
-            with_event, without = reached[:, acted]
+            order = np.argsort(risk, kind="stable")
+            below = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
+            with_event, without = below[:, -1:] - below[:, np.searchsorted(risk[order], self._least, side="left")]
             found.append(with_event - self.odds * without)
-        with_event, without = parts.sum(axis=1)
-        return np.array([*found, with_event - self.odds * without, np.zeros_like(self.odds)])
+        return np.array(found)
 
     def discordant(self) -> NDArray[np.int64]:
         """Return on how many two strategies decide differently, (pairs, thresholds)."""
-        nobody, everybody = np.full((2, self.rows.size), [[-np.inf], [np.inf]])
-        risks = [*self.risk, everybody, nobody]
 
-        def acted(risk: Values) -> NDArray[np.int64]:
-            return risk.size - np.searchsorted(np.sort(risk), self._least, side="left")
+        def not_treated(risk: Values) -> NDArray[np.int64]:
+            return np.searchsorted(np.sort(risk), self._least, side="left")
 
-        every = [(risks[a], risks[b]) for a, b in pairs(len(risks))]
-        return np.array([acted(np.maximum(*two)) - acted(np.minimum(*two)) for two in every])
+        both = [(self.risk[a], self.risk[b]) for a, b in pairs(len(self.risk))]
+        return np.array([not_treated(np.minimum(*two)) - not_treated(np.maximum(*two)) for two in both])
 
     def moments(self, groups: Groups | None, factor: float) -> Moments:
         """Return the covariances over thresholds, which take the place of times, with the small-sample factor.
@@ -427,7 +446,7 @@ class Decisions:
         What all strategies and thresholds have in common is one matrix, from which those of differences follow: where
         two strategies hardly differ, its rounding is far below what is added for individuals not seen.
         """
-        k, s = self.thresholds.size, self.n_strategies
+        s, k = self.net_benefit.shape
         products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
         table = None if groups is None else np.zeros((s, groups.n_groups, k))
         steps = self.estimation.training_steps
@@ -453,13 +472,15 @@ class Decisions:
         """Return covariances of strategies and of differences, with two individuals on whom strategies would differ."""
         one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
         unseen = one_each.T @ one_each  # one with event, and one without
-        over = np.array([
-            products[a, a] if a == b else
-            products[a, a] + products[b, b] - products[a, b] - products[b, a] + unseen
-            for a, b in pairs(self.n_strategies)
-        ])  # fmt: skip
+        every = pairs(len(self.risk))
+        over = np.array(
+            [
+                products[a, a] if a == b else products[a, a] + products[b, b] - products[a, b] - products[b, a] + unseen
+                for a, b in every
+            ]
+        )
+        added = np.array([np.diag(unseen) * (a != b) for a, b in every])
         nothing = np.zeros((0, self.thresholds.size))
-        added = np.array([np.diag(unseen) * (a != b) for a, b in pairs(self.n_strategies)])
         return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
 
     @property
@@ -473,7 +494,7 @@ class Decisions:
         Where a curve was estimated inside the weights, individuals come in order of time.
         """
         exits, k = self.estimation.exits, self.thresholds.size
-        width = max(1, NUMBERS_PER_BLOCK // (self.n_strategies * k))
+        width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
         blocks = [slice(first, min(first + width, self.n)) for first in range(0, self.n, width)]
         if exits is None:
             for block in blocks:
@@ -484,11 +505,10 @@ class Decisions:
             blocks = [slice(0, self.n)]
         exits = exits.at_one_time(0, k)
         codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
-        totals = np.zeros((self.n_strategies, exits.n_strata, k))
+        totals = np.zeros((len(self.risk), exits.n_strata, k))
         for block in blocks:
-            for total, one in zip(
-                totals, self._moving(self._deviations(exits.order[block]), exits.order[block]), strict=True
-            ):
+            rows = exits.order[block]
+            for total, one in zip(totals, self._moving(self._deviations(rows), rows), strict=True):
                 arrays.add_rows(total, codes[block], one)
         operators = [CurveInfluence(exits, slice(0, k), -total) for total in totals]
         for block in blocks:
@@ -513,12 +533,11 @@ class Decisions:
         place = self._place[rows]
         counted = place >= 0
         some = place[counted]
-        found = np.zeros((self.n_strategies, rows.size, self.thresholds.size))
+        found = np.zeros((len(self.risk), rows.size, self.thresholds.size))
         worth = np.where(self.event[some, None], 1.0, -self.odds)
-        acts = [risk[some, None] >= self._least for risk in self.risk]
-        for a, acted in enumerate([*acts, np.True_]):
-            benefit = np.where(acted, worth, 0.0)
-            found[a, counted] = self.share[some, None] * (benefit - self.net_benefit[a])
+        for own, risk, average in zip(found[:-1], self.risk, self.net_benefit, strict=False):  # acting on none has none
+            benefit = np.where(risk[some, None] >= self._least, worth, 0.0)
+            own[counted] = self.share[some, None] * (benefit - average)
         return found
 
     @cached_property

@@ -31,7 +31,7 @@ from survscore.engine.pooled import Look
 from survscore.engine.warning import warn_about
 from survscore.inference.units import Groups
 from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
-from survscore.metrics._spline import fit_spline
+from survscore.metrics.calibration import fit_spline
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import (
     Comparison,
@@ -56,8 +56,8 @@ MADE = {SKILL: "scaled Brier score", INTEGRATED: "integrated Brier score", DISTR
 #: In the order in which they answer: how good, who is told from whom, right on average and throughout; over all time.
 DEFAULT = ("brier", SKILL, "auc", "oe", "slope", "miscalibration", INTEGRATED, "crps", "concordance", DISTRIBUTION)
 EVERY = (
-    "brier", SKILL, "log", "auc", "oe", "intercept", "slope", "miscalibration", "ici", "e50", "e90", INTEGRATED, "crps",
-    "log_score", "concordance", DISTRIBUTION,
+    "brier", SKILL, "log", "auc", "oe", "in_the_large", "slope", "miscalibration", "ici", "e50", "e90", INTEGRATED,
+    "crps", "log_score", "concordance", DISTRIBUTION,
 )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def score_table(
         By default Brier, skill, AUC, observed/expected, calibration slope, corrected miscalibration, integrated Brier,
         CRPS, concordance and distribution calibration.
     thresholds : sequence of float
-        Predicted risks from which on one would act: for each, the net benefit.
+        Threshold probabilities: for each, the net benefit.
     weighting, reference, null, groups, level
         As for `compare`.
     by : mapping of str to labels, data frame, or labels, optional

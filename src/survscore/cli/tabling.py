@@ -45,7 +45,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     type=float,
     multiple=True,
     metavar="RISK",
-    help="Predicted risk from which on one would act, for the net benefit. Repeat it for several.",
+    help="Threshold probability of the net benefit. Repeat it for several.",
 )
 @options.segments
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import student_quantile
 from survscore.inference.units import Groups, PowerSums
 
 
@@ -31,7 +31,7 @@ class Estimate:
         *,
         added_variance: float = 0.0,
     ) -> Estimate:
-        """Take everybody's influence; those of a group are added up. Student's t, since groups may be few."""
+        """Take each individual's influence; those of a group are added up. Student's t, since groups may be few."""
         n, degrees = influence.size, influence.size - 1.0
         if groups is not None:
             influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)

@@ -1,9 +1,8 @@
-r"""What follows from moments: intervals, p-values and bands.
+r"""Distributions, intervals, p-values and bands.
 
 An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
 logarithm; an AUC lies between 0 and 1, so its logit; a sum of squares varies in proportion to its root, so that; a
-difference as it is. Quantiles are Student's, with as many degrees of freedom as the standard error is worth
-(`engine.support`).
+difference as it is. Quantiles are Student's, with the degrees of freedom of the standard error (`inference.support`).
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from survscore.inference.student import student_p, student_quantile
+from survscore._validation import check_level
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, MUCH_ADDED, Support
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -23,10 +22,9 @@ Scale = Literal["plain", "log", "logit", "root", "none"]
 
 
 def sides(direction: Direction) -> tuple[str, str]:
-    """Return what a difference below zero says of a model, and one above.
+    """Return what a difference below zero means for a model, and one above.
 
-    Of two values that should be close to a target, which is closer can't be told from their difference: it only has a
-    sign.
+    Of two values that should be close to a target, the difference does not tell which is closer: it only has a sign.
     """
     words: dict[Direction, tuple[str, str]] = {"lower": ("better", "worse"), "higher": ("worse", "better")}
     return words.get(direction, ("lower", "higher"))
@@ -34,6 +32,97 @@ def sides(direction: Direction) -> tuple[str, str]:
 
 #: A difference smaller than this share of the scores is rounding, as between float32 and float64 predictions.
 ROUNDING = 2.0**-20
+#: Fewer degrees of freedom than this are none.
+LEAST_DEGREES = 0.05
+
+# SciPy is imported where it is needed: loading scipy.special takes as long as the whole of this library.
+
+
+def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
+    r"""Return two-sided p-values of Student's t, :math:`P(|T| \ge |t|)`; infinitely many degrees are the normal.
+
+    NaN where there are no degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import student_p
+    >>> student_p([2.0, 2.0, 2.0], [4, 40, float("inf")]).round(4)
+    array([0.1161, 0.0523, 0.0455])
+    """
+    from scipy.special import ndtr, stdtr
+
+    size, degrees = -np.abs(np.asarray(statistic, dtype=np.float64)), np.asarray(df, dtype=np.float64)
+    tail = np.where(np.isinf(degrees), ndtr(size), stdtr(np.where(np.isinf(degrees), 1.0, degrees), size))
+    return np.where(degrees >= LEAST_DEGREES, 2.0 * tail, np.nan)
+
+
+def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
+    r"""Return critical values of Student's t, :math:`P(|T| \le t)` = `level`, one for each number of degrees.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import student_quantile
+    >>> student_quantile(0.95, [4, 40, float("inf")]).round(3)
+    array([2.776, 2.021, 1.96 ])
+    """
+    from scipy.special import ndtri, stdtrit
+
+    check_level(level)
+    degrees, below = np.asarray(df, dtype=np.float64), 0.5 + level / 2
+    known = (degrees >= LEAST_DEGREES) & np.isfinite(degrees)
+    finite = np.where(known, stdtrit(np.where(known, degrees, 1.0), below), np.nan)
+    return np.where(np.isposinf(degrees), ndtri(below), finite)
+
+
+def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
+    """Return the quantile of Fisher's F; NaN without degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import fisher_quantile
+    >>> [round(k * fisher_quantile(0.95, k, 1e6), 2) for k in (1, 3, 5)]
+    [3.84, 7.81, 11.07]
+    """
+    from scipy.special import chdtri, fdtri
+
+    check_level(level)
+    if not (numerator > 0 and denominator > 0):
+        return float("nan")
+    if np.isinf(denominator):
+        return float(chdtri(numerator, 1.0 - level)) / numerator
+    return float(fdtri(numerator, denominator, level))
+
+
+def fisher_p(statistic: float, numerator: float, denominator: float) -> float:
+    r"""Return :math:`P(F \ge f)` of Fisher's F; NaN without degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import fisher_p
+    >>> [round(fisher_p(3.0, 2, of), 4) for of in (10, 100, 1e9)]
+    [0.0954, 0.0543, 0.0498]
+    """
+    from scipy.special import chdtrc, fdtrc
+
+    if not (statistic >= 0 and numerator > 0 and denominator >= LEAST_DEGREES):
+        return float("nan")
+    if np.isinf(denominator):
+        return float(chdtrc(numerator, numerator * statistic))
+    return float(fdtrc(numerator, denominator, statistic))
+
+
+def chi_square_p(statistic: float, df: int) -> float:
+    r"""Return :math:`P(\chi^2_k \ge x)`; NaN without degrees of freedom.
+
+    Examples
+    --------
+    >>> from survscore.inference.intervals import chi_square_p
+    >>> [round(chi_square_p(9.49, df), 4) for df in (1, 4, 9)]
+    [0.0021, 0.05, 0.3933]
+    """
+    from scipy.special import chdtrc
+
+    return float(chdtrc(df, statistic)) if statistic >= 0 and df > 0 else float("nan")
 
 
 def normal_quantile(level: float) -> float:
@@ -48,7 +137,7 @@ def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
 
 
 class Interval(NamedTuple):
-    """A confidence interval, and whether there is enough for it to hold what it says."""
+    """A confidence interval, and whether there are enough data for it to be reliable."""
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -72,10 +161,10 @@ def score_interval(
     support: Support,
     added_share: NDArray[np.float64] | float = 0.0,
 ) -> Interval:
-    """Return the confidence interval of a score; NaN for one of which chance alone makes much.
+    """Return the confidence interval of a score; NaN without a scale, for one that is mostly biased by chance.
 
     `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
-    tenth, the interval is wider than it says; but not on the scale of the root, which allows for squares of errors.
+    tenth, the interval is conservative; but not on the scale of the root, which allows for squares of errors.
     """
     if scale == "none":
         return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
@@ -85,7 +174,7 @@ def score_interval(
 
 
 def few_for_score(scale: Scale) -> int:
-    """Return of how many with each status the interval of a score needs to hold what it says."""
+    """Return how many individuals of each status a reliable interval of a score needs."""
     return FEW_FOR_SCORE if scale == "log" else FEW_FOR_DIFFERENCE
 
 
@@ -101,9 +190,8 @@ def difference_interval(
     """Return the confidence interval and the p-value of the difference of two scores.
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
-    changes when predictions are rounded. Where all have the same status and a difference seems to be known for sure,
-    nothing is known; neither of scores of which chance alone makes much, since it makes different amounts of both.
-    `added_share` is as for `score_interval`.
+    changes when predictions are rounded. Where all have the same status, a difference without variance has no interval;
+    neither have scores without a scale. `added_share` is as for `score_interval`.
     """
     difference = value - reference
     if scale == "none":
@@ -142,7 +230,7 @@ def _score_limits(
     :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
     :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
     right; on the scale of the root, where the score is positive, :math:`(\sqrt s \pm q\,se / (2 \sqrt s))^2`, with a
-    lower limit of at least zero. NaN where a standard error of zero only tells that nothing was seen.
+    lower limit of at least zero. NaN where a standard error of zero only means that no variation was observed.
     """
     quantile = student_quantile(level, degrees)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.inference.student import chi_square_p
+from survscore.inference.intervals import chi_square_p
 
 FloatMatrix = NDArray[np.float64]
 

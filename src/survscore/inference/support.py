@@ -1,4 +1,4 @@
-"""On how many individuals, events and groups a score rests at each time, and whether that is enough for an interval."""
+"""The numbers of individuals, events and groups behind a score at each time, and whether they allow an interval."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from survscore.inference.units import Units
 FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
 FEW_FOR_DIFFERENCE = 20
 FEW_FOR_BAND = 40  # that hold at all times at once
-MUCH_ADDED = 0.1  # of a variance, for what influences don't see: more makes intervals wider than they say
+MUCH_ADDED = 0.1  # of a variance, for what influences don't see: more makes intervals conservative
 FEW_DEGREES = 4.0  # as five groups of equal size have
 FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What scores rest on; the same for all models.
+    """The numbers of individuals behind scores; the same for all models.
 
     Attributes
     ----------
     n_counted : ndarray of shape (times,)
-        For how many individuals the score speaks.
+        How many individuals the score refers to.
     n_effective : ndarray of shape (times,)
-        How many equally weighted ones the weights are worth.
+        The effective sample size of the weights.
     n_events, n_event_free : ndarray of shape (times,)
         How many are counted with either status; the others are lost.
     units : Units
-        How many independent units these are.
+        The number of independent units.
     grouped : bool
         Whether units are groups.
     """
@@ -70,16 +70,20 @@ class Support:
             return (self.n_rarer >= rarer) & (self.score_degrees >= FEW_DEGREES)
 
     def mean(self, weights: NDArray[np.float64]) -> Support:
-        """Return what a mean over time rests on: the means of these numbers, as one time."""
+        """Return the same for a mean over time: the means of these numbers, as one time."""
         used = weights > 0
 
         def mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.array([float(np.sum(weights[used] * values[used]) / np.sum(weights[used]))])
 
         return Support(
-            mean(self.n_counted), mean(self.n_effective), mean(self.n_events), mean(self.n_event_free),
-            Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees)), self.grouped,
-        )  # fmt: skip
+            n_counted=mean(self.n_counted),
+            n_effective=mean(self.n_effective),
+            n_events=mean(self.n_events),
+            n_event_free=mean(self.n_event_free),
+            units=Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees)),
+            grouped=self.grouped,
+        )
 
     def cautions(self) -> list[str]:
         """Return what readers of standard errors by group should know."""
@@ -91,8 +95,8 @@ class Support:
         degrees = float(np.nanmin(self.units.degrees[self.units.counted > 0]))
         if fewest < FEW_GROUPS:
             return [
-                f"standard errors rest on {plural(fewest, 'group')} at some times, the largest with {share:.0%} of the "
-                f"individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but they are "
+                f"standard errors come from {plural(fewest, 'group')} at some times, the largest with {share:.0%} of "
+                f"the individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but are "
                 f"rough below {FEW_GROUPS} groups (groups= is for individuals that depend on each other; by= gives "
                 "scores for each of them)"
             ]

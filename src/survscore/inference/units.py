@@ -1,4 +1,4 @@
-"""Who is independent of whom: individuals, or groups of them."""
+"""Independent units: individuals, or groups of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Who belongs together: individuals of a group may depend on each other, groups may not."""
+    """Clusters: individuals of a group may depend on each other, groups are independent."""
 
     codes: NDArray[np.int32]
     n_groups: int
@@ -24,56 +24,62 @@ class Groups:
     @classmethod
     def of(cls, labels: Any, n: int) -> Groups:
         """Take one label per individual."""
-        array = as_array(labels, "groups")
-        if array.ndim != 1:
-            raise InputError(f"groups must be one-dimensional, not of shape {array.shape}")
-        check_length("groups", array.size, "y", n)
-        if array.dtype.kind == "f":
-            missing = np.isnan(array)
-        elif array.dtype.kind in "biuSU":
-            missing = np.zeros(n, dtype=np.bool_)
-        else:
-            missing = np.array([label is None or label != label for label in array.tolist()])  # noqa: PLR0124
-        if missing.any():
-            raise InputError(
-                f"groups must be given for everybody: {missing.sum()} of {n} are missing, "
-                f"the first at position {int(np.argmax(missing))}"
-            )
-        return cls(*_numbered(array))
+        codes, n_groups = coded(labels, "groups")
+        check_length("groups", codes.size, "y", n)
+        return cls(codes, n_groups)
 
     def beside(self, like: Any) -> Groups:
         """Return the same where others live."""
         return Groups(arrays.beside(self.codes, like), self.n_groups)
 
 
-def _numbered(labels: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """Return labels as numbers from 0 on, and how many there are."""
-    if labels.dtype.kind in "biu" and labels.size:
-        low, high = int(labels.min()), int(labels.max())
-        if high - low < NUMBERS_PER_LABEL * labels.size and high <= np.iinfo(np.int64).max:
+def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
+    """Return labels, one for each individual, as numbers from 0 on, and how many different ones there are."""
+    array = as_array(labels, name)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
+    missing = _missing(array)
+    if missing.any():
+        raise InputError(
+            f"{name} must be given for everybody: {missing.sum()} of {array.size} are missing, "
+            f"the first at position {int(np.argmax(missing))}"
+        )
+    if array.dtype.kind in "biu" and array.size:
+        low, high = int(array.min()), int(array.max())
+        if high - low < NUMBERS_PER_LABEL * array.size and high <= np.iinfo(np.int64).max:
             # a table of all numbers between: no sorting, no hashing
-            shifted = labels.astype(np.int64) - low
+            shifted = array.astype(np.int64) - low
             present = np.zeros(high - low + 1, dtype=np.bool_)
             present[shifted] = True
             return (np.cumsum(present, dtype=np.int32) - np.int32(1))[shifted], int(np.count_nonzero(present))
-    if labels.dtype.kind == "O":
-        kinds = {type(label) for label in labels.tolist()}
-        if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
-            raise InputError("groups must be labels of one kind, such as numbers or text")
-    import pandas as pd
+    if array.dtype.kind != "O":
+        found, codes = np.unique(array, return_inverse=True)
+        return codes.astype(np.int32), found.size
+    kinds = {type(label) for label in array.tolist()}
+    if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+        raise InputError(f"{name} must be labels of one kind, such as numbers or text")
+    import pandas as pd  # sorting objects is slow
 
-    codes, found = pd.factorize(labels)
-    return codes.astype(np.int32), len(found)
+    numbers, labels_found = pd.factorize(array)
+    return numbers.astype(np.int32), len(labels_found)
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "biuSU":
+        return np.zeros(labels.size, dtype=np.bool_)
+    return np.array([label is None or label != label for label in labels.tolist()], dtype=np.bool_)  # noqa: PLR0124
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """On how many independent units, individuals or groups, a score rests at each time.
+    """The numbers of independent units, individuals or groups, behind a score at each time.
 
     Attributes
     ----------
     counted : ndarray of shape (times,)
-        How many belong to those for whom the score speaks.
+        How many units the score refers to.
     largest_share : ndarray of shape (times,)
         The share of the individuals counted that the largest unit holds.
     degrees : ndarray of shape (times,)
@@ -93,7 +99,7 @@ class Units:
         n_times: int,
         individuals: NDArray[np.float64] | None = None,
     ) -> Units:
-        """Count those for whom the score speaks, or their groups; how many individuals there are may be known."""
+        """Count the individuals that the score refers to, or their groups; the number of the former may be known."""
         if groups is None:
             counted = still_counted(stop, n_times) if individuals is None else individuals
             with np.errstate(divide="ignore"):

@@ -1,9 +1,9 @@
 """Metrics: what is computed of predictions and statuses by a time, and whether low or high values are good.
 
-A metric is the weighted mean of what each individual's prediction costs (`Loss`: Brier, log), a number of all who are
-counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of everything that happened up
-to it (`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and
-reports take any of them.
+A metric is the weighted mean of a loss of each individual's prediction (`Loss`: Brier, log), a number of all who are
+counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of the whole follow-up up to it
+(`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and reports
+take any of them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from survscore.metrics.calibration import (
     E50,
     E90,
     ICI,
-    CalibrationIntercept,
+    CalibrationInTheLarge,
     CalibrationSlope,
     Miscalibration,
     ObservedExpected,
 )
-from survscore.metrics.concordance import Concordance
-from survscore.metrics.discrimination import AUC
+from survscore.metrics.discrimination import AUC, Concordance
 from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
 from survscore.metrics.sample import PooledSample
 from survscore.metrics.whole_scores import CRPS, LogScore
@@ -45,7 +44,7 @@ __all__ = [
     "LOSSES",
     "METRICS",
     "Brier",
-    "CalibrationIntercept",
+    "CalibrationInTheLarge",
     "CalibrationSlope",
     "Concordance",
     "Direction",
@@ -68,13 +67,10 @@ __all__ = [
     "sides",
 ]
 
-METRICS: dict[str, type[Metric]] = {
-    metric.name: metric
-    for metric in (
-        Brier, Log, AUC, ObservedExpected, CalibrationSlope, CalibrationIntercept, Miscalibration, ICI, E50, E90,
-        NetBenefit, Concordance, CRPS, LogScore,
-    )
-}  # fmt: skip
+_ACCURACY: list[type[Metric]] = [Brier, Log, AUC]
+_CALIBRATION: list[type[Metric]] = [ObservedExpected, CalibrationSlope, CalibrationInTheLarge, Miscalibration]
+_OTHERS: list[type[Metric]] = [ICI, E50, E90, NetBenefit, Concordance, CRPS, LogScore]
+METRICS: dict[str, type[Metric]] = {metric.name: metric for metric in _ACCURACY + _CALIBRATION + _OTHERS}
 LOSSES = tuple(name for name, metric in METRICS.items() if issubclass(metric, Loss))
 
 
@@ -97,10 +93,8 @@ def as_metric(metric: str | Metric) -> Metric:
     return METRICS[metric]()
 
 
-def _threshold(metric: str, told: str) -> float:
+def _threshold(metric: str, setting: str) -> float:
     try:
-        return float(told)
+        return float(setting)
     except ValueError:
-        raise InputError(
-            f"metric {metric!r} needs a threshold, the risk from which on to act, such as '{NetBenefit.name}@0.1'"
-        ) from None
+        raise InputError(f"metric {metric!r} needs a threshold probability, such as '{NetBenefit.name}@0.1'") from None

@@ -1,4 +1,4 @@
-"""Integrals of squared distances of curves to what happened, up to everybody's own end."""
+"""Integrals of squared distances of curves to what happened, up to each individual's own end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
-from survscore._utils.loops import buckets, count_below
 from survscore._utils.parallel import each, row_blocks
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -32,9 +30,7 @@ class Weights(NamedTuple):
             return cls(exits, np.concatenate(([1.0], 1.0 / lost.survival[: exits.size])))
 
     def before(self, time: Vector) -> Vector:
-        if self.exits.size == 0:
-            return np.ones(time.size)
-        return np.asarray(self.inverse[count_below(self.exits, time, inclusive=False)])
+        return np.asarray(self.inverse[np.searchsorted(self.exits, time, side="left")])
 
 
 class Pieces(NamedTuple):
@@ -71,13 +67,13 @@ class Pieces(NamedTuple):
         sums = np.concatenate((np.zeros((3, 1)), np.cumsum(added, axis=1)), axis=1)
         return cls(knots, whole, points, inverse, sums - sums[:, np.searchsorted(points, knots)][:, interval])
 
-    def interval(self, time: Vector) -> NDArray[np.int32]:
+    def interval(self, time: Vector) -> NDArray[np.intp]:
         """Return which interval holds each time; as many as there are, for the horizon."""
-        return np.asarray(count_below(self.knots, time, inclusive=True) - np.int32(1))
+        return np.searchsorted(self.knots, time, side="right") - 1
 
     def partial(self, time: Vector) -> NDArray[np.float64]:
         """Return the integrals from the knot before each time up to it, (3, times)."""
-        place = count_below(self.points, time, inclusive=True) - np.int32(1)
+        place = np.searchsorted(self.points, time, side="right") - 1
         knot = self.knots[self.interval(time)]
         stop, start = time - knot, self.points[place] - knot
         added = np.array([(stop**p - start**p) / p for p in (1, 2, 3)]) * self.inverse[place]
@@ -116,11 +112,11 @@ class Integrals(NamedTuple):
         Of (1 - pi)^2 / G while under observation, and of pi^2 from the event on.
     coefficients : ndarray of shape (3, rows)
         Of (1 - pi)^2 as a polynomial within the interval in which the observation ends; zero where that is the
-        horizon. Only where weights are estimated; else of no rows, as `partial`.
+        horizon.
     partial : ndarray of shape (rows,)
         Of (1 - pi)^2 / G over the beginning of that interval.
     sums : ndarray of shape (3, intervals)
-        Coefficients summed over those who are there for the whole interval.
+        Coefficients summed over those who are there for the whole interval; where weights are estimated.
     """
 
     before: Vector
@@ -133,106 +129,55 @@ class Integrals(NamedTuple):
 def integrate(
     curves: SurvivalCurves, pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, estimated: bool
 ) -> Integrals:
-    """Integrate everybody's curve up to `end`, and from there to `followed` where `after` is not zero.
+    """Integrate each individual's curve up to `end`, and from there to `followed` where `after` is not zero.
 
     `estimated` says whether weights are, so that sums over all who are still there are needed.
     """
-    knots = pieces.knots
-    if config.compiles(end.size * knots.size):
-        return _compiled(curves, pieces, end, followed, after, estimated=estimated)
+    knots, width = pieces.knots, np.diff(pieces.knots)
+    unweighted = Pieces.of(knots, Weights.of(None, float(knots[-1])))
 
     def work(rows: slice) -> Integrals:
         some = curves if len(curves) == 1 else curves[rows]
         values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
-        return _integrals(
-            values,
-            pieces,
-            end[rows],
-            followed[rows],
-            after[rows],
-            step=curves.interpolation == "step",
-            estimated=estimated,
-        )
+        left = values[:, :-1]
+        slope = np.zeros_like(left) if curves.interpolation == "step" else np.diff(values, axis=1) / width
+        gap = 1.0 - left
+        event_free = np.array([gap * gap, -2.0 * gap * slope, slope * slope])
+        before, coefficients, partial = _up_to(event_free, pieces, end[rows])
+        sums = np.zeros((3, width.size))
+        if estimated:
+            sums = np.einsum("prk,rk->pk", event_free, np.arange(width.size) < pieces.interval(end[rows])[:, None])
+        late = np.zeros(before.size)
+        cases = np.flatnonzero(after[rows])
+        if cases.size:
+            left, slope = left[cases], slope[cases]
+            squares = np.array([left * left, 2.0 * left * slope, slope * slope])
+            ends = (_up_to(squares, unweighted, time[rows][cases])[0] for time in (followed, end))
+            late[cases] = np.subtract(*ends)
+        return Integrals(before, late, coefficients, partial, sums)
 
     parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
     before, late, coefficients, partial, sums = zip(*parts, strict=True)
     return Integrals(
-        np.concatenate(before), np.concatenate(late), np.concatenate(coefficients, axis=1), np.concatenate(partial),
+        np.concatenate(before),
+        np.concatenate(late),
+        np.concatenate(coefficients, axis=1),
+        np.concatenate(partial),
         np.sum(sums, axis=0),
-    )  # fmt: skip
-
-
-def _compiled(
-    curves: SurvivalCurves, pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, estimated: bool
-) -> Integrals:
-    from survscore.metrics import _whole_score_kernels as kernels
-
-    knots, n = pieces.knots, end.size
-    reading = curves.interpolate(knots[[0, -1]])
-    how = (
-        int(np.searchsorted(curves.times, 0.0, "right")),
-        reading.lower,
-        reading.weight,
-        curves.interpolation == "step",
     )
-    grids = (knots, *buckets(knots), pieces.whole, pieces.points, *buckets(pieces.points), pieces.inverse, pieces.up_to)
-    before, late = np.empty(n), np.zeros(n)
-    n_kept = n if estimated else 0
-    coefficients, partial = np.zeros((3, n_kept)), np.zeros(n_kept)
-
-    def work(rows: slice) -> NDArray[np.float64]:
-        sums = np.zeros((3, knots.size - 1))
-        matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
-        kernels.integrals(
-            matrix, *how, *grids, end[rows], followed[rows], after[rows], before[rows], late[rows],
-            coefficients[:, rows], partial[rows], sums,
-        )  # fmt: skip
-        return sums
-
-    sums = each(work, row_blocks(n, knots.size, compiled=True), threads=True)
-    return Integrals(before, late, coefficients, partial, np.sum(sums, axis=0))
 
 
-def _integrals(
-    values: NDArray[np.float64], pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, step: bool,
-    estimated: bool,
-) -> Integrals:  # fmt: skip
-    """Integrate rows of curves, given at the knots."""
-    left = values[:, :-1]
-    right = left if step else values[:, 1:]
-    width = np.diff(pieces.knots)
-    slope = (right - left) / width
-    gap = 1.0 - left
-    place = pieces.interval(end)
-    columns, rows = np.arange(width.size), np.arange(end.size)
-    there = columns < place[:, None]
-    whole = there * (gap**2 * pieces.whole[0] - 2.0 * gap * slope * pieces.whole[1] + slope**2 * pieces.whole[2])
-    last = np.minimum(place, width.size - 1)
-    own_gap, own_slope = gap[rows, last], slope[rows, last]
-    inside = place < width.size
-    coefficients = np.where(inside, np.array([own_gap**2, -2.0 * own_gap * own_slope, own_slope**2]), 0.0)
-    partial = np.einsum("pi,pi->i", coefficients, pieces.partial(end))
-    before = whole.sum(axis=1) + partial
-    sums = np.zeros((3, width.size))
-    if not estimated:
-        coefficients, partial = coefficients[:, :0], partial[:0]
-    else:
-        sums = np.array([np.sum(there * part, axis=0) for part in (gap**2, -2.0 * gap * slope, slope**2)])
+def _up_to(polynomial: NDArray[np.float64], pieces: Pieces, time: Vector) -> tuple[Vector, NDArray[np.float64], Vector]:
+    """Integrate piecewise polynomials, (3, rows, intervals), up to each row's time.
 
-    late = np.zeros(end.size)
-    some = np.flatnonzero(after)
-    if some.size:
-        squares = width * (left[some] ** 2 + left[some] * right[some] + right[some] ** 2) / 3.0
-        stop = pieces.interval(followed[some])
-        inner = (columns >= place[some, None]) & (columns < stop[:, None])
-        late[some] = np.sum(inner * squares, axis=1)
-        for sign, time in ((1.0, followed[some]), (-1.0, end[some])):
-            k = np.minimum(pieces.interval(time), width.size - 1)
-            length = np.where(time < pieces.knots[-1], time - pieces.knots[k], 0.0)
-            first = left[some, k]
-            there_then = first + slope[some, k] * length
-            late[some] += sign * length * (first**2 + first * there_then + there_then**2) / 3.0
-    return Integrals(before, late, coefficients, partial, sums)
+    Return the integrals, the coefficients in the interval that holds the time, and the integral over its beginning.
+    """
+    place, (_, n_rows, n_intervals) = pieces.interval(time), polynomial.shape
+    whole = np.einsum("prk,pk->rk", polynomial, pieces.whole)
+    whole *= np.arange(n_intervals) < place[:, None]
+    own = polynomial[:, np.arange(n_rows), np.minimum(place, n_intervals - 1)] * (place < n_intervals)
+    partial = np.einsum("pr,pr->r", own, pieces.partial(time))
+    return whole.sum(axis=1) + partial, own, partial
 
 
 def moved_by_exits(exits: Vector, pieces: Pieces, found: Integrals, history: History, late: Vector) -> Vector:

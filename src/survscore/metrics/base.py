@@ -1,4 +1,4 @@
-"""What a metric is: something computed of predictions and statuses by a time, with everybody's influence on it."""
+"""What a metric is: a number made of predictions and statuses by a time, with each individual's influence on it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import sorting as _sorting
 from survscore._utils.caching import cached_property
-from survscore._utils.influences import Influences
 from survscore._validation import FloatArray, InputError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -30,8 +28,8 @@ class Metric(ABC):
     label: ClassVar[str] = ""
     #: Which values are better.
     direction: ClassVar[Direction] = "lower"
-    #: Where its distribution is closest to symmetric, so that confidence intervals are made there; "none" if it lies so
-    #: far from what it estimates that no interval around it holds what it says: then there is a standard error alone.
+    #: Where its distribution is closest to symmetric, so that confidence intervals are made there; "none" if it is so
+    #: biased that no interval around it has its nominal coverage: then there is a standard error alone.
     scale: ClassVar[Scale] = "plain"
     #: Whether ratios of values mean something, and with them skill and differences in percent: only where zero is no
     #: error at all. Not where it depends on the unit of time, or is the worth of doing nothing.
@@ -76,7 +74,7 @@ class Loss(Metric):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    r"""What a metric of everybody taken together came to.
+    r"""The value of a metric of several individuals taken together.
 
     Attributes
     ----------
@@ -90,17 +88,17 @@ class Found:
     moved : ndarray of shape (exits,), optional
         Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
         by the logarithm of the curve's factor at s.
-    squared : ndarray of shape (rows, n), or Influences, optional
-        Of a metric that is a sum of squares of estimates, everybody's influence on each of these, so that the square of
-        an error is on the scale of the metric: chance adds the sum of their variances to the value, which is taken off,
-        and where the squares are small the variance of the value is mostly that of squared errors, which is added.
+    squared : ndarray of shape (rows, n), optional
+        Of a metric that is a sum of squares of estimates, the influences on each of these. Chance adds the sum of their
+        variances to the value, which is taken off; and where the squares are small the variance of the value is mostly
+        that of squared errors, which is added.
     """
 
     value: float
     influence: NDArray[np.float64]
     reason: str = ""
     moved: NDArray[np.float64] | None = None
-    squared: NDArray[np.float64] | Influences | None = None
+    squared: NDArray[np.float64] | None = None
 
 
 class JointMetric(Metric):
@@ -108,7 +106,7 @@ class JointMetric(Metric):
 
     #: Whether there is a value only where some are counted with event, and some without.
     needs_both: ClassVar[bool] = True
-    #: Whether a null model has a value; a prediction that is the same for everybody is nothing to learn from otherwise.
+    #: Whether a null model, which predicts the same for all, has a value.
     scores_null: ClassVar[bool] = True
 
     def small_sample(
@@ -121,7 +119,7 @@ class JointMetric(Metric):
         return None
 
     def unseen_variance(self, weight: NDArray[np.float64]) -> float:
-        """Return what to add to the variance of the difference of two models, which may rest on few of all."""
+        """Return what to add to the variance of the difference of two models, which may be due to few individuals."""
         return 0.0
 
 
@@ -164,7 +162,7 @@ class PooledMetric(JointMetric):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    r"""What happened to everybody up to a time.
+    r"""The follow-up of all individuals up to a time.
 
     Attributes
     ----------
@@ -173,8 +171,8 @@ class History:
     time, label : ndarray of shape (n,)
         When each individual left, and with which status: 0 for those who are event-free, else the cause.
     until : ndarray of shape (n,)
-        :math:`C^*`, up to when each would have been seen; infinite where nobody's is known, and minus infinity for
-        those for whom the metric does not speak.
+        :math:`C^*`, the end of potential follow-up; infinite where it is unknown, and minus infinity for those who are
+        not counted.
     lost : ProductLimit, optional
         The curve of being still under observation, by which weights make up for those who were lost before `until`;
         None where nobody is.
@@ -197,7 +195,7 @@ class History:
     @cached_property
     def order(self) -> NDArray[np.int32]:
         """The individuals' positions by time, for all who need them in that order."""
-        return _sorting.order(self.time) if self.in_order is None else self.in_order()
+        return np.argsort(self.time, kind="stable").astype(np.int32) if self.in_order is None else self.in_order()
 
 
 class HistoryMetric(JointMetric):
@@ -219,7 +217,7 @@ class HistoryMetric(JointMetric):
         return np.zeros(curves.times.size)
 
     def speaks_for(self, history: History) -> NDArray[np.bool_]:
-        """Return whom the value rests on: of later horizons no others than of earlier ones."""
+        """Return who is counted: for later horizons no others than for earlier ones."""
         return history.until >= 0.0
 
     @abstractmethod

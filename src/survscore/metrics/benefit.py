@@ -1,4 +1,4 @@
-"""What decisions by a prediction are worth."""
+"""Net benefit of decisions by a prediction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from survscore._utils.products import dot
 from survscore._validation import FloatArray, check_number
-from survscore.metrics.base import Direction, Found, PooledMetric
+from survscore.inference.intervals import Direction
+from survscore.metrics.base import Found, PooledMetric
 from survscore.metrics.sample import PooledSample
 
 #: A risk that is closer than this to a threshold is at it, so that rounding does not decide on whom to act.
@@ -24,21 +25,21 @@ class NetBenefit(PooledMetric):
     .. math:: \mathrm{NB}_z(t) = \frac{\sum_i w_i 1\{p_i \ge z\}\,[y_i - (1 - y_i)\, z / (1 - z)]}{\sum_i w_i}, \qquad
         e_i = \frac{w_i (b_i - \mathrm{NB}_z)}{\sum_k w_k}
 
-    with :math:`p = 1 - \pi(t)`, :math:`y = 1\{T^* \le t\}` and :math:`b_i` what i adds. So many with event, out of all,
-    are found by acting on the prediction, once the others acted upon are paid for at the odds of the threshold: who
-    acts from a risk of 10 % on finds nine acts in vain as bad as one event that was missed. Acting on nobody has zero,
-    so a value is not the share of anything, and only differences at the same threshold can be compared. The threshold
-    is a matter of costs, and not to be chosen for its net benefit. A risk within 1e-7 of it counts as reaching it.
+    with :math:`p = 1 - \pi(t)`, :math:`y = 1\{T^* \le t\}` and :math:`b_i` what i adds: the proportion of true
+    positives, less that of false positives at the odds of the threshold. Who acts at a risk of 10 % takes nine false
+    positives to be as bad as one missed event. Treating nobody has zero, so that only differences at the same threshold
+    can be compared. The threshold follows from costs, and is not to be chosen for its net benefit. A
+    risk within 1e-7 of it counts as reaching it.
 
     Models differ at a threshold by the individuals on whom they decide differently (`discordant`). Where these are few
-    their influences don't know it, so variances of differences have :math:`(1 + (z/(1 - z))^2)/(\sum w)^2` more: as
-    much as one with and one without event on whom they would have differed. If that is more than a tenth of the
-    variance, intervals of the difference hold the truth more often than they say, and are not `reliable`.
+    their influences underestimate the variance, so variances of differences have :math:`(1 + (z/(1 - z))^2)/(\sum w)^2`
+    more: as much as one with and one without event on whom they would have differed. If that is more than a tenth of
+    the variance, intervals of the difference are conservative, and not `reliable`.
 
     Parameters
     ----------
     threshold : float
-        The risk from which on to act, between 0 and 1.
+        The threshold probability: the predicted risk at which one would act.
 
     References
     ----------
@@ -66,7 +67,7 @@ class NetBenefit(PooledMetric):
 
     def __post_init__(self) -> None:
         check_number(
-            "threshold", self.threshold, "between 0 and 1, a risk from which on to act", lambda given: 0 < given < 1
+            "threshold", self.threshold, "between 0 and 1, a threshold probability", lambda given: 0 < given < 1
         )
         # several thresholds are several metrics, told apart by their names
         object.__setattr__(self, "name", f"{type(self).name}@{self.threshold:.12g}")
@@ -74,7 +75,7 @@ class NetBenefit(PooledMetric):
 
     @property
     def odds(self) -> float:
-        """What acting in vain costs, in events found."""
+        """The cost of a false positive, in true positives."""
         return self.threshold / (1.0 - self.threshold)
 
     def acts(self, survival: FloatArray) -> NDArray[np.bool_]:

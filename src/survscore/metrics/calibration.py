@@ -1,26 +1,29 @@
-r"""Whether probabilities are right at one time, in numbers that have an influence: see also `survscore.calibration`.
+r"""Calibration of predicted probabilities at one time, in numbers that have an influence; see `survscore.calibration`.
 
-Everything speaks of the risk :math:`p = 1 - \pi(t)` and the status :math:`y = 1\{T^* \le t\}`.
+Everything is about the risk :math:`p = 1 - \pi(t)` and the status :math:`y = 1\{T^* \le t\}`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survscore._utils.caching import cached_property
-from survscore._utils.products import dot
-from survscore.inference.logistic import LogisticFit
-from survscore.metrics._spline import REACHED, fit_spline
-from survscore.metrics.base import Direction, Found, PooledMetric, Scale
-from survscore.metrics.sample import PooledSample, Vector
+from survscore._utils.products import cross_products, dot
+from survscore.inference.intervals import Direction, Scale
+from survscore.inference.logistic import LogisticFit, combined, expit, restricted_cubic_spline
+from survscore.metrics.base import Found, PooledMetric
+from survscore.metrics.sample import PooledSample, Vector, log_odds
 
-CELLS = 1 << 10  # among which distances are dealt out
 NO_BEND = np.zeros(2)  # two knots, wherever they are, leave a straight line
+#: Where the knots are, as shares of the predictions: Harrell's, for few and for many with the rarer status.
+FEW_KNOTS, MANY_KNOTS = (0.1, 0.5, 0.9), (0.05, 0.275, 0.5, 0.725, 0.95)
+MANY_EVENTS = 100
+REACHED = 1 - 1e-12  # of a share: cumulative weights are rounded
 
 
 def _without_value(sample: PooledSample, reason: str) -> Found:
@@ -29,14 +32,14 @@ def _without_value(sample: PooledSample, reason: str) -> Found:
 
 @dataclass(frozen=True)
 class ObservedExpected(PooledMetric):
-    r"""The share with event, divided by the mean predicted risk: above one, risks are too low.
+    r"""The observed proportion divided by the mean predicted risk: above one, risks are too low.
 
     .. math:: \frac{O}{E}(t) = \frac{\sum_i w_i y_i}{\sum_i w_i p_i}, \qquad
         e_i = w_i \frac{y_i - (O/E)\, p_i}{\sum_k w_k p_k}
 
-    Intervals are made on the scale of its logarithm. It speaks of the mean alone: predictions that are the same for
-    everybody, or far too high for some and too low for others, may have the value of right ones, which is 1. Of two
-    models the difference is given as it is; which is closer to 1 is another question.
+    Intervals are made on the scale of its logarithm. It is about the mean alone: predictions that are the same for all,
+    or far too high for some and too low for others, may have the value of right ones, which is 1. The difference of two
+    models does not tell which is closer to 1.
 
     Examples
     --------
@@ -63,11 +66,7 @@ class ObservedExpected(PooledMetric):
         if not expected > 0:
             return _without_value(sample, "all predicted risks are 0")
         ratio = observed / expected
-        influence = -ratio * sample.risk
-        influence += sample.event
-        influence *= sample.share
-        influence /= expected
-        return Found(ratio, influence)
+        return Found(ratio, sample.share * (sample.event - ratio * sample.risk) / expected)
 
 
 def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
@@ -78,7 +77,7 @@ def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     fit = None if why else sample.fit(NO_BEND)
     if fit is not None:
         return fit
-    return why or "the predictions tell those with event from those without, so that the slope has no bound"
+    return why or "the predictions separate those with event from those without, so that the slope has no bound"
 
 
 def shift_in_log_odds(sample: PooledSample) -> LogisticFit | str:
@@ -97,9 +96,9 @@ class CalibrationSlope(PooledMetric):
         H = \sum_k w_k z_k z_k' \mu_k (1 - \mu_k)
 
     Right predictions have 1; below it they are too far apart, as those of an overfitted model, and above it too close
-    together. It says nothing of the mean (see `ObservedExpected`), and a slope of 1 may hide a curve that bends.
-    Risks are clipped at 1e-7: predictions of 0 and 1 weigh heavily. Without a value where all predictions are the
-    same, or where they tell those with event from those without.
+    together. It does not depend on the mean (see `ObservedExpected`), and a slope of 1 may hide a curve that bends.
+    Risks are clipped at 1e-7: predictions of 0 and 1 weigh heavily. Undefined where all predictions are the same, or
+    where they separate those with event from those without.
 
     Examples
     --------
@@ -123,17 +122,18 @@ class CalibrationSlope(PooledMetric):
         fit = sample.once(line_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[1]), fit.influence_on(fit.columns.to_design[1]))
+        return Found(float(fit.coefficients[1]), fit.influence_on(fit.to_design[1]))
 
 
 @dataclass(frozen=True)
-class CalibrationIntercept(PooledMetric):
+class CalibrationInTheLarge(PooledMetric):
     r"""Calibration in the large: a in :math:`\operatorname{logit} P(y = 1) = a + \operatorname{logit} p`.
 
     .. math:: e_i = \frac{w_i (y_i - \mu_i)}{\sum_k w_k \mu_k (1 - \mu_k)}
 
-    Right predictions have 0; above it, risks are too low. The slope is held at one, so this is not the intercept beside
-    a fitted slope, which `survscore.calibration` gives, too. Like `ObservedExpected` it speaks of the mean alone.
+    Right predictions have 0; above it, risks are too low. The slope is fixed at one: the intercept of the recalibration
+    line, beside a fitted slope, is another number (``intercept`` of `survscore.calibration`, whose ``in_the_large`` is
+    this one). Like `ObservedExpected` it is about the mean alone.
 
     Examples
     --------
@@ -143,13 +143,13 @@ class CalibrationIntercept(PooledMetric):
     >>> rate = rng.gamma(2, 0.05, 1000)
     >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
     >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="intercept", times=[5])
+    >>> (score,) = ss.score_all(y, curves, metric="in_the_large", times=[5])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
     (array([-0.93]), array([-1.081]), array([-0.779]))
     """
 
     scores_null: ClassVar[bool] = False
-    name: ClassVar[str] = "intercept"
+    name: ClassVar[str] = "in_the_large"
     label: ClassVar[str] = "calibration in the large"
     direction: ClassVar[Direction] = "closer to 0"
 
@@ -157,23 +157,107 @@ class CalibrationIntercept(PooledMetric):
         fit = sample.once(shift_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[0]), fit.influence_on(fit.columns.to_design[0]))
+        return Found(float(fit.coefficients[0]), fit.influence_on(fit.to_design[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class SplineFit:
+    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`.
+
+    Attributes
+    ----------
+    knots, gamma : ndarray
+        Where it bends, and its coefficients.
+    regression : LogisticFit
+        With each individual's influence on these while weights are held fixed.
+    """
+
+    knots: Vector
+    gamma: Vector
+    regression: LogisticFit
+
+    def columns(self, risk: Vector) -> Vector:
+        """Return the spline's columns for some risks, (coefficients, risks)."""
+        return restricted_cubic_spline(log_odds(risk), self.knots)
+
+    def at(self, risk: Vector, gamma: Vector | None = None) -> Vector:
+        """Return the curve at some risks, or that of other coefficients; to the last bit the same for equal risks."""
+        return expit(log_odds(risk) + combined(self.gamma if gamma is None else gamma, self.columns(risk)))
+
+
+def fit_spline(sample: PooledSample) -> SplineFit | str:
+    """Fit the richest spline that the data allow, or return why there is none."""
+    why = sample.why_no_regression()
+    if why:
+        return why
+    x = np.sort(sample.log_odds)
+    for knots in _possible_knots(x, min(sample.statuses)):
+        fit = sample.fit(knots)
+        if fit is not None:
+            right = np.zeros(fit.coefficients.size)
+            right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
+            return SplineFit(knots, fit.coefficients - right, fit)
+    return "the predictions separate those with event from those without, so that the curve has no bound"
+
+
+def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
+    """Return sets of knots, the richest first: none for a constant, two for a straight line; x ascends."""
+    distinct, width = x[np.append(True, x[1:] != x[:-1])], float(x[-1] - x[0])
+    if distinct.size == 1:
+        return [np.zeros(0)]
+    found = []
+    for shares in (MANY_KNOTS, FEW_KNOTS) if rarer >= MANY_EVENTS else (FEW_KNOTS,):
+        # where predictions are tied heavily, knots fall together, and distinct predictions take their place
+        for values in (x, distinct):
+            knots = np.quantile(values, shares)
+            if distinct.size >= len(shares) and np.diff(knots).min() > 1e-6 * width:
+                found.append(knots)
+                break
+    return [*found, x[[0, -1]]]
+
+
+def distinct_risks(sample: PooledSample) -> tuple[Vector, Vector]:
+    """Return the distinct risks in ascending order, and which share of the weights each has."""
+    risk, share = sample.risk[sample.order[::-1]], sample.share[sample.order[::-1]]
+    starts = np.flatnonzero(np.append(True, risk[1:] != risk[:-1]))
+    return risk[starts], np.add.reduceat(share, starts)
+
+
+def some_risks(sample: PooledSample, n_risks: int) -> tuple[Vector, Vector]:
+    """Return so many risks that stand for all, with their shares: means of neighbouring risks."""
+    risk, mass = distinct_risks(sample)
+    if risk.size <= n_risks:
+        return risk, mass
+    cell = np.minimum((n_risks * (np.cumsum(mass) - mass / 2)).astype(np.intp), n_risks - 1)
+    totals, sums = (np.bincount(cell, part, n_risks).astype(np.float64) for part in (mass, mass * risk))
+    some = totals > 0
+    return sums[some] / totals[some], totals[some]
+
+
+def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) -> list[Vector]:
+    """Return, for each share of the weights, the least distance that it does not exceed; along the last axis."""
+    order = np.argsort(distance, axis=-1)
+    reached = np.cumsum(mass[order], axis=-1)
+    found = []
+    for share in shares:
+        first = np.count_nonzero(reached < share * REACHED, axis=-1, keepdims=True)
+        first = np.minimum(first, distance.shape[-1] - 1)
+        found.append(np.take_along_axis(distance, np.take_along_axis(order, first, axis=-1), axis=-1)[..., 0])
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCurve:
-    """The smooth calibration curve at everybody's prediction.
+    """The smooth calibration curve at each individual's prediction.
 
     Attributes
     ----------
     regression : LogisticFit
         Where it comes from.
-    difference : ndarray of shape (counted,)
-        The curve minus the predictions.
-    slope : ndarray of shape (counted,)
-        Its derivatives by its log odds.
+    difference, slope : ndarray of shape (counted,)
+        The curve minus the predictions, and its derivatives by its log odds.
     share : ndarray of shape (counted,)
-        Everybody's share of the weights.
+        Each individual's share of the weights.
     """
 
     regression: LogisticFit
@@ -186,53 +270,25 @@ class FittedCurve:
         """How far the curve is from the predictions."""
         return np.abs(self.difference)
 
-    @cached_property
-    def sign(self) -> Vector:
-        """On which side."""
-        return np.sign(self.difference)
-
-    @cached_property
-    def _cells(self) -> tuple[NDArray[np.int16], Vector, tuple[int, int]]:
-        """In which of many cells of equal width each distance lies; which share up to each; the first and the last."""
-        width = float(self.distance.max()) / CELLS
-        cell = np.zeros(self.distance.size, dtype=np.int16)
-        if width > 0:
-            cell = np.minimum(self.distance / width, CELLS - 1).astype(np.int16)
-        return cell, np.cumsum(np.bincount(cell, self.share, CELLS)), (int(cell.min()), int(cell.max()))
-
-    def quantile(self, share: float) -> float:
-        """Return the least distance that a share of the individuals does not exceed: only its cell is sorted."""
-        cell, up_to, somebody = self._cells
-        place = int(np.clip(np.searchsorted(up_to, share * REACHED), *somebody))
-        inside = np.flatnonzero(cell == place)
-        order = inside[np.argsort(self.distance[inside])]
-        reached = (up_to[place - 1] if place else 0.0) + np.cumsum(self.share[order])
-        return float(self.distance[order[min(int(np.searchsorted(reached, share * REACHED)), order.size - 1)]])
-
     def influence(self, by_curve: Vector) -> Vector:
-        """Return everybody's influence on a number by way of the curve, from its derivatives by the curve's values.
-
-        These are overwritten.
-        """
-        by_curve *= self.slope
-        return self.regression.influence_on(self.regression.columns.sums(by_curve))
+        """Return the influences on a number by way of the curve, from its derivatives by the curve's values."""
+        by_coefficient = cross_products(self.regression.columns, (by_curve * self.slope)[None])[:, 0]
+        return self.regression.influence_on(by_coefficient)
 
 
 def fitted_curve(sample: PooledSample) -> FittedCurve | str:
-    """Return the smooth curve at everybody's prediction, or why there is none."""
+    """Return the smooth curve at each individual's prediction, or why there is none."""
     spline = sample.once(fit_spline)
     if isinstance(spline, str):
         return spline
     curve = spline.regression.probability
-    slope = 1 - curve
-    slope *= curve
-    return FittedCurve(spline.regression, curve - sample.risk, slope, sample.share)
+    return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
 
 
 class CurveDistance(PooledMetric):
-    """How far the smooth calibration curve is from the predictions.
+    """The distance of the smooth calibration curve to the predictions.
 
-    Chance makes distances larger, by as much as they vary and more: no interval around them holds what it says.
+    Chance makes distances larger, by as much as they vary and more: no interval around them has its nominal coverage.
     """
 
     scale: ClassVar[Scale] = "none"
@@ -254,14 +310,13 @@ class Miscalibration(CurveDistance):
     .. math:: \frac{\sum_i w_i (c(p_i) - p_i)^2}{\sum_i w_i} - \frac{\sum_i w_i \widehat{\mathrm{Var}}\, c(p_i)}
         {\sum_i w_i}
 
-    with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. On the scale of
-    the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the predictions
-    are right. The variance of the curve is that of the whole, with what was estimated inside the weights, and by group.
-    A square varies in proportion to its root, on whose scale intervals are made where it is positive. Close to zero it
-    is the squares of errors that vary: their variance is added to that of the influences. If it is more than a tenth of
-    the variance of a difference, the interval of that holds the truth more often than it says, and is not `reliable`. A
-    wrong model whose errors a spline can't follow, as one that is wrong about some people and right about others of the
-    same risk, is not found out.
+    with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. It is on the
+    scale of the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the
+    predictions are right. The variance of the curve includes what was estimated inside the weights, and is by group.
+    Intervals are made on the scale of the square root where the value is positive. Close to zero the squares of errors
+    vary: their variance is added to that of the influences. If it is more than a tenth of the variance of a difference,
+    the interval of that is conservative, and not `reliable`. Errors that a spline in the predicted risk can't follow,
+    as of a model that is wrong about some individuals and right about others of the same risk, are not detected.
 
     Examples
     --------
@@ -282,20 +337,14 @@ class Miscalibration(CurveDistance):
     has_ratios: ClassVar[bool] = False  # what chance adds is taken off, and more than there is may be
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
-        fit, by_curve = curve.regression, 2 * curve.share
-        by_curve *= curve.difference
-        influence = np.square(curve.difference)
-        value = dot(curve.share, influence)
-        influence -= value
-        influence *= curve.share
-        influence += curve.influence(by_curve)
+        fit, square = curve.regression, np.square(curve.difference)
+        value = dot(curve.share, square)
+        influence = curve.share * (square - value) + curve.influence(2 * curve.share * curve.difference)
         # the mean variance of the curve is the sum of the variances of these combinations of coefficients
-        weight = np.square(curve.slope, out=by_curve)
-        weight *= curve.share
-        products, _ = fit.columns.products(weight)
+        products = cross_products(fit.columns * (curve.share * np.square(curve.slope)), fit.columns)
         values, vectors = np.linalg.eigh(products)
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        return Found(value, influence, squared=fit.influences_on(combinations))
+        return Found(value, influence, squared=fit.influence_on(combinations))
 
 
 @dataclass(frozen=True)
@@ -304,11 +353,11 @@ class ICI(CurveDistance):
 
     .. math:: \mathrm{ICI}(t) = \frac{\sum_i w_i |c(p_i) - p_i|}{\sum_i w_i}
 
-    By how much a predicted risk is wrong on average, in percentage points. It can't be less than zero, so chance only
-    makes it larger: right predictions have about .04 with 300 individuals who are counted. An interval around the value
-    would miss that, as would one of a difference, since chance makes more of the better model; so there is a standard
-    error alone. For one model, `survscore.calibration` gives the value expected by chance, and limits that hold; models
-    are compared by `Miscalibration`, which has its bias taken off.
+    The mean absolute error of predicted risks. It can't be negative, so chance only makes it larger: right predictions
+    have about .04 with 300 individuals who are counted. An interval around the value would miss that, as would one of a
+    difference, since chance adds more to the better model; so there is a standard error alone. For one model,
+    `survscore.calibration` gives the value expected by chance, and valid limits; models are compared by
+    `Miscalibration`, which has its bias taken off.
 
     References
     ----------
@@ -333,10 +382,8 @@ class ICI(CurveDistance):
 
     def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
         value = dot(curve.share, curve.distance)
-        influence = curve.distance - value
-        influence *= curve.share
-        influence += curve.influence(curve.share * curve.sign)
-        return Found(value, influence)
+        own = curve.share * (curve.distance - value)
+        return Found(value, own + curve.influence(curve.share * np.sign(curve.difference)))
 
 
 class DistanceQuantile(CurveDistance):
@@ -354,22 +401,19 @@ class DistanceQuantile(CurveDistance):
         distance, share = curve.distance, curve.share
         h = 4 * self.share * (1 - self.share) * float(np.square(share).sum()) ** (1 / 3)
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
-        low, value, high = (curve.quantile(part) for part in (first, self.share, last))
+        low, value, high = map(float, distance_quantiles(distance, share, (first, self.share, last)))
         below = (distance <= value).astype(np.float64)
-        own = share * (dot(share, below) - below)
-        own *= (high - low) / (last - first)
+        own = share * (dot(share, below) - below) * (high - low) / (last - first)
         near = np.where((distance >= low) & (distance <= high), share, 0.0)
-        near *= curve.sign / near.sum()
-        own += curve.influence(near)
-        return Found(value, own)
+        return Found(value, own + curve.influence(near * np.sign(curve.difference) / near.sum()))
 
 
 @dataclass(frozen=True)
 class E50(DistanceQuantile):
     r"""Median distance of the smooth calibration curve to the predictions.
 
-    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge \tfrac12 \sum_i w_i\}`: half of the individuals have a
-    predicted risk that is wrong by no more. Larger by chance, and without an interval, as `ICI` is.
+    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge \tfrac12 \sum_i w_i\}`: the predicted
+    risks of half of the individuals are wrong by no more. Larger by chance, and without an interval, as `ICI` is.
     """
 
     name: ClassVar[str] = "e50"
@@ -381,9 +425,9 @@ class E50(DistanceQuantile):
 class E90(DistanceQuantile):
     r"""90th percentile of the distance of the smooth calibration curve to the predictions.
 
-    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge 0.9 \sum_i w_i\}`: one of ten individuals has a predicted
-    risk that is wrong by more. It rests on the ends of the curve, where data are few. Larger by chance, and without an
-    interval, as `ICI` is.
+    :math:`\min\{q: \sum_i w_i 1\{|c(p_i) - p_i| \le q\} \ge 0.9 \sum_i w_i\}`: the predicted
+    risk of one individual in ten is wrong by more. It depends on the ends of the curve, where data are few. Larger by
+    chance, and without an interval, as `ICI` is.
     """
 
     name: ClassVar[str] = "e90"

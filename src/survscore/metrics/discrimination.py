@@ -1,16 +1,27 @@
-"""Who is told from whom at one time."""
+"""Discrimination: AUC at a time, and concordance up to a horizon."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.products import dot
-from survscore.metrics.base import Direction, Found, PooledMetric, Scale
+from survscore._validation import FloatArray, InputError, check_choice, check_length
+from survscore.curves import SurvivalCurves
+from survscore.inference.intervals import Direction, Scale
+from survscore.inference.units import coded
+from survscore.metrics._pairs import Vector, pair_sums
+from survscore.metrics.base import Found, History, HistoryMetric, PooledMetric
 from survscore.metrics.sample import PooledSample
+
+Kind = Literal["cohort", "pooled", "weighted", "harrell"]
+Risk = Literal["final", "antolini"]
+KINDS = ("cohort", "pooled", "weighted", "harrell")
+RISKS = ("final", "antolini")
 
 
 @dataclass(frozen=True)
@@ -23,10 +34,10 @@ class AUC(PooledMetric):
     with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where nobody has a weight of its
     own, standard errors are DeLong's [1]_.
 
-    0.75 says that of one with and one without event by t, the one with had the higher risk three times in four; 0.5 is
-    a coin. It is about order alone, so that a model with the best value may be wrong with every probability. How high
-    it can be depends on how much people differ, so values of other people, or other times, can't be compared. Under
-    IPCW, predictions that can tell :math:`C^*` raise it.
+    At 0.75, of one individual with and one without event by t, the one with event had the higher predicted risk three
+    times in four; 0.5 is no discrimination. It depends on the order of predictions alone, so that a model with the best
+    value may have wrong probabilities throughout. How high it can be depends on how much individuals differ, so values
+    of other populations, or other times, can't be compared. Under IPCW, predictions that encode :math:`C^*` raise it.
 
     References
     ----------
@@ -45,7 +56,7 @@ class AUC(PooledMetric):
     name: ClassVar[str] = "auc"
     label: ClassVar[str] = "AUC"
     direction: ClassVar[Direction] = "higher"
-    has_ratios: ClassVar[bool] = False  # a half is what tells nobody apart
+    has_ratios: ClassVar[bool] = False  # no discrimination is one half, and not zero
     scale: ClassVar[Scale] = "logit"
 
     def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
@@ -53,25 +64,16 @@ class AUC(PooledMetric):
         if not (with_event and without):
             who = "with" if not with_event else "without"
             return Found(np.nan, np.zeros(len(sample)), f"nobody {who} event is counted")
-        if sample.compiled:
-            from survscore.metrics import _pair_kernels
-
-            influence = np.empty(len(sample))
-            value = _pair_kernels.area(sample.order, sample.survival, sample.event, sample.weight, influence)
-            return Found(float(value), influence)
         order, ties = sample.order, sample.ties
-        event, weight = sample.event[order], sample.weight[order]
-        case = event * weight
-        control = weight - case
-        by_case, by_control = _sums(case, ties), _sums(control, ties)
+        case = (sample.event * sample.weight)[order]
+        control = sample.weight[order] - case
+        by_case, by_control = np.add.reduceat(case, ties), np.add.reduceat(control, ties)
         cases, controls = by_case.sum(), by_control.sum()
         # for each distinct prediction, the share of controls above it, and of cases below it
         above = (controls - np.cumsum(by_control) + 0.5 * by_control) / controls
         below = (np.cumsum(by_case) - 0.5 * by_case) / cases
         value = dot(by_case, above) / float(cases)
-        if ties.size < order.size:
-            place = np.repeat(np.arange(ties.size), np.diff(ties, append=order.size))
-            above, below = above[place], below[place]
+        above, below = (np.repeat(one, np.diff(ties, append=order.size)) for one in (above, below))
         influence = np.empty(order.size)
         influence[order] = case * (above - value) / cases + control * (below - value) / controls
         return Found(value, influence)
@@ -79,15 +81,255 @@ class AUC(PooledMetric):
     def small_sample(  # noqa: D102
         self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
     ) -> float:
-        event = (label != 0).astype(np.float64)
-        squares = np.where(counted, np.square(influence), 0.0)
-        number, with_event = np.count_nonzero(counted), np.count_nonzero((label != 0) & counted)
-        of_events = dot(event, squares)
-        of_others = dot(1.0 - event, squares)
-        numbers = (with_event, number - with_event)
-        return sum(part / (n - 1) if n > 1 else np.nan for part, n in zip((of_events, of_others), numbers, strict=True))
+        # DeLong's variance has n/(n - 1) for those with event, and for those without
+        parts = [np.square(influence[counted & status]) for status in (label != 0, label == 0)]
+        return sum(float(part.sum()) / (part.size - 1) if part.size > 1 else np.nan for part in parts)
 
 
-def _sums(ordered: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the sums of what is between one start and the next."""
-    return ordered if starts.size == ordered.size else np.add.reduceat(ordered, starts)
+@dataclass(frozen=True)
+class Concordance(HistoryMetric):
+    r"""How often, of two individuals, the one whose event came first by tau had been given the higher risk.
+
+    .. math:: C(\tau) = P(\rho_i > \rho_j \mid T^*_i < T^*_j,\, T^*_i \le \tau) \quad\text{(equal risks count half)}
+
+    "At time t" it takes all events up to tau = t; 0.5 is no discrimination. It depends on the order of predictions
+    alone: a model can have the highest concordance and wrong probabilities throughout, and no choice of horizon makes
+    it a proper score.
+
+    Parameters
+    ----------
+    kind : {"cohort", "pooled", "weighted", "harrell"}, default "cohort"
+        Of whom pairs are made.
+
+        ``"cohort"``: those with :math:`C^*_i \ge \tau`, the same individuals at all times, without any assumption
+        about :math:`C^*`. If some dropped out, pairs have the weight :math:`G_d(T_i-)^{-2}`.
+
+        ``"pooled"``: at each event time s all individuals with :math:`C^*_i \ge s`, n(s) of them; pairs have the weight
+        :math:`(n(s) G_d(s-))^{-2}`. It has more pairs, but where :math:`C^*` depends on the risk it mixes different
+        populations over time, and can be biased in either direction, as Uno's can.
+
+        ``"weighted"``: the same with the weight :math:`1 / [P_i(s) P_j(s) G_d(s-)^2]`, where :math:`P_i(s)` is the
+        share with :math:`C^* \ge s` in the stratum of i. It refers to the whole population, if :math:`C^*` is
+        independent of the event time within strata, and some of each stratum could be followed to every event time.
+
+        ``"harrell"``: all pairs that can be ordered, without weights, whatever the weighting. What it estimates depends
+        on the censoring.
+    risk : {"final", "antolini"}, default "final"
+        ``"final"``: :math:`\rho_i = 1 - \pi_i(\tau)`, one number for each individual. ``"antolini"``:
+        :math:`\rho_i = 1 - \pi_i(T_i)` and :math:`\rho_j = 1 - \pi_j(T_i)`, at the time of the case, for curves that
+        cross. Step curves are read at that time; others at the next time of their grid (or at tau, if that comes
+        first), so that all cases between two grid times share a column: then the cost is that of a sort of those at
+        risk for every grid time, and not of all pairs.
+    strata : array_like of shape (n,), optional
+        For ``"weighted"``: labels, one for each individual, such as the quarter of entry or a risk group; a numeric
+        covariate is to be cut into classes. That the shares are estimated is part of standard errors. Each stratum
+        costs one more pass.
+
+    Notes
+    -----
+    Under `IPCW`, no :math:`C^*` counts as known, and ``"cohort"`` is Uno's concordance [1]_ truncated at tau, as
+    ``survival::concordance(timewt="n/G2", ymax=tau)`` of R gives it; ``"harrell"`` is its ``timewt="n"``. Pairs with
+    events at the same time are left out; one who left without event at the time of another's event was seen event-free
+    then, and makes a pair. Both as in R.
+
+    Without drop-outs there are no weights in ``"cohort"``. Time is :math:`O(n \log n)` with ``risk="final"``.
+
+    References
+    ----------
+    .. [1] Uno, Cai, Pencina, D'Agostino and Wei (2011). On the C-statistics for evaluating overall adequacy of risk
+       prediction procedures with censored survival data. Statistics in Medicine 30, 1105-1117.
+    .. [2] Antolini, Boracchi and Biganzoli (2005). A time-dependent discrimination index for survival data. Statistics
+       in Medicine 24, 3927-3944.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4, 5, 2], event=[1, 1, 0, 0, 0], censoring_time=[4, 6, 4, 5, 2])
+    >>> curves = ss.SurvivalCurves([[0.5], [0.8], [0.6], [0.9], [0.1]], times=[4])
+    >>> scores = ss.score_all(
+    ...     y, curves, metric=[ss.Concordance(), ss.Concordance("harrell")], weighting="administrative", times=[4]
+    ... )
+    >>> for score in scores:
+    ...     print(score.metric, score.scores.round(4), score.n_counted)
+    concordance [0.8] [4.]
+    concordance (harrell) [0.6667] [5.]
+    """
+
+    kind: Kind = "cohort"
+    risk: Risk = "final"
+    strata: Any = field(default=None, compare=False, repr=False)
+
+    name: ClassVar[str] = "concordance"
+    label: ClassVar[str] = "concordance"
+    direction: ClassVar[Direction] = "higher"
+    has_ratios: ClassVar[bool] = False  # no discrimination is one half, and not zero
+    scale: ClassVar[Scale] = "logit"
+    of_order: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        check_choice("risk", self.risk, RISKS)
+        if self.kind == "weighted":
+            object.__setattr__(self, "strata", _coded(self.strata))
+        elif self.strata is not None:
+            raise InputError(f"strata are for kind='weighted', not for kind={self.kind!r}")
+        options = [chosen for chosen in (self.kind, self.risk) if chosen not in (KINDS[0], RISKS[0])]
+        if options:  # several of them can stand in one table
+            object.__setattr__(self, "name", f"concordance ({', '.join(options)})")
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Self:  # noqa: D102
+        return self if self.strata is None else replace(self, strata=self.strata[rows])
+
+    def speaks_for(self, history: History) -> NDArray[np.bool_]:  # noqa: D102
+        return history.until >= (history.horizon if self.kind == "cohort" else 0.0)
+
+    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
+        order, nothing = history.order, np.zeros(history.time.size)
+        time, counted = history.time[order], self.speaks_for(history)[order]
+        case = history.event[order] & counted
+        if not case.any():
+            return Found(np.nan, nothing, "nobody who is counted had the event by then")
+        case_weight = case.astype(np.float64)
+        lost = None if self.kind == "harrell" else history.lost
+        if lost is not None:
+            observed = lost.before(time[case])
+            if not observed.all():
+                return Found(np.nan, nothing, "somebody has the event when nobody could be under observation any more")
+            case_weight[case] = observed**-2.0
+        shares = None
+        if self.kind in ("pooled", "weighted"):
+            codes = self._codes(time.size)[order]
+            shares = _Shares(codes, history.until[order], counted, time, case)
+            if not shares.overlap:
+                return Found(np.nan, nothing, "nobody of some stratum could be followed to somebody's event")
+
+        by_stratum, of_control, total = self._pairs(curves, history, counted, case_weight, shares)
+        if not total > 0:
+            return Found(np.nan, nothing, "nobody was seen event-free after somebody's event")
+        value = float(by_stratum[0].sum() / total)
+        by_part = (by_stratum[0] - value * by_stratum[1]) / total
+        of_case = by_part.sum(axis=0)
+        influence = of_case + (of_control[0] - value * of_control[1]) / total
+        if shares is not None:
+            influence += shares.influence(of_case, by_part)
+        moved = None
+        if history.lost is not None:
+            # a pair's weight has the factor of every exit before the case, twice
+            later = np.append(np.cumsum(of_case[::-1])[::-1], 0.0)
+            after = np.searchsorted(time, history.lost.times, side="right")
+            moved = 2.0 * later[after] if lost is not None else np.zeros(after.size)
+        unsorted = np.empty(time.size)
+        unsorted[order] = influence
+        return Found(value, unsorted, moved=moved)
+
+    def _pairs(
+        self,
+        curves: SurvivalCurves,
+        history: History,
+        counted: NDArray[np.bool_],
+        case_weight: Vector,
+        shares: _Shares | None,
+    ) -> tuple[Vector, Vector, float]:
+        """Return what pairs weigh, concordant ones and all, by case and by control, and altogether; in order of time.
+
+        By case for each stratum of controls: (2, strata, n); by control (2, n).
+        """
+        time, event = history.time[history.order], (history.label != 0)[history.order]
+        n_strata = 1 if shares is None else shares.n
+        of_case, of_control = np.zeros((2, n_strata, time.size)), np.zeros((2, time.size))
+        for survival, some, risk_set in self._readings(curves, history, case_weight > 0):
+            for g in range(n_strata):
+                weight, control = np.where(some, case_weight, 0.0), counted.astype(np.float64)
+                if shares is not None:
+                    weight, control = weight * shares.case_weight(g), control * (shares.codes == g)
+                weight, control = weight[risk_set], control[risk_set]
+                sums = pair_sums(time[risk_set], event[risk_set], survival[risk_set], weight, control)
+                of_case[:, g, risk_set] += weight * np.array(sums[:2])
+                of_control[:, risk_set] += control * np.array(sums[2:])
+        return of_case, of_control, float(of_case[1].sum())
+
+    def _readings(
+        self, curves: SurvivalCurves, history: History, case: NDArray[np.bool_]
+    ) -> Iterator[tuple[FloatArray, NDArray[np.bool_], slice]]:
+        """Yield the predictions, the cases that are compared by them, and who was still at risk, by time."""
+        horizon, order = history.horizon, history.order
+
+        def at(time: float) -> FloatArray:
+            column = curves.at([time])[:, 0]
+            return np.broadcast_to(column, order.size) if len(column) == 1 else column[order]
+
+        if self.risk == "final":
+            yield at(horizon), case, slice(None)
+            return
+        time, step = history.time[order], curves.interpolation == "step"
+        knots = np.union1d(curves.times[curves.times < horizon], [0.0, horizon])
+        knot_of = np.searchsorted(knots, time, side="right") - 1 if step else np.searchsorted(knots, time, side="left")
+        for k in np.unique(knot_of[case]):
+            some = case & (knot_of == k)
+            first = np.searchsorted(time, time[np.argmax(some)], side="left")
+            yield at(float(knots[k])), some, slice(int(first), None)
+
+    def _codes(self, n: int) -> NDArray[np.intp]:
+        if self.strata is None:
+            return np.zeros(n, dtype=np.intp)
+        check_length("strata", self.strata.size, "y", n)
+        codes: NDArray[np.intp] = self.strata
+        return codes
+
+
+class _Shares:
+    """The shares of each stratum that could be followed to the cases' times; everything is in the order of time."""
+
+    def __init__(
+        self,
+        codes: NDArray[np.intp],
+        until: Vector,
+        counted: NDArray[np.bool_],
+        time: Vector,
+        case: NDArray[np.bool_],
+    ) -> None:
+        self.codes, self.case, self.counted = codes, case, counted
+        self.n = int(codes.max()) + 1
+        self.size = np.bincount(codes[counted], minlength=self.n).astype(np.float64)
+        #: To how many of the cases' times each is followed.
+        self.passed = np.searchsorted(time[case], until, side="right")
+        shape = self.n, int(np.count_nonzero(case)) + 1
+        left = np.bincount(codes[counted] * shape[1] + self.passed[counted], minlength=shape[0] * shape[1])
+        #: How many of each stratum are followed to each case's time, (strata, cases).
+        self.followed = self.size[:, None] - np.cumsum(left.reshape(shape), axis=1)[:, :-1]
+
+    @property
+    def overlap(self) -> bool:
+        """Whether somebody of every stratum could be followed to every case's time."""
+        return bool((self.followed[self.size > 0] > 0).all())
+
+    def case_weight(self, g: int) -> Vector:
+        """Return by how much the pairs of each case with controls of a stratum count more; zero for others."""
+        weight = np.zeros(self.codes.size)
+        if self.size[g] > 0:
+            own, places = self.codes[self.case], np.arange(self.followed.shape[1])
+            weight[self.case] = self.size[own] / self.followed[own, places] * self.size[g] / self.followed[g]
+        return weight
+
+    def influence(self, of_case: Vector, by_part: NDArray[np.float64]) -> Vector:
+        r"""Return what everybody adds by moving the shares.
+
+        :math:`\log(N_g / n_g(s))` moves by :math:`1/N_g - 1\{C^*_k \ge s\}/n_g(s)` with k of the stratum, in the
+        weights of all pairs whose case or control is of it.
+        """
+        added = np.zeros(self.codes.size)
+        for g in np.flatnonzero(self.size > 0).tolist():
+            own = np.where(self.codes == g, of_case, 0.0) + by_part[g]
+            sums = np.concatenate(([0.0], np.cumsum(own[self.case] / self.followed[g])))
+            members = self.counted & (self.codes == g)
+            added[members] = own.sum() / self.size[g] - sums[self.passed[members]]
+        return added
+
+
+def _coded(strata: Any) -> NDArray[np.intp]:
+    """Return labels as numbers from 0 on."""
+    if strata is None:
+        raise InputError(
+            "kind='weighted' needs strata: labels, one for each individual, within which C* is independent of the event"
+        )
+    return coded(strata, "strata")[0].astype(np.intp)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import FloatArray, InputError
-from survscore.metrics.base import Loss, Scale
+from survscore.inference.intervals import Scale
+from survscore.metrics.base import Loss
 
 #: Probabilities closer than this to 0 or 1 count as this far away under the logarithmic loss.
 DEFAULT_EPSILON = 1e-7
@@ -22,9 +23,9 @@ class Brier(Loss):
 
     .. math:: \mathrm{BS}(t) = \frac{\sum_i w_i [1\{T^*_i > t\} - \pi_i(t)]^2}{\sum_i w_i}
 
-    Zero is perfect foresight, and one half for everybody gets 0.25. It is proper: on average the truth has the lowest.
-    Most of the value is chance, q (1 - q) with q the share with event, so it is good or bad only beside others of the
-    same people at the same time; where events are rare, all models have low values.
+    Zero is perfect foresight, and predicting one half for all gives 0.25. It is proper: on average the truth has the
+    lowest. Most of the value is q (1 - q) with q the proportion with event, so that it can only be compared with others
+    of the same individuals at the same time; where events are rare, all models have low values.
 
     Examples
     --------
@@ -64,8 +65,8 @@ class Log(Loss):
         \log[1 - \pi_i(t)]\right)}{\sum_i w_i}
 
     A difference of 0.1 says that what happened by t was, in the geometric mean, 10.5 % more likely under the one model
-    than under the other. It is proper, and dear to those who are sure and wrong: a handful of such predictions can
-    outweigh everybody else, and where a model predicts zeros the value is made by `epsilon`.
+    than under the other. It is proper, and penalises confident wrong predictions heavily: few of them can outweigh all
+    others, and where a model predicts zeros the value is made by `epsilon`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Those who are counted at one time, with what one model predicts for them: what pooled metrics are computed of."""
+"""The individuals that are counted at one time, with what one model predicts for them."""
 
 from __future__ import annotations
 
@@ -9,43 +9,77 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
-from survscore._utils import sorting as _sorting
 from survscore._utils.caching import cached_property
-from survscore._utils.loops import elementwise
 from survscore._validation import FloatArray
 from survscore.inference.logistic import LogisticFit, logistic_fit
 from survscore.metrics.losses import DEFAULT_EPSILON
 
 Vector = NDArray[np.float64]
-
-PASSES = 16  # over a sample, by all that is computed of it, about
 Made = TypeVar("Made")
 
 
 def log_odds(risk: Vector) -> Vector:
     """Return the log odds of risks, clipped as by the logarithmic loss."""
-    found = np.empty(risk.shape)
-
-    def fill(rows: slice) -> None:
-        clipped = np.clip(risk[rows], DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
-        np.subtract(np.log(clipped), np.log1p(-clipped), out=found[rows])
-
-    elementwise(fill, risk.size)
-    return found
+    clipped = np.clip(risk, DEFAULT_EPSILON, 1 - DEFAULT_EPSILON)
+    return np.log(clipped) - np.log1p(-clipped)
 
 
 @dataclass(frozen=True, eq=False)
-class PooledSample:
+class _Statuses:
+    rows: NDArray[np.intp]
+    label: NDArray[Any]
+    weight: Vector
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    @cached_property
+    def event(self) -> Vector:
+        """One for those with event, zero for the others."""
+        return np.asarray(self.label != 0, dtype=np.float64)
+
+    @cached_property
+    def share(self) -> Vector:
+        """Each individual's share of the weights."""
+        return np.asarray(self.weight / self.weight.sum())
+
+    @cached_property
+    def statuses(self) -> tuple[int, int]:
+        """How many have no event, and how many have it."""
+        events = int(np.count_nonzero(self.label))
+        return self.rows.size - events, events
+
+
+class CountedStatuses(_Statuses):
+    """What all models have in common at one time: who is counted, with which status and weight (see `PooledSample`)."""
+
+    @classmethod
+    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
+        """Take everybody, with weight 0 for those who are not counted."""
+        rows = np.flatnonzero(weight)
+        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
+        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+
+    def with_predictions(self, survival: FloatArray) -> PooledSample:
+        """Take what one model predicts for everybody."""
+        return PooledSample(self.rows, self.label, self.weight, survival[self.rows])
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSample(_Statuses):
     """Predictions, statuses and weights of those who are counted at one time.
 
-    All metrics that are computed of them share one sample, so what several need is made once: the order of
-    predictions, log odds, and whatever is made by way of `once`.
+    All metrics of a model share one sample, so what several need is made once: the order of predictions, log odds, and
+    whatever is made by way of `once`.
 
     Attributes
     ----------
-    counted : CountedStatuses
-        Who they are, with which status and weight: what all models have in common.
+    rows : ndarray of int
+        Positions among all individuals.
+    label : ndarray of int8
+        The status: 0 for those who are event-free, else the cause.
+    weight : ndarray
+        Larger than zero, and one on average.
     survival : ndarray
         The predicted probability of being event-free.
 
@@ -60,7 +94,6 @@ class PooledSample:
     0.7
     """
 
-    counted: CountedStatuses
     survival: FloatArray
     _made: dict[Callable[[PooledSample], Any], Any] = field(default_factory=dict, repr=False)
 
@@ -68,39 +101,6 @@ class PooledSample:
     def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> PooledSample:
         """Take everybody, with weight 0 for those who are not counted."""
         return CountedStatuses.of(label, weight).with_predictions(survival)
-
-    def __len__(self) -> int:
-        return self.rows.size
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """Their positions among all."""
-        return self.counted.rows
-
-    @property
-    def label(self) -> NDArray[Any]:
-        """The status: 0 for those who are event-free, else the cause."""
-        return self.counted.label
-
-    @property
-    def weight(self) -> Vector:
-        """Larger than zero, and one on average."""
-        return self.counted.weight
-
-    @property
-    def event(self) -> Vector:
-        """One for those with event, zero for the others."""
-        return self.counted.event
-
-    @property
-    def share(self) -> Vector:
-        """Everybody's share of the weights."""
-        return self.counted.share
-
-    @property
-    def statuses(self) -> tuple[int, int]:
-        """How many have no event, and how many have it."""
-        return self.counted.statuses
 
     @cached_property
     def risk(self) -> Vector:
@@ -113,20 +113,15 @@ class PooledSample:
         return log_odds(self.risk)
 
     @cached_property
-    def order(self) -> NDArray[np.int32]:
+    def order(self) -> NDArray[np.intp]:
         """Positions within the sample from the highest predicted risk to the lowest."""
-        return _sorting.order(self.survival)
+        return np.argsort(self.survival)
 
     @cached_property
     def ties(self) -> NDArray[np.intp]:
         """Where in that order each distinct prediction starts."""
         ordered = self.survival[self.order]
         return np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
-
-    @property
-    def compiled(self) -> bool:
-        """Whether compiled loops repay being loaded, for what goes through the sample many times; by its size alone."""
-        return config.compiles(PASSES * self.rows.size)
 
     def once(self, make: Callable[[PooledSample], Made]) -> Made:
         """Return ``make(sample)``, made when it is first asked for: for what several metrics have in common."""
@@ -143,54 +138,5 @@ class PooledSample:
         return ""
 
     def fit(self, knots: Vector, *, shifted: bool = False) -> LogisticFit | None:
-        """Regress the statuses on a spline of the log odds with these knots, which may be `shifted` only."""
+        """Regress the status on a spline of the log odds with these knots, or with the log odds as offset."""
         return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted)
-
-
-@dataclass(frozen=True, eq=False)
-class CountedStatuses:
-    """What all models have in common at one time: who is counted, with which status and weight.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their positions among all.
-    label : ndarray of int8
-        The status: 0 for those who are event-free, else the cause.
-    weight : ndarray
-        Larger than zero, and one on average.
-    """
-
-    rows: NDArray[np.intp]
-    label: NDArray[Any]
-    weight: Vector
-
-    @classmethod
-    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
-        """Take everybody, with weight 0 for those who are not counted."""
-        rows = np.flatnonzero(weight)
-        some = weight[rows]
-        some /= weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
-        if rows.size:
-            some /= some.mean()
-        return cls(rows, label[rows], some)
-
-    @cached_property
-    def event(self) -> Vector:
-        """One for those with event, zero for the others."""
-        return np.asarray(self.label != 0, dtype=np.float64)
-
-    @cached_property
-    def share(self) -> Vector:
-        """Everybody's share of the weights."""
-        return np.asarray(self.weight / self.weight.sum())
-
-    @cached_property
-    def statuses(self) -> tuple[int, int]:
-        """How many have no event, and how many have it."""
-        events = int(np.count_nonzero(self.label))
-        return self.rows.size - events, events
-
-    def with_predictions(self, survival: FloatArray) -> PooledSample:
-        """Take what one model predicts for everybody."""
-        return PooledSample(self, survival[self.rows])

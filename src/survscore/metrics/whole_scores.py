@@ -1,4 +1,4 @@
-"""Scores of whole curves up to everybody's censoring time, or up to a horizon if that comes first."""
+"""Scores of whole curves up to each individual's censoring time, or up to a horizon if that comes first."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
-from survscore._utils.loops import buckets, count_below
-from survscore._utils.parallel import each, row_blocks
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
+from survscore.inference.intervals import Scale
 from survscore.interpolation import blend
 from survscore.metrics._curve_integrals import Pieces, Weights, integrate, moved_by_exits
-from survscore.metrics.base import Found, History, HistoryMetric, Scale
+from survscore.metrics.base import Found, History, HistoryMetric
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
 
 Vector = NDArray[np.float64]
@@ -28,18 +26,18 @@ class CRPS(HistoryMetric):
     .. math:: \mathrm{CRPS}(t) = \frac{\sum_i \int_0^{\min(C^*_i, t)} w_i(s) [1\{T_i > s\} - \pi_i(s)]^2\,ds}
         {\sum_i \min(C^*_i, t)}
 
-    the continuous ranked probability score, restricted to the time in which everybody could be seen. Without drop-outs
-    all weights are one. With them, :math:`w_i(s) = 1/G_d(s)` as long as i is under observation and event-free,
+    the continuous ranked probability score, restricted to the time under potential observation. Without drop-outs all
+    weights are one. With them, :math:`w_i(s) = 1/G_d(s)` as long as i is under observation and event-free,
     :math:`1/G_d(T_i-)` from the event on, and zero for those who are lost. Under `IPCW`, :math:`C^*` is infinite and G
     takes the place of :math:`G_d`.
 
-    Lower is better; 0.25 is what predicting one half for everybody gets. It is proper given covariates and :math:`C^*`,
-    and what is predicted after :math:`C^*` changes nothing.
+    Lower is better; predicting one half for all gives 0.25. It is proper given covariates and :math:`C^*`, and
+    predictions after :math:`C^*` change nothing.
 
     Notes
     -----
-    Integrals are exact, for curves that are linear between the times of their grid and for step curves. An individual
-    counts for as long as it could be followed: long histories weigh more than short ones.
+    Integrals are exact, for curves that are linear between the times of their grid and for step curves. Individuals
+    with long potential follow-up weigh more than those with short.
 
     Examples
     --------
@@ -58,24 +56,22 @@ class CRPS(HistoryMetric):
         if curves.interpolation == "constant-hazard":
             raise UnfitError(
                 "crps integrates curves that are linear between grid times, or steps, not "
-                "interpolation='constant-hazard': read them at the times of a finer grid, SurvivalCurves(curves.at(grid), grid)"
+                "interpolation='constant-hazard': read them at the times of a finer grid, "
+                "SurvivalCurves(curves.at(grid), grid)"
             )
-        horizon, time, nothing = history.horizon, history.time, np.zeros(history.time.size)
-        followed = np.clip(history.until, 0.0, horizon)
-        total = float(followed.sum())
-        if not total > 0:
-            return Found(np.nan, nothing, "nobody is followed beyond time 0")
-        weights = Weights.of(history.lost, horizon)
-        if not np.isfinite(weights.inverse).all():
-            return Found(np.nan, nothing, "nobody could be under observation up to then")
-        knots = np.union1d(curves.times[(curves.times > 0) & (curves.times < horizon)], [0.0, horizon])
-        pieces = Pieces.of(knots, weights)
-        end = np.minimum(time, followed)
+        time, nothing = history.time, np.zeros(history.time.size)
+        followed = np.clip(history.until, 0.0, history.horizon)
+        made = _pieces(curves, history, followed)
+        if isinstance(made, str):
+            return Found(np.nan, nothing, made)
+        weights, pieces = made
         after = np.where(history.event & (time < followed), weights.before(time), 0.0)
-
-        found = integrate(curves, pieces, end, followed, after, estimated=history.lost is not None)
+        found = integrate(
+            curves, pieces, np.minimum(time, followed), followed, after, estimated=history.lost is not None
+        )
         late = after * found.after
         own = found.before + late
+        total = float(followed.sum())
         value = float(own.sum() / total)
         moved = None
         if history.lost is not None:
@@ -83,18 +79,17 @@ class CRPS(HistoryMetric):
         return Found(value, (own - value * followed) / total, moved=moved)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
-        horizon, time, grid = history.horizon, history.time, curves.times
-        followed = np.clip(history.until, 0.0, horizon)
-        weights = Weights.of(history.lost, horizon)
-        if not (followed.sum() > 0 and np.isfinite(weights.inverse).all()):
+        time, grid = history.time, curves.times
+        followed = np.clip(history.until, 0.0, history.horizon)
+        made = _pieces(curves, history, followed)
+        if isinstance(made, str):
             return np.zeros(grid.size)
-        knots = np.union1d(grid[(grid > 0) & (grid < horizon)], [0.0, horizon])
-        pieces = Pieces.of(knots, weights)
+        weights, pieces = made
         late = history.event & (time < followed)
         # all integrals of 1, u - s and (u - s)^2, from the knot s before, times 1 or times the curve, linear in u
         event_free = pieces.sums_before(np.minimum(time, followed))
         both = event_free + pieces.sums_after(time[late], followed[late], weights.before(time[late]))
-        width, value = np.diff(knots), np.asarray(curves.at(knots)[0], dtype=np.float64)
+        width, value = np.diff(pieces.knots), np.asarray(curves.at(pieces.knots)[0], dtype=np.float64)
         rise = np.zeros(width.size) if curves.interpolation == "step" else np.diff(value) / width
         whole = value[:-1] * both[0] - event_free[0] + rise * both[1]
         at_end = np.zeros(width.size)
@@ -103,24 +98,35 @@ class CRPS(HistoryMetric):
         by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
         by_knot *= 2.0 / followed.sum()
         # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
-        reading = curves.interpolate(knots)
+        reading = curves.reading(pieces.knots)
         upper = np.minimum(reading.lower + 1, grid.size - 1)
         known = reading.lower >= 0
         of_lower = np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)
         return np.asarray(of_lower + np.bincount(upper, by_knot * reading.weight, grid.size), dtype=np.float64)
 
 
+def _pieces(curves: SurvivalCurves, history: History, followed: Vector) -> tuple[Weights, Pieces] | str:
+    """Return 1/G, and its integrals between the times of the grid up to the horizon; or why there are none."""
+    if not followed.sum() > 0:
+        return "nobody is followed beyond time 0"
+    weights = Weights.of(history.lost, history.horizon)
+    if not np.isfinite(weights.inverse).all():
+        return "nobody could be under observation up to then"
+    grid = curves.times[(curves.times > 0) & (curves.times < history.horizon)]
+    return weights, Pieces.of(np.concatenate(([0.0], grid, [history.horizon])), weights)
+
+
 @dataclass(frozen=True)
 class LogScore(HistoryMetric):
-    r"""Minus the log-likelihood of the whole history: of the event's time, or of being event-free for so long.
+    r"""Minus the log-likelihood of the whole follow-up: of the event's time, or of being event-free for so long.
 
     .. math:: \mathrm{LS}(t) = -\frac1n \sum_i \left(1\{T^*_i \le \min(C^*_i, t)\} \log f_i(T_i)
         + 1\{T^*_i > \min(C^*_i, t)\} \log \pi_i(\min(C^*_i, t))\right)
 
     Lower is better; densities depend on the unit of time, so that only differences mean something, and no skill: one of
     0.1 says that what happened was, in the geometric mean, 10.5 % more likely under the one model than under the other.
-    It is proper given covariates and :math:`C^*`, and what is predicted after :math:`C^*` changes nothing if
-    :math:`C^*` is a time of the grid.
+    It is proper given covariates and :math:`C^*`, and predictions after :math:`C^*` change nothing if :math:`C^*` is a
+    time of the grid.
 
     Parameters
     ----------
@@ -129,15 +135,14 @@ class LogScore(HistoryMetric):
 
     Notes
     -----
-    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of the
-    grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival; a step curve has
-    none, and the probability of the step that ends the interval is taken. So step curves can be compared with each
-    other on one grid only, and not with others. An event after the grid has an interval of length one, and the
+    :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of
+    the grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival. A step curve
+    has none, and the probability of the step that ends the interval is taken, so that step curves can be compared with
+    each other on one grid only, and not with others. An event after the grid has an interval of length one, and the
     probability `epsilon`.
 
-    One who is lost before :math:`C^*` adds :math:`-\log \pi_i(T_i)`, what is known of it: a partial likelihood, proper
-    if dropping out is independent of the event given the covariates. So there are no weights to estimate, and all
-    weightings of the same people give the same.
+    A drop-out adds :math:`-\log \pi_i(T_i)`: a partial likelihood, proper if dropping out is independent of the event
+    given the covariates. So there are no weights to estimate, and all weightings of the same individuals give the same.
 
     Examples
     --------
@@ -162,27 +167,10 @@ class LogScore(HistoryMetric):
         number = int(np.count_nonzero(counted))
         if number == 0:
             return Found(np.nan, nothing, "nobody is counted")
-        loss = self._losses(curves, history)
+        loss = -np.log(self._likelihood(_OwnInterval.of(curves, history), history.event))
         value = float(loss[counted].mean())
         moved = None if history.lost is None else np.zeros(history.lost.times.size)
         return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
-
-    def _losses(self, curves: SurvivalCurves, history: History) -> Vector:
-        time, event = history.time, history.event
-        if not config.compiles(time.size * curves.times.size):
-            return -np.log(self._likelihood(_OwnInterval.of(curves, history), event))
-        from survscore.metrics import _whole_score_kernels as kernels
-
-        starts, scale = buckets(curves.times)
-        how = (history.horizon, curves.interpolation == "step", curves.interpolation == "constant-hazard", self.epsilon)
-        loss = np.empty(time.size)
-
-        def work(rows: slice) -> None:
-            matrix = curves.probabilities if len(curves) == 1 else curves.probabilities[rows]
-            kernels.minus_log_likelihood(matrix, curves.times, starts, scale, time[rows], event[rows], *how, loss[rows])
-
-        each(work, row_blocks(time.size, curves.times.size, compiled=True), threads=True)
-        return loss
 
     def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
         """Return the density at the time of those with event, the survival of others."""
@@ -219,7 +207,7 @@ class LogScore(HistoryMetric):
 
 @dataclass(frozen=True, eq=False)
 class _OwnInterval:
-    """Everybody's curve around their own time, or the horizon: an event ends its interval, others start theirs.
+    """Each individual's curve around its own time, or the horizon: an event ends its interval, others start theirs.
 
     Attributes
     ----------
@@ -246,8 +234,7 @@ class _OwnInterval:
         time, event = np.minimum(history.time, history.horizon), history.event
         grid, last = curves.times, curves.times.size - 1
         rows = np.zeros(time.size, dtype=np.intp) if len(curves) == 1 else np.arange(time.size)
-        places = (count_below(grid, time, inclusive=inclusive) for inclusive in (False, True))
-        lower = np.where(event, *places) - 1
+        lower = np.where(event, np.searchsorted(grid, time, "left"), np.searchsorted(grid, time, "right")) - 1
         upper, inside = np.minimum(lower + 1, last), np.maximum(lower, 0)
         left = np.where(lower < 0, 1.0, curves.probabilities[rows, inside].astype(np.float64))
         right = curves.probabilities[rows, upper].astype(np.float64)

@@ -118,7 +118,7 @@ class CalibrationDisplay(Display):
         numbers = [
             f"observed/expected {_with_limits(shown.observed_expected)}",
             f"slope {_with_limits(shown.slope)}",
-            f"miscalibration {shown.miscalibration_corrected:.4f} (corrected)",
+            f"miscalibration {shown.miscalibration.value:.4f}",
         ]
         told = style.folded("\n".join(numbers), 0.94 * style.points(ax)[0], style.small(ax))
         if told.count("\n") >= MOST_LINES:  # in panels so small, they would be all that is seen

@@ -60,7 +60,7 @@ class DecisionCurveDisplay(Display):
             if on.own:
                 on.ax.margins(x=0.0)
             benefit = f"net benefit {style.at_time(curve.time, unit)} (higher is better)"
-            style.say(on.ax, x="risk from which on to act", y=benefit, title=curve.weighting)
+            style.say(on.ax, x="threshold probability", y=benefit, title=curve.weighting)
             name_lines(on.ax, lines)
             return self._drawn(on)
 

@@ -12,7 +12,6 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import NDArray
 
-from survscore.inference.isotonic import isotonic_fit
 from survscore.plots.style import LETTER, folded, has_room, points, root_figure, small
 
 if TYPE_CHECKING:
@@ -47,10 +46,12 @@ def spread(wanted: Vector, heights: Vector, low: float, high: float) -> Vector:
     ndarray of shape (n,)
         In the order of `wanted`.
     """
+    from scipy.optimize import isotonic_regression  # slow to import
+
     order = np.argsort(wanted, kind="stable")
     tall = heights[order]
     offsets = np.concatenate(([0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)))  # of touching neighbours
-    levels = isotonic_fit(wanted[order] - offsets, np.ones(order.size))
+    levels = isotonic_regression(wanted[order] - offsets).x
     levels = np.maximum(np.minimum(levels, high - tall[-1] / 2 - offsets[-1]), low + tall[0] / 2)
     found: Vector = np.empty(levels.size)
     found[order] = levels + offsets

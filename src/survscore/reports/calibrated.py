@@ -21,9 +21,15 @@ from survscore.weighting import Administrative, Weighting
 
 CALIBRATION_NUMBERS = (
     "observed_expected", "observed_expected_lower", "observed_expected_upper", "slope", "slope_lower", "slope_upper",
-    "miscalibration_corrected", "ici", "ici_if_right",
+    "miscalibration", "ici", "ici_if_right",
 )  # fmt: skip
-BRIER_PARTS = ("brier", "miscalibration", "miscalibration_if_right", "discrimination", "uncertainty")
+BRIER_PARTS = (
+    "brier",
+    "isotonic_miscalibration",
+    "isotonic_miscalibration_if_right",
+    "discrimination",
+    "uncertainty",
+)
 AT_HORIZONS = ("brier", "auc", "oe")
 
 
@@ -99,7 +105,7 @@ def _calibration_numbers(found: Calibration) -> dict[str, float]:
     ratio, slope = found.observed_expected, found.slope
     values = (
         ratio.value, ratio.lower, ratio.upper, slope.value, slope.lower, slope.upper,
-        found.miscalibration_corrected, found.ici.value, found.ici.if_right,
+        found.miscalibration.value, found.ici.value, found.ici.if_right,
     )  # fmt: skip
     return dict(zip(CALIBRATION_NUMBERS, values, strict=True))
 

@@ -260,7 +260,7 @@ class Displays:
         columns += [
             Column(heading, [even(one, places) for one in table[name]], "number")
             for name, heading, places in (
-                ("miscalibration_corrected", "miscalibration, corrected", 5), ("ici", "ICI", digits),
+                ("miscalibration", "miscalibration", 5), ("ici", "ICI", digits),
                 ("ici_if_right", "ICI expected if right", digits),
             )
         ]  # fmt: skip
@@ -275,8 +275,8 @@ class Displays:
         if not table:
             return
         names = {
-            "brier": "Brier score", "miscalibration": "= miscalibration", "discrimination": "− discrimination",
-            "uncertainty": "+ uncertainty", "miscalibration_if_right": "miscalibration expected if right",
+            "brier": "Brier score", "isotonic_miscalibration": "= miscalibration", "discrimination": "− discrimination",
+            "uncertainty": "+ uncertainty", "isotonic_miscalibration_if_right": "miscalibration expected if right",
         }  # fmt: skip
         columns = [Column("model", table["model"], "model")]
         columns += [Column(heading, [even(one, 4) for one in table[name]], "number") for name, heading in names.items()]

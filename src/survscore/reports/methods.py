@@ -187,7 +187,7 @@ def _calibration(summary: dict[str, Any], cite: _Cited) -> str:
     return (
         f"At {several([short(one) for one in horizons])}{_in_unit(summary)}, calibration was judged under the same "
         "weighting by the ratio of observed to expected events, the calibration slope, smooth curves with their "
-        f"integrated calibration index{cite('ici')}, and the miscalibration of the Brier score less what chance adds."
+        f"integrated calibration index{cite('ici')}, and mean squared miscalibration, corrected for chance."
     )
 
 

@@ -23,10 +23,10 @@ from survscore.inference.intervals import (
     ratio_interval,
     score_interval,
     simultaneous_quantile,
+    student_quantile,
     verdicts,
     with_degrees,
 )
-from survscore.inference.student import student_quantile
 from survscore.inference.support import FEW_FOR_BAND, Support
 from survscore.inference.units import Units
 from survscore.metrics import Direction, Metric
@@ -108,7 +108,7 @@ def compare(
     models : mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
     metric : str or Metric, or several
-        What to compute: "brier", "log", "auc"; "oe", "slope", "intercept", "miscalibration", "ici", "e50", "e90" for
+        What to compute: "brier", "log", "auc"; "oe", "slope", "in_the_large", "miscalibration", "ici", "e50", "e90" for
         calibration; "net_benefit@0.1" with its threshold; "concordance", "crps", "log_score" of all that happened up
         to a time. Where values should be close to a target, as a slope to 1, verdicts on differences say lower or
         higher.

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice
 from survscore.engine.evaluation import Scored
-from survscore.inference.intervals import ROUNDING
+from survscore.inference.intervals import ROUNDING, fisher_p, student_p, student_quantile
 from survscore.inference.multiplicity import adjusted
-from survscore.inference.student import fisher_p, student_p, student_quantile
 from survscore.inference.support import FEW_FOR_DIFFERENCE, MUCH_ADDED
 from survscore.results.comparison import padded
 from survscore.results.segment_labels import Key

@@ -1,7 +1,8 @@
-"""Whether probabilities are right at one horizon: calibration under any weighting."""
+"""Calibration of predicted probabilities at one horizon, under any weighting."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +28,7 @@ from survscore.analysis.calibration.measures import (
     risk_groups,
 )
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.evaluation import Evaluation
 from survscore.engine.influence import Estimation
 from survscore.engine.placing import on_processor
 from survscore.inference.estimate import Estimate
@@ -49,7 +50,7 @@ HISTOGRAM_BINS = 50
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(PrintedAsTables):
-    r"""Whether predicted probabilities are right at one horizon. Everything speaks of the risk of the event by then.
+    r"""Calibration of predicted probabilities at one horizon. Everything is about the risk of the event by then.
 
     Numbers with a standard error and an interval have ``value``, ``se``, ``lower`` and ``upper``; `summary` has all of
     them in a table. Where there is none it is NaN, and `reasons` says why.
@@ -59,14 +60,14 @@ class Calibration(PrintedAsTables):
     time : float
         The horizon.
     observed_expected : Estimate
-        The share with event, divided by the mean predicted risk: above one, risks are too low.
+        The observed proportion divided by the mean predicted risk: above one, risks are too low.
     slope, intercept : Estimate
-        Of a logistic regression of the status on the predicted log odds. A slope below one: predictions are too far
-        apart. Right predictions have one and zero.
+        Of the recalibration line, a logistic regression of the status on the predicted log odds. A slope below one:
+        predictions are too far apart. Right predictions have one and zero.
     in_the_large : Estimate
-        The intercept where the slope is held at one.
+        Calibration in the large: the intercept where the slope is fixed at one.
     curve : SmoothCurve
-        The share with event as a smooth function of the predicted risk: ``predicted``, ``observed``, ``lower``,
+        The observed proportion as a smooth function of the predicted risk: ``predicted``, ``observed``, ``lower``,
         ``upper``, by a logistic regression on a restricted cubic spline of the log odds (``n_knots``).
     groups : RiskGroups
         The same for groups between quantiles of the predictions: ``predicted``, ``observed``, ``se``, ``lower``,
@@ -74,21 +75,21 @@ class Calibration(PrintedAsTables):
     ici, e50, e90 : Distance
         Mean, median and 90th percentile of the distance of the curve to the predictions, with ``if_right``, the value
         expected by chance alone if the predictions are right.
-    mean_square : Distance
+    miscalibration : Distance
         The mean squared distance, with its bias taken off: about zero, or less, if the predictions are right.
     isotonic : IsotonicCurve
         The best increasing function of the predicted risk: ``predicted``, ``observed``, ``counts``, and in ``lower``
         and ``upper`` where it would lie if the predictions were right.
-    brier, miscalibration, discrimination, uncertainty : float
-        Brier score = miscalibration - discrimination + uncertainty.
-    miscalibration_if_right : float
-        What miscalibration is expected to be by chance alone if the predictions are right.
+    brier, isotonic_miscalibration, discrimination, uncertainty : float
+        Brier score = isotonic miscalibration - discrimination + uncertainty.
+    isotonic_miscalibration_if_right : float
+        What isotonic miscalibration is expected to be by chance alone if the predictions are right.
     n, n_counted, n_events, n_effective
-        Individuals given; those counted, those of them with event; and as how many equally weighted ones they count.
+        Individuals given; those counted, those of them with event; and their effective sample size.
     n_units : int
-        On how many individuals, or groups of them, standard errors rest.
+        The number of individuals, or groups of them, behind standard errors.
     reliable : bool
-        Whether there are enough individuals of each status, and enough groups, for the intervals to hold what they say.
+        Whether there are enough individuals of each status, and enough groups, for reliable intervals.
     weighting : str
         In words.
     level : float
@@ -109,11 +110,11 @@ class Calibration(PrintedAsTables):
     ici: Distance
     e50: Distance
     e90: Distance
-    mean_square: Distance
+    miscalibration: Distance
     isotonic: IsotonicCurve
     brier: float
-    miscalibration: float
-    miscalibration_if_right: float
+    isotonic_miscalibration: float
+    isotonic_miscalibration_if_right: float
     discrimination: float
     uncertainty: float
     n: int
@@ -128,37 +129,33 @@ class Calibration(PrintedAsTables):
     reasons: dict[str, str] = field(default_factory=dict)
 
     @property
-    def miscalibration_corrected(self) -> float:
-        """Miscalibration without what chance alone makes of it: about zero, or less, if the predictions are right."""
-        return self.miscalibration - self.miscalibration_if_right
+    def isotonic_miscalibration_corrected(self) -> float:
+        """Isotonic miscalibration less what is expected by chance: about zero, or less, if predictions are right."""
+        return self.isotonic_miscalibration - self.isotonic_miscalibration_if_right
 
     def summary(self) -> pd.DataFrame:
         """Return all numbers in a long table: measure, estimate, se, lower, upper, if_right."""
         import pandas as pd
 
-        nan = float("nan")
         rows: list[tuple[str, Estimate, float]] = [
             ("observed/expected", self.observed_expected, 1.0),
             ("slope", self.slope, 1.0),
             ("intercept", self.intercept, 0.0),
-            ("intercept at slope 1", self.in_the_large, 0.0),
+            ("calibration in the large", self.in_the_large, 0.0),
             ("ICI", self.ici, self.ici.if_right),
             ("E50", self.e50, self.e50.if_right),
             ("E90", self.e90, self.e90.if_right),
-            ("mean square miscalibration", self.mean_square, self.mean_square.if_right),
-            ("Brier score", Estimate(self.brier), nan),
-            ("miscalibration", Estimate(self.miscalibration), self.miscalibration_if_right),
-            ("miscalibration, corrected", Estimate(self.miscalibration_corrected), 0.0),
-            ("discrimination", Estimate(self.discrimination), nan),
-            ("uncertainty", Estimate(self.uncertainty), nan),
+            ("miscalibration", self.miscalibration, self.miscalibration.if_right),
+            ("Brier score", Estimate(self.brier), math.nan),
+            ("isotonic miscalibration", Estimate(self.isotonic_miscalibration), self.isotonic_miscalibration_if_right),
+            ("isotonic miscalibration, corrected", Estimate(self.isotonic_miscalibration_corrected), 0.0),
+            ("discrimination", Estimate(self.discrimination), math.nan),
+            ("uncertainty", Estimate(self.uncertainty), math.nan),
         ]
         return pd.DataFrame(
-            [
-                {"measure": name, "estimate": one.value, "se": one.se, "lower": one.lower, "upper": one.upper,
-                 "if_right": if_right}
-                for name, one, if_right in rows
-            ]
-        )  # fmt: skip
+            [(name, found.value, found.se, found.lower, found.upper, if_right) for name, found, if_right in rows],
+            columns=["measure", "estimate", "se", "lower", "upper", "if_right"],
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the smooth curve in a table: predicted, observed, lower, upper."""
@@ -170,9 +167,7 @@ class Calibration(PrintedAsTables):
         """Return the groups in a table: predicted, observed, se, lower, upper, count, events."""
         import pandas as pd
 
-        names = ("predicted", "observed", "se", "lower", "upper")
-        columns = {name: getattr(self.groups, name) for name in names}
-        return pd.DataFrame(columns | {"count": self.groups.counts, "events": self.groups.events})
+        return pd.DataFrame(vars(self.groups)).rename(columns={"counts": "count"})
 
     def plot(
         self,
@@ -183,7 +178,7 @@ class Calibration(PrintedAsTables):
         width: float | None = None,
         **line: Any,
     ) -> CalibrationDisplay:
-        """Draw the share with event along the predicted risk, the groups, and a histogram of the predictions.
+        """Draw the observed proportion along the predicted risk, the groups, and a histogram of the predictions.
 
         The diagonal is where right predictions lie. Below stand the numbers that say the most.
 
@@ -193,9 +188,8 @@ class Calibration(PrintedAsTables):
             Where to draw; by default a new figure.
         curve : {"smooth", "isotonic"}, default "smooth"
             The smooth curve with its confidence band, or the isotonic one with the band in which it would lie if the
-            predictions were right. Either is drawn where it tells something: it ends where hardly anybody (ten, or one
-            in a hundred) has predictions further out, and has a gap where hardly anybody (ten) has any within 0.05, or
-            where its band is wider than a half.
+            predictions were right. Either ends where fewer than ten individuals (or one in a hundred) have predictions
+            further out, and has a gap where fewer than ten have any within 0.05, or its band is wider than a half.
         unit : str, optional
             What times are counted in, for the title: "month".
         width : float, optional
@@ -216,7 +210,7 @@ class Calibration(PrintedAsTables):
         rows: list[tuple[Cell, ...]] = []
         for row in self.summary().to_dict("records"):
             places = decimals([row["se"]], otherwise=4)
-            if row["measure"] == "mean square miscalibration":  # its errors are those of its root
+            if row["measure"] == "miscalibration":  # its errors are those of its root
                 places = max(places, 4)
             enough = self.reliable or np.isnan(row["lower"])
             number = Number.of(row["estimate"], row["lower"], row["upper"], decimals=places, reliable=enough)
@@ -228,7 +222,7 @@ class Calibration(PrintedAsTables):
         )
         notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
         if not self.reliable:
-            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
+            notes.append(f"{DOUBT.strip()} too few events for a reliable interval")
         return Tables(caption, [Part("", ("", "estimate", "if right"), rows, tuple(notes), "lrr")])
 
     def __repr__(self) -> str:
@@ -239,10 +233,10 @@ class Calibration(PrintedAsTables):
             f"{self.n_events} with event",
             f"observed/expected {self.observed_expected}",
             f"slope {self.slope}",
-            f"miscalibration {self.miscalibration_corrected:.2g} (corrected) of Brier score {self.brier:.4g}",
+            f"miscalibration {self.miscalibration.value:.2g}, Brier score {self.brier:.4g}",
         ]
         if not self.reliable:
-            parts.append("too few for intervals to be relied on")
+            parts.append("too few for reliable intervals")
         if not np.isnan(self.ici.value):
             parts.append(f"ICI {self.ici.value:.2g} ({self.ici.if_right:.2g} if right)")
         return f"Calibration({', '.join(parts)})"
@@ -260,7 +254,7 @@ def calibration(
     n_draws: int = 200,
     seed: int = 0,
 ) -> Calibration:
-    r"""Say whether predicted probabilities are right at a horizon.
+    r"""Assess the calibration of predicted probabilities at a horizon.
 
     With the weights w of the weighting at t, the status :math:`y_i = 1\{T_i \le t\}` and the predicted risk
     :math:`p_i = 1 - \pi_i(t)`:
@@ -270,11 +264,11 @@ def calibration(
         \operatorname{logit} c(p) = \text{spline}(\operatorname{logit} p), \qquad
         \mathrm{ICI} = \frac{\sum w_i |c(p_i) - p_i|}{\sum w_i}
 
-    Standard errors come from everybody's influence, with what was estimated inside the weights, as for scores. The
-    Brier score is split by the isotonic regression :math:`\hat c` of the status on the risk, with :math:`\bar y` the
-    weighted share with event [1]_:
+    Standard errors come from each individual's influence, with what was estimated inside the weights, as for scores.
+    The Brier score is decomposed by the isotonic regression :math:`\hat c` of the status on the risk, with
+    :math:`\bar y` the weighted observed proportion [1]_:
 
-    .. math:: \mathrm{BS}(p) = \underbrace{\mathrm{BS}(p) - \mathrm{BS}(\hat c)}_{\text{miscalibration}}
+    .. math:: \mathrm{BS}(p) = \underbrace{\mathrm{BS}(p) - \mathrm{BS}(\hat c)}_{\text{isotonic miscalibration}}
         - \underbrace{[\mathrm{BS}(\bar y) - \mathrm{BS}(\hat c)]}_{\text{discrimination}}
         + \underbrace{\mathrm{BS}(\bar y)}_{\text{uncertainty}}
 
@@ -289,15 +283,15 @@ def calibration(
     weighting : str or Weighting, default "administrative"
         As for the scores; weights are divided by their sum.
     groups : array_like, optional
-        Who belongs together, for cluster-robust standard errors and intervals, by Student's t with one degree of
-        freedom less than there are groups.
+        Labels of clusters, for cluster-robust standard errors and intervals, by Student's t with one degree of freedom
+        less than there are groups.
     level : float, default 0.95
         Of all intervals and bands, for each prediction by itself.
     n_groups : int, default 10
         Into how many groups to cut at quantiles of the predictions; tied predictions stay together.
     n_draws, seed : int
-        The isotonic curve's band, and the miscalibration expected by chance, come from this many outcomes drawn from
-        the predictions themselves.
+        The isotonic curve's band, and the isotonic miscalibration expected by chance, come from this many outcomes
+        drawn from the predictions themselves.
 
     Returns
     -------
@@ -345,38 +339,29 @@ def calibration(
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
     y, curves = on_processor(y, curves, time)
     evaluation = Evaluation.of(
-        y, {"curves": curves}, metric="brier", weighting=weighting, times=time, groups=groups, level=level,
-        errors=False, needs_numpy="calibration",
-    )  # fmt: skip
+        y,
+        {"curves": curves},
+        metric="brier",
+        weighting=weighting,
+        times=time,
+        groups=groups,
+        level=level,
+        errors=False,
+        needs_numpy="calibration",
+    )
     if len(evaluation.weightings) > 1:
         raise InputError("weighting must be one, not several")
     (scored,) = evaluation.run()
     if scored.undefined:
         raise InputError(f"there is no calibration at {t:g}: {next(iter(scored.undefined))}")
-    return _calibration(_counted(evaluation, curves), scored, n_groups, level, n_draws, seed)
-
-
-def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
-    """Return everybody's risk, status and weight at the only time."""
-    index = evaluation.index
-    weights = evaluation.weightings[0].prepare(index)
-    early, late = weights.cells(index.times)
-    label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
-    counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
-    return CountedSample(index.times, counted, len(index.outcomes), Estimation(index, weights), evaluation.groups)
-
-
-def _calibration(
-    sample: CountedSample, scored: Scored, n_groups: int, level: float, n_draws: int, seed: int
-) -> Calibration:
-    reasons: dict[str, str] = {}
-    counted = sample.counted
+    sample = _counted(evaluation, curves)
+    counted, reasons = sample.counted, dict[str, str]()
     in_the_large, intercept, slope = regressions(sample, level, reasons)
     spline = spline_of(sample, reasons)
     found = distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
     return Calibration(
-        time=float(sample.time[0]),
+        time=float(time[0]),
         observed_expected=observed_expected(sample, level, reasons),
         slope=slope,
         intercept=intercept,
@@ -386,11 +371,15 @@ def _calibration(
         ici=found["ici"],
         e50=found["e50"],
         e90=found["e90"],
-        mean_square=found["mean_square"],
+        miscalibration=found["miscalibration"],
         isotonic=isotonic,
-        **parts,
+        brier=parts["brier"],
+        isotonic_miscalibration=parts["isotonic_miscalibration"],
+        isotonic_miscalibration_if_right=parts["isotonic_miscalibration_if_right"],
+        discrimination=parts["discrimination"],
+        uncertainty=parts["uncertainty"],
         n=sample.n,
-        n_counted=counted.rows.size,
+        n_counted=len(counted),
         n_events=counted.statuses[1],
         n_effective=sample.effective(by_group=False),
         n_units=int(sample.n_units),
@@ -400,3 +389,13 @@ def _calibration(
         histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
     )
+
+
+def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
+    """Return risk, status and weight of each individual at the only time."""
+    index = evaluation.index
+    weights = evaluation.weightings[0].prepare(index)
+    early, late = weights.cells(index.times)
+    label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
+    counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
+    return CountedSample(index.times, counted, len(index.outcomes), Estimation(index, weights), evaluation.groups)

@@ -5,33 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import combine
+from survscore._utils.products import dot
 from survscore.analysis.calibration.measures import NO_VARIANCE, CountedSample, too_few_units
 from survscore.inference.estimate import Estimate
-from survscore.inference.isotonic import isotonic_fit
-from survscore.inference.logistic import expit
-from survscore.inference.student import fisher_quantile, student_quantile
+from survscore.inference.intervals import fisher_quantile, student_quantile
+from survscore.inference.logistic import combined, expit
 from survscore.metrics import E50, E90, PooledSample
-from survscore.metrics._spline import REACHED, SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+from survscore.metrics.calibration import SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+from survscore.metrics.sample import log_odds
 
 CURVE_POINTS = 100
-CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out it rests on a handful
+CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out predictions are too few
 MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
 BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
 COEFFICIENT_DRAWS = 1000
-DISTANCES = ("ici", "e50", "e90", "mean_square")
+DISTANCES = ("ici", "e50", "e90", "miscalibration")
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCurve:
-    """The share with event as a smooth function of the predicted risk, with pointwise confidence limits.
+    """The observed proportion as a smooth function of the predicted risk, with pointwise confidence limits.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class SmoothCurve:
 
 @dataclass(frozen=True, eq=False)
 class IsotonicCurve:
-    """The share with event as the best increasing function of the predicted risk.
+    """The observed proportion as the best increasing function of the predicted risk.
 
     Attributes
     ----------
@@ -78,24 +78,29 @@ class Distance(Estimate):
 
 @dataclass(frozen=True, eq=False)
 class Spline:
-    """A fitted spline with the covariance of its coefficients."""
+    """A fitted spline with the covariance of its coefficients, which are 0 where predictions are right."""
 
     fit: SplineFit
     covariance: Vector
 
-    @property
-    def gamma(self) -> Vector:
-        """Its coefficients, which are 0 where predictions are right."""
-        return self.fit.gamma
-
-    def log_odds(self, risk: Vector, gamma: Vector) -> Vector:
-        """Return the curve's log odds for one or several vectors of coefficients."""
-        return self.fit.log_odds(risk, gamma)
-
     def variance(self, risk: Vector) -> Vector:
         """Return the variance of its log odds."""
         columns = self.fit.columns(risk)
-        return np.asarray(np.einsum("ij,jk,ik->i", columns, self.covariance, columns))
+        return np.asarray(np.einsum("ji,ji->i", columns, self.covariance @ columns))
+
+    def wald(self) -> float:
+        """Return how far the coefficients are from those of right predictions, in standard errors squared."""
+        gamma, se = self.fit.gamma, np.sqrt(np.diag(self.covariance))
+        if not (se > 0).all():
+            return math.inf if gamma.any() else 0.0
+        inverse = np.linalg.pinv(self.covariance / np.outer(se, se), rcond=1e-10, hermitian=True)
+        return float(gamma / se @ inverse @ (gamma / se))
+
+    def draws(self, number: int, rng: np.random.Generator) -> Vector:
+        """Draw errors of the coefficients, also where their covariance has no full rank, (number, coefficients)."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(rng.standard_normal((number, values.size)) @ root.T)
 
 
 def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
@@ -117,7 +122,7 @@ def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, rea
     if spline is None:
         nothing = np.full(grid.size, np.nan)
         return SmoothCurve(grid, nothing, nothing, nothing, 0)
-    middle = spline.log_odds(grid, spline.gamma)
+    middle = log_odds(grid) + combined(spline.fit.gamma, spline.fit.columns(grid))
     variance = spline.variance(grid)
     variance = np.where(variance > NO_VARIANCE, variance, np.nan)  # a band without width would claim certainty
     if np.isnan(variance).any():
@@ -143,13 +148,12 @@ def distances(
     risk, mass = distinct_risks(sample.counted)
     observed = spline.fit.at(risk)
     values = _measures(observed - risk, mass)
-    bias = float(mass @ ((observed * (1 - observed)) ** 2 * spline.variance(risk)))
-    values["mean_square"] = values["mean_square"] - bias
+    values["miscalibration"] -= dot(mass, (observed * (1 - observed)) ** 2 * spline.variance(risk))
     limits = distance_limits(sample.counted, spline, sample.n_units, level, seed)
     if limits is None:
-        n_coefficients = spline.gamma.size
+        n_coefficients = spline.fit.gamma.size
         reasons["ici"] = too_few_units(sample) or f"only {sample.n_units:g} groups for {n_coefficients} coefficients"
-        return {name: Distance(float(values[name])) for name in DISTANCES}
+        limits = dict.fromkeys(DISTANCES, Distance())
     return {name: replace(limits[name], value=float(values[name])) for name in DISTANCES}
 
 
@@ -157,70 +161,78 @@ def distance_limits(
     counted: PooledSample, spline: Spline, n_units: float, level: float, seed: int = 0
 ) -> dict[str, Distance] | None:
     """Return the limits of distances without their values (see `distances`); None where there are too few units."""
-    n_coefficients = spline.gamma.size
-    df = n_units - n_coefficients
+    gamma = spline.fit.gamma
+    df = n_units - gamma.size
     if not (df > 0 and np.isfinite(spline.covariance).all()):
         return None
     points, mass = some_risks(counted, MEAN_POINTS)
     rng = np.random.default_rng(seed)
-    draws = rng.standard_normal((COEFFICIENT_DRAWS, n_coefficients)) @ _root(spline.covariance).T
-    # to first order: log odds far out vary by several units, but shares there hardly can
-    columns, measures = spline.fit.columns(points).T, partial(_drawn_measures, mass=mass, compiled=counted.compiled)
-    by_chance = measures(np.zeros(points.size), points * (1 - points), columns, draws)
+    draws = spline.draws(COEFFICIENT_DRAWS, rng)
+    # to first order: log odds far out vary by several units, but probabilities there hardly can
+    columns, fitted = spline.fit.columns(points), spline.fit.at(points)
+    by_chance = _measures((draws @ columns) * (points * (1 - points)), mass)
     stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
-    fitted = spline.fit.at(points)
-    around = measures(fitted - points, fitted * (1 - fitted), columns, stretched)
+    around = _measures(fitted - points + (stretched @ columns) * (fitted * (1 - fitted)), mass)
     # Hotelling's ellipsoid, chi-square's for many individuals
-    wald = _wald(spline)
-    radius = n_coefficients * (n_units - 1) / df * fisher_quantile(level, n_coefficients, df)
+    wald = spline.wald()
+    radius = gamma.size * (n_units - 1) / df * fisher_quantile(level, gamma.size, df)
     kept = max(0.0, 1.0 - math.sqrt(radius / wald)) if wald > 0 else 0.0
-    if kept > 0:
-        nearest = _measures(expit(spline.log_odds(points, kept * spline.gamma)) - points, mass)
-    else:  # the diagonal itself, without rounding
-        nearest = dict.fromkeys(DISTANCES, np.zeros(()))
-    drawn = np.array([around[name] for name in DISTANCES])
-    se, upper = drawn.std(axis=1), np.quantile(drawn, 0.5 + level / 2, axis=1)
-    if_right = {name: 0.0 if name == "mean_square" else float(by_chance[name].mean()) for name in DISTANCES}
+    # without anything kept, the diagonal itself, without rounding
+    nearest = _measures((spline.fit.at(points, kept * gamma) - points) * (kept > 0), mass)
     return {
-        name: Distance(math.nan, float(se[k]), float(nearest[name]), float(upper[k]), if_right[name])
-        for k, name in enumerate(DISTANCES)
+        name: Distance(
+            se=float(around[name].std()),
+            lower=float(nearest[name]),
+            upper=float(np.quantile(around[name], 0.5 + level / 2)),
+            if_right=0.0 if name == "miscalibration" else float(by_chance[name].mean()),
+        )
+        for name in DISTANCES
     }
+
+
+def _measures(difference: Vector, mass: Vector) -> dict[str, Any]:
+    """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
+    distance = np.abs(difference)
+    e50, e90 = distance_quantiles(distance, mass, (E50.share, E90.share))
+    mean, mean_square = (np.einsum("...i,i->...", part, mass) for part in (distance, np.square(distance)))
+    return {"ici": mean, "e50": e50, "e90": e90, "miscalibration": mean_square}
 
 
 def isotonic_curve(
     sample: CountedSample, spline: Spline | None, level: float, n_draws: int, seed: int
 ) -> tuple[IsotonicCurve, dict[str, float]]:
-    r"""Return the isotonic curve with its consistency band, and the parts of the Brier score.
+    """Return the isotonic curve with its consistency band, and the parts of the Brier score.
 
-    The band, and what miscalibration is expected to be if the predictions are right, come from statuses drawn from the
-    predictions, with the weights as they are. Where individuals belong to groups, statuses of a group are drawn
-    together: residuals keep their size, and change their sign with the whole group.
+    The band, and the miscalibration that is expected if the predictions are right, come from statuses drawn from the
+    predictions, with the weights as they are.
     """
-    weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
-    predicted, place, counts = np.unique(risk, return_inverse=True, return_counts=True)
-    total: Vector = np.bincount(place, weight).astype(np.float64, copy=False)
+    from scipy.optimize import isotonic_regression  # slow to import
+
+    weight, event = sample.counted.weight, sample.counted.event
+    predicted, place, counts = np.unique(sample.counted.risk, return_inverse=True, return_counts=True)
+    total = np.bincount(place, weight).astype(np.float64)
     share = total / total.sum()
     means = np.bincount(place, weight * event) / total
-    observed = isotonic_fit(means, total)
+    observed = isotonic_regression(means, weights=total).x
     shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
     draw = _drawing(sample, spline, predicted, place, total, np.random.default_rng(seed))
     fits, by_chance = [], []
     for _ in range(n_draws):
         drawn = draw()
-        fit = isotonic_fit(drawn, total)
+        fit = isotonic_regression(drawn, weights=total).x
         fits.append(fit[shown])
-        by_chance.append(share @ ((drawn - predicted) ** 2 - (drawn - fit) ** 2))
+        by_chance.append(dot(share, (drawn - predicted) ** 2 - (drawn - fit) ** 2))
     band = np.clip(np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0.0, 1.0)
     lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in band)
-    overall = float(share @ means)
-    within = float(share @ (means * (1 - means)))  # statuses of those with the same prediction differ anyway
+    overall = dot(share, means)
+    within = dot(share, means * (1 - means))  # statuses of those with the same prediction differ anyway
     uncertainty = overall * (1 - overall)
-    recalibrated = within + float(share @ (means - observed) ** 2)
-    score = within + float(share @ (means - predicted) ** 2)
+    recalibrated = within + dot(share, (means - observed) ** 2)
+    score = within + dot(share, (means - predicted) ** 2)
     parts = {
         "brier": score,
-        "miscalibration": score - recalibrated,
-        "miscalibration_if_right": float(np.mean(by_chance)),
+        "isotonic_miscalibration": score - recalibrated,
+        "isotonic_miscalibration_if_right": float(np.mean(by_chance)),
         "discrimination": uncertainty - recalibrated,
         "uncertainty": uncertainty,
     }
@@ -235,14 +247,17 @@ def _drawing(
     total: Vector,
     rng: np.random.Generator,
 ) -> Callable[[], Vector]:
-    """Return a function that draws the weighted share with event for each distinct prediction, were these right."""
-    weight, event, codes = sample.counted.weight, sample.counted.event, sample.codes
-    if sample.groups is not None and codes is not None:
-        curve = predicted if spline is None else expit(spline.log_odds(predicted, spline.gamma))
-        n_groups = sample.groups.n_groups
-        fitted = 0 if spline is None else spline.gamma.size
+    """Return a function that draws the weighted proportion with event for each distinct prediction, were these right.
+
+    Statuses of a group are drawn together: residuals keep their size, and change their sign with the whole group.
+    """
+    weight, event = sample.counted.weight, sample.counted.event
+    if sample.groups is not None:
+        codes, n_groups = sample.groups.codes[sample.counted.rows], sample.groups.n_groups
+        curve = predicted if spline is None else spline.fit.at(predicted)
+        n_coefficients = 0 if spline is None else spline.fit.gamma.size
         # residuals of a curve that was fitted to few groups are too small
-        few = math.sqrt(sample.n_units / max(sample.n_units - fitted, 1.0))
+        few = math.sqrt(sample.n_units / max(sample.n_units - n_coefficients, 1.0))
         residual = few * weight * (event - curve[place])
 
         def by_group() -> Vector:
@@ -253,49 +268,6 @@ def _drawing(
     # those with the same prediction and weight are drawn at once
     weights, kind = np.unique(weight, return_inverse=True)
     cells, counts = np.unique(place * weights.size + kind, return_counts=True)
-    place_of, weight_of = cells // weights.size, weights[cells % weights.size]
-    risk_of = predicted[place_of]
-
-    def one_by_one() -> Vector:
-        return np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)
-
-    return one_by_one
-
-
-def _measures(difference: Vector, mass: Vector) -> dict[str, Vector]:
-    """Return the measures of one or several curves' differences to the diagonal, (curves, risks)."""
-    distance = np.abs(difference)
-    mean, mean_square = (np.einsum("...i,i->...", part, mass) for part in (distance, np.square(distance)))
-    e50, e90 = distance_quantiles(distance, mass, (E50.share, E90.share))
-    return {
-        "ici": np.asarray(mean), "e50": e50, "e90": e90, "mean_square": np.asarray(mean_square),
-    }  # fmt: skip
-
-
-def _drawn_measures(
-    middle: Vector, slope: Vector, columns: Vector, draws: Vector, *, mass: Vector, compiled: bool
-) -> dict[str, Vector]:
-    """Return the measures of curves around one at some distance from the diagonal, moved by draws to first order."""
-    if not compiled:
-        return _measures(middle + slope * combine(draws, columns), mass)
-    from survscore.metrics import _distance_kernels
-
-    found = np.empty((4, len(draws)))
-    _distance_kernels.measures(middle, slope, columns, draws, mass, REACHED * np.array([E50.share, E90.share]), found)
-    return dict(zip(("ici", "mean_square", "e50", "e90"), found, strict=True))
-
-
-def _wald(spline: Spline) -> float:
-    """Return how far the coefficients are from those of right predictions, in standard errors squared."""
-    se = np.sqrt(np.diag(spline.covariance))
-    if not (se > 0).all():
-        return math.inf if spline.gamma.any() else 0.0
-    standardised = spline.gamma / se
-    correlation = spline.covariance / np.outer(se, se)
-    return float(standardised @ np.linalg.pinv(correlation, rcond=1e-10, hermitian=True) @ standardised)
-
-
-def _root(covariance: Vector) -> Vector:
-    """Return a matrix whose product with its transpose is the covariance, also where that has no full rank."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    place_of, weight_of = np.divmod(cells, weights.size)
+    weight_of, risk_of = weights[weight_of], predicted[place_of]
+    return lambda: np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)

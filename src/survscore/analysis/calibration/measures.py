@@ -1,7 +1,7 @@
-r"""Calibration at one time in numbers: observed against expected, slope, and groups of like predictions.
+r"""Calibration at one time in numbers: observed against expected, recalibration line, and groups of like predictions.
 
 Everything is a function of weighted individuals, and has an influence :math:`e_i` of each of them while the weights are
-held fixed; `CountedSample.covariance` adds what was estimated inside the weights (see `engine.influence`) and sums by group.
+held fixed; `CountedSample.covariance` adds what was estimated inside the weights, and sums by group.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.influences import Influences
 from survscore.engine.influence import Estimation, joint_covariance
 from survscore.inference.estimate import Estimate
+from survscore.inference.intervals import student_quantile
 from survscore.inference.logistic import LogisticFit
-from survscore.inference.student import student_quantile
 from survscore.inference.units import Groups, Units, small_sample
 from survscore.metrics import ObservedExpected, PooledSample
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
@@ -54,7 +53,7 @@ class CountedSample:
 
     @property
     def n_units(self) -> float:
-        """How many individuals, or groups of them, the numbers rest on."""
+        """The number of individuals that are counted, or of groups of them."""
         return float(self._units.counted[0])
 
     @property
@@ -64,22 +63,17 @@ class CountedSample:
 
     @cached_property
     def codes(self) -> NDArray[np.int32] | None:
-        """The groups of those who are counted."""
+        """The groups of those who are counted; None without groups."""
         return None if self.groups is None else self.groups.codes[self.counted.rows]
 
-    def units_of(self, some: NDArray[np.bool_]) -> float:
-        """How many individuals, or groups, some of those who are counted are."""
-        return float(np.count_nonzero(some) if self.codes is None else np.unique(self.codes[some]).size)
-
-    def effective(self, some: NDArray[np.bool_] | slice = slice(None), *, by_group: bool = True) -> float:
-        """Kish's effective number of some individuals, or of their groups: as if all of a group were the same."""
-        weight = self.counted.weight[some] / self.counted.weight[some].max()
-        if by_group and self.codes is not None:
-            return float(weight.sum() ** 2 / np.square(np.bincount(self.codes[some], weight)).sum())
-        return float(weight.sum() ** 2 / np.square(weight).sum())
+    def effective(self, *, by_group: bool = True) -> float:
+        """Kish's effective sample size; by group, as if all of a group were the same."""
+        weight = self.counted.weight / self.counted.weight.max()
+        units = np.bincount(self.codes, weight) if by_group and self.codes is not None else weight
+        return float(weight.sum() ** 2 / np.square(units).sum())
 
     def covariance(
-        self, influence: NDArray[np.float64] | Influences, n_units: NDArray[np.float64] | float | None = None
+        self, influence: NDArray[np.float64], n_units: NDArray[np.float64] | float | None = None
     ) -> NDArray[np.float64]:
         """Return the covariance of numbers, from the influences of those who are counted, (numbers, rows).
 
@@ -110,8 +104,8 @@ def interval(value: float, variance: float, df: float, level: float) -> Estimate
 def observed_expected(sample: CountedSample, level: float, reasons: dict[str, str]) -> Estimate:
     r"""Return :math:`\sum w y / \sum w p`, with an interval on the scale of its logarithm.
 
-    Where nobody or everybody had the event, the logarithm's variance knows nothing of chance: the limit is that of the
-    exact binomial interval for as many as the weights are worth, :math:`1 - (\alpha/2)^{1/n}`.
+    Where all have the same status, the logarithm has no variance: the limit is that of the exact binomial interval for
+    the effective sample size, :math:`1 - (\alpha/2)^{1/n}`.
     """
     counted = sample.counted
     found = ObservedExpected().evaluate(counted)
@@ -133,7 +127,7 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
 
 
 def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) -> tuple[Estimate, Estimate, Estimate]:
-    """Return intercept and slope on the predicted log odds, and the intercept where the slope is held at one."""
+    """Return calibration in the large, and the intercept and slope of the recalibration line."""
 
     def estimates(fit: LogisticFit | str, names: tuple[str, ...]) -> list[Estimate]:
         if isinstance(fit, str):
@@ -161,7 +155,7 @@ class RiskGroups:
     Attributes
     ----------
     predicted, observed : ndarray
-        Weighted means of predicted risks, and the weighted share with event.
+        The weighted mean of predicted risks, and the weighted proportion with event.
     se, lower, upper : ndarray
         Standard error and confidence limits of `observed`.
     counts, events : ndarray
@@ -180,38 +174,40 @@ class RiskGroups:
 def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroups:
     r"""Return groups between quantiles of the predictions, fewer where predictions are tied.
 
-    The interval is Wilson's, for as many individuals as the standard error is worth: :math:`O (1 - O)/\mathrm{se}^2`.
+    The interval is Wilson's, for the effective sample size of the standard error, :math:`O (1 - O)/\mathrm{se}^2`; that
+    of the weights where all have the same status.
     """
     weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
     edges = np.unique(np.quantile(risk, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
     _, label = np.unique(np.searchsorted(edges, risk, side="left"), return_inverse=True)
-    counts = np.bincount(label)
-    totals = np.bincount(label, weight)
+    counts, totals = np.bincount(label), np.bincount(label, weight)
     predicted, observed = np.bincount(label, weight * risk) / totals, np.bincount(label, weight * event) / totals
-    inside = label == np.arange(counts.size)[:, None]
-    influence = np.where(inside, weight * (event - observed[label]) / totals[label], 0.0)
+    influence = np.zeros((counts.size, risk.size))
+    influence[label, np.arange(risk.size)] = weight * (event - observed[label]) / totals[label]
+    # the weights of units, individuals or clusters, within each group of predictions
+    units, unit = np.unique(label * risk.size + _unit_codes(sample), return_inverse=True)
+    group_of_unit, unit_weights = units // risk.size, np.bincount(unit, weight)
+    n_units = np.bincount(group_of_unit).astype(np.float64)
+    variance = np.diag(sample.covariance(influence, n_units))
+    effective = totals**2 / np.bincount(group_of_unit, unit_weights**2)
+
+    observed = np.clip(observed, 0.0, 1.0)
+    varies, spread = variance > NO_VARIANCE, observed * (1 - observed)
+    known = (n_units >= 2) & ~np.isnan(variance) & (varies | (spread == 0))
+    # Wilson's variance is that of the limits themselves, which is not estimated; only that of clusters is
+    degrees = np.full(n_units.size, math.inf) if sample.groups is None else n_units - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = student_quantile(level, degrees) ** 2 / np.where(varies, spread / variance, effective)
+        middle = (observed + square / 2) / (1 + square)
+        half = np.sqrt(square * spread + square**2 / 4) / (1 + square)
+        se = np.where(known & varies, np.sqrt(variance), np.nan)
+    lower, upper = (np.where(known, limit, np.nan) for limit in (middle - half, middle + half))
     events = np.bincount(label, event).astype(np.int64)
-    units = np.array([sample.units_of(one) for one in inside])
-    variances = np.diag(sample.covariance(influence, units))
-    effective = [sample.effective(one) for one in inside]
-    # Wilson's variance is that of the limits themselves, which nobody estimates; only that of groups is
-    degrees = np.full(units.size, math.inf) if sample.groups is None else units - 1
-    limits = [_wilson(*one, level) for one in zip(observed, variances, units, degrees, effective, strict=True)]
-    se, lower, upper = np.array(limits).T
-    return RiskGroups(predicted, np.clip(observed, 0.0, 1.0), se, lower, upper, counts, events)
+    return RiskGroups(predicted, observed, se, np.maximum(lower, 0.0), np.minimum(upper, 1.0), counts, events)
 
 
-def _wilson(
-    share: float, variance: float, n_units: float, degrees: float, effective: float, level: float
-) -> tuple[float, ...]:
-    """Return standard error and limits; where all have the same status, for the effective number of individuals."""
-    if n_units < 2 or math.isnan(variance):
-        return (math.nan,) * 3
-    varies = variance > NO_VARIANCE
-    if not varies and 0 < share < 1:
-        return (math.nan,) * 3
-    n = share * (1 - share) / variance if varies else effective
-    square = float(student_quantile(level, degrees)) ** 2 / n
-    middle = (share + square / 2) / (1 + square)
-    half = math.sqrt(square * share * (1 - share) + square**2 / 4) / (1 + square)
-    return math.sqrt(variance) if varies else math.nan, max(middle - half, 0.0), min(middle + half, 1.0)
+def _unit_codes(sample: CountedSample) -> NDArray[np.intp]:
+    """Return which unit each of those who are counted is, by numbers below how many there are."""
+    if sample.codes is None:
+        return np.arange(len(sample.counted))
+    return np.unique(sample.codes, return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""Whether predicted curves are right as distributions, over all time at once."""
+"""Calibration of whole predicted distributions, over all time at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from survscore.analysis.distribution.results import Component, DistributionCalib
 from survscore.analysis.distribution.sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import check_outcomes, check_predictions
+from survscore.inference.intervals import student_p, student_quantile
 from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadratic_test, ratio_limits
-from survscore.inference.student import student_p, student_quantile
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
 from survscore.inference.units import Groups, PowerSums, small_sample
 from survscore.outcomes import Outcomes
@@ -48,12 +48,12 @@ def distribution_calibration(
     groups: ArrayLike | None = None,
     level: float = 0.95,
 ) -> DistributionCalibration:
-    r"""Say whether predicted curves are right as distributions, over all time at once.
+    r"""Test the calibration of predicted curves as distributions, over all time at once.
 
-    If curves are right, the predicted risk at the event, :math:`U_i = 1 - \pi_i(T^*_i)`, is uniform. It is seen if at
-    most :math:`V_i = 1 - \pi_i(C^*_i)`, and under administrative censoring :math:`V_i` is known for everybody, also for
-    those with event: so what to expect is known exactly, and nothing is imputed. Neyman's smooth test [1]_ compares
-    observed with expected scores of Legendre's polynomials :math:`h_0, \dots, h_3`:
+    If curves are right, the predicted risk at the event, :math:`U_i = 1 - \pi_i(T^*_i)`, is uniform. It is observed
+    if at most :math:`V_i = 1 - \pi_i(C^*_i)`, and under administrative censoring :math:`V_i` is known for each
+    individual, also for those with event: expectations are known exactly, and nothing is imputed. Neyman's smooth test
+    [1]_ compares observed with expected scores of Legendre's polynomials :math:`h_0, \dots, h_3`:
 
     .. math:: W = \sum_i 1\{U_i \le V_i\}\, h(U_i) - H(V_i), \qquad H(v) = \int_0^v h(u)\,du, \qquad
         \Sigma = \sum_i \int_0^{V_i} h h'\,du - H(V_i) H(V_i)', \qquad X^2 = W' \Sigma^+ W
@@ -67,24 +67,22 @@ def distribution_calibration(
     curves : SurvivalCurves
         What was predicted, falling with time. Tensors are copied to the processor's memory.
     test : {"auto", "smooth", "martingale", "bins"}, default "auto"
-        ``"smooth"``: as above. It needs everybody's :math:`C^*`, and nobody may have dropped out: how long a drop-out
-        would have been followed is unknown for those who had the event before, and right predictions would be
-        rejected. ``"martingale"``: the same scores, but events are expected as long as each was seen, by the predicted
-        hazard. ``"auto"``: the first where it is possible, otherwise the second, and `notes` say so. ``"bins"``: a
-        chi-square of the numbers of events in `bins`, with the exposure that ``"auto"`` would take.
+        ``"smooth"``: as above. It needs all :math:`C^*`, and no drop-outs, with whom right predictions would be
+        rejected. ``"martingale"``: the same scores, but events are expected as long as each individual was under
+        observation, by the predicted hazard. ``"auto"``: the first where it is possible, otherwise the second, and
+        `notes` say so. ``"bins"``: a chi-square of the numbers of events in `bins`, with the exposure of ``"auto"``.
     form : {"intervals", "continuous"}, default "intervals"
-        How curves are read. ``"intervals"``: a prediction on a grid says how probable an event is in each interval, and
-        nothing about when in it. An event has the mean score of its interval, and only whole intervals up to
-        :math:`C^*` count. ``"continuous"``: curves are taken at their word between grid points. If they are linear
-        there, and the truth is not, right predictions are rejected: of a curve on ten points 6 to 40 times in a
-        hundred instead of five. Curves that step can't be continuous.
+        How curves are read. ``"intervals"``: a prediction on a grid gives the probability of an event in each interval,
+        and nothing about when in it. An event has the mean score of its interval, and only whole intervals up to
+        :math:`C^*` count. ``"continuous"``: curves are taken as they are between grid points. If they are linear
+        there, and the truth is not, right predictions on ten points are rejected in 6 to 40 % of tests instead of 5 %.
+        Step curves can't be continuous.
     n_bins : int, default 10
         Into how many bins of equal width to cut the predicted risk, for the table, the plot and the test of bins, which
         adds up neighbours until five events are expected.
     groups : array_like, optional
-        Who belongs together: the covariance is that of independent groups, by what is seen of them,
-        :math:`\sum_g W_g W_g'`. At least ten; and a bin has an interval only if ten events are expected in it: groups
-        don't tell the variance of fewer.
+        Labels of clusters: the covariance is that of independent groups, :math:`\sum_g W_g W_g'`. At least ten; and a
+        bin has an interval only if ten events are expected in it.
     level : float, default 0.95
         Of the intervals, and of what is called a deviation.
 
@@ -94,24 +92,22 @@ def distribution_calibration(
 
     Notes
     -----
-    What curves say after :math:`C^*` does not matter. Curves that end before it are followed to their last time:
-    :math:`V_i = 1 - \pi_i(\min(C^*_i, t_m))`, also where they hold their last value (``extrapolation="hold"``), and
-    later events do not count.
+    Predictions after :math:`C^*` do not matter. Curves that end before it are followed to their last time,
+    :math:`V_i = 1 - \pi_i(\min(C^*_i, t_m))`, also with ``extrapolation="hold"``, and later events do not count.
 
     By intervals, with probability :math:`p_k` of the k-th and mean score :math:`\bar h_k`, the expectation is
     :math:`\sum p_k \bar h_k` over whole intervals up to :math:`C^*`, and the covariance
     :math:`\sum p_k \bar h_k \bar h_k' - H H'`. In the table an interval is in the bin that holds its middle.
 
-    The martingale version has hazards :math:`q_k = p_k / \pi(t_{k-1})`: one at risk is expected to have
-    :math:`q_k` events, with variance :math:`q_k (1 - q_k)`. One who left within an interval, when a share f of the
-    probability was behind it, is expected to have :math:`f (1 - q_k) / (1 - f)`, with f by a constant hazard; that
-    balances those who had their event before they could leave. Continuous curves have
-    :math:`\int_0^U h\,du / (1 - u)` up to the risk U at the exit, and as covariance the mean of
-    :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with event: where few events happen few are
-    expected, and the first alone would reject right predictions 7 times in a hundred with 60 events.
+    The martingale version has hazards :math:`q_k = p_k / \pi(t_{k-1})`: an individual at risk is expected to have
+    :math:`q_k` events, with variance :math:`q_k (1 - q_k)`. One who left within an interval, after a share f of its
+    probability, is expected to have :math:`f (1 - q_k) / (1 - f)`, with f by a constant hazard; that balances those who
+    had their event before they could leave. Continuous curves have :math:`\int_0^U h\,du / (1 - u)` up to the risk U at
+    the exit, and as covariance the mean of :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with
+    event: the first alone would reject right predictions in 7 % of tests with 60 events.
 
-    The test finds what is wrong along the predicted risk, for all together. Errors of some may still cancel those of
-    others: see `calibration` at horizons, and scores.
+    The test is about all individuals together. Errors in some may cancel those in others: see `calibration` at
+    horizons, and scores.
 
     References
     ----------
@@ -294,7 +290,7 @@ class _Judgement:
     def _components(self, smooth: ChiSquare) -> tuple[Component, ...]:
         p_values = student_p(smooth.z, math.inf)
         return tuple(
-            Component(name, float(z), float(p), "not to be told" if math.isnan(z) else words[0 if z > 0 else 1])
+            Component(name, float(z), float(p), "unknown" if math.isnan(z) else words[0 if z > 0 else 1])
             for (name, words), z, p in zip(COMPONENTS.items(), smooth.z, p_values, strict=True)
         )
 

@@ -1,4 +1,4 @@
-"""What calibration of whole distributions returns: numbers, in tables, words and a plot."""
+"""The result of a test of whole distributions: numbers, in tables, words and a plot."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RiskBins:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistributionCalibration(PrintedAsTables):
-    """Whether predicted curves are right as distributions, over all time; see `distribution_calibration`.
+    """Calibration of predicted curves as distributions, over all time; see `distribution_calibration`.
 
     Attributes
     ----------
@@ -83,21 +83,21 @@ class DistributionCalibration(PrintedAsTables):
     bins : RiskBins
         Observed and expected events by predicted risk.
     exposure : {"known", "observed"}
-        Whether events are expected up to everybody's known C*, or as long as each was seen.
+        Whether events are expected up to the known C*, or as long as each individual was under observation.
     form : {"intervals", "continuous"}
-        Whether curves were taken by the intervals of their grid, or at their word between grid points.
+        Whether curves were read by the intervals of their grid, or as continuous.
     n, n_events, n_dropped_out, n_groups : int or None
         Individuals, those of them with event, drop-outs and groups; None where unknown, or without groups.
     observed, expected : float
         Events that count, and how many the curves expect.
     reliable : bool
-        Whether enough events are expected, and enough groups there, for p-value and intervals to hold what they say.
+        Whether enough events are expected, and there are enough groups, for a reliable p-value and intervals.
     level : float
         Of the intervals, and of what is called a deviation.
     reason : str or None
         Why there is no test.
     notes : tuple of str
-        What was decided, and what a reader should know.
+        Remarks on the test and the data.
     """
 
     test: TestName
@@ -197,5 +197,5 @@ class DistributionCalibration(PrintedAsTables):
         if self.reason is None:
             parts.append(f"chi-square {self.statistic:.3g} ({self.df} df), p={self.p_value:.3g}")
         if not self.reliable and self.reason is None:
-            parts.append("too few to be relied on")
+            parts.append("too few events for a reliable test")
         return f"DistributionCalibration({', '.join(parts)}: {self.conclusion})"

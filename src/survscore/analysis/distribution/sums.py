@@ -1,24 +1,22 @@
 r"""Observed less expected scores of predicted distributions, summed over individuals, block of rows by block of rows.
 
-An individual whose event comes at the predicted risk u has the score h(u), and everybody an expectation of it. There
-are two: the *known exposure*, up to the risk at one's own :math:`C^*`, whether or not the event came first; and the
-*observed* one, up to where one was last seen, by the predicted hazard (a martingale, which needs no :math:`C^*`). And
-curves are read in two forms: by the *intervals* of their grid, of which only the probabilities are taken, with a
-score's mean over each; or as *continuous*, with what they say between grid points taken at its word.
+An individual whose event comes at the predicted risk u has the score h(u), and each individual an expectation of it, in
+one of two ways: for the *known exposure*, up to the risk at its own :math:`C^*`, whether or not the event came first;
+or for the *observed* one, up to where it was last seen, by the predicted hazard (a martingale, which needs no
+:math:`C^*`). Curves are read in one of two forms: by the *intervals* of their grid, of which only the probabilities are
+taken, with a score's mean over each; or as *continuous*, as they are between grid points.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
 from survscore._utils import arrays as _arrays
-from survscore._utils.loops import count_below
 from survscore._utils.parallel import each, row_blocks
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
@@ -94,14 +92,14 @@ class Followed:
     def of(cls, y: Outcomes, curves: SurvivalCurves, exposure: Exposure, form: Form) -> Followed:
         """Cut everything where the curves end: what comes later says nothing about them.
 
-        By intervals, only whole ones up to C* count, where it is known: how much of a part of an interval was predicted
-        is a matter of how one draws a line, and what is predicted for the rest of it is none of our business.
+        By intervals, only whole ones up to C* count, where it is known: the probability of a part of an interval would
+        depend on how curves are interpolated.
         """
         end = np.broadcast_to(curves.times[-1], len(y))
         if y.censoring_time is not None:
             end = np.minimum(y.censoring_time, end)
             if form == "intervals":
-                whole = count_below(curves.times, end, inclusive=True)
+                whole = np.searchsorted(curves.times, end, side="right")
                 end = np.where(whole > 0, curves.times[whole - 1], -1.0)
         event = y.event & (y.time <= end)
         exit_time = np.minimum(y.time, end)
@@ -109,12 +107,9 @@ class Followed:
 
     def sums(self, n_bins: int, *, keep: bool) -> Sums:
         """Return all sums, with everybody's own deviations if they are to be kept."""
-        compiled = config.compiles(self.curves.probabilities.size)
-        scale = self._largest_reach(compiled=compiled)
-        if compiled and self.form == "intervals":
-            return self._compiled_intervals(n_bins, scale, keep=keep)
+        scale = self._largest_reach()
         if self.form == "continuous":
-            self._check_falling(compiled=compiled)
+            self._check_falling()
             rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins, compiled=False), self._continuous
         else:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
@@ -126,79 +121,45 @@ class Followed:
         """Up to when everybody is exposed: whether or not the event comes first, or as far as was seen."""
         return self.end if self.exposure == "known" else self.exit
 
-    def _largest_reach(self, *, compiled: bool) -> float:
+    def _largest_reach(self) -> float:
         """Return the largest predicted risk where anybody's exposure stops, or at the end of that interval; or one."""
         if self.form == "continuous":
             reached = float((1.0 - self.curves.before(self._stop)).max())
             return reached if reached > 0 else 1.0
-        n_columns, probabilities = self._n_columns, self.curves.probabilities
-        if compiled:
-            from survscore.analysis.distribution import kernels
-
-            blocks = row_blocks(*probabilities.shape, compiled=True)
-            parts = each(
-                lambda rows: kernels.smallest_survival(probabilities[rows], n_columns[rows]), blocks, threads=True
-            )
-            smallest = float(min(parts))
-        else:
-            last = probabilities[np.arange(n_columns.size), n_columns - 1].astype(np.float64)
-            smallest = float(np.min(np.where(n_columns > 0, last, 1.0)))
+        n_columns = self._n_columns
+        last = self.curves.probabilities[np.arange(n_columns.size), n_columns - 1].astype(np.float64)
+        smallest = float(np.min(np.where(n_columns > 0, last, 1.0)))
         return 1.0 - smallest if smallest < 1 else 1.0
 
     @cached_property
-    def _n_columns(self) -> NDArray[np.int32]:
+    def _n_columns(self) -> NDArray[np.intp]:
         """In how many intervals everybody is exposed."""
         if self.exposure == "known":
-            return count_below(self.curves.times, self._stop, inclusive=True)
-        return np.where(self._stop >= 0, self._place + 1, 0).astype(np.int32)
+            return np.searchsorted(self.curves.times, self._stop, side="right")
+        return np.where(self._stop >= 0, self._place + 1, 0)
 
     @cached_property
-    def _place(self) -> NDArray[np.int32]:
+    def _place(self) -> NDArray[np.intp]:
         """In which interval everybody was last seen."""
-        return count_below(self.curves.times, self.exit, inclusive=False)
+        return np.searchsorted(self.curves.times, self.exit, side="left")
 
     # Curves by the intervals of their grid
 
-    def _compiled_intervals(self, n_bins: int, scale: float, *, keep: bool) -> Sums:
-        from survscore.analysis.distribution import kernels
-
-        matrix, known = self.curves.probabilities, self.exposure == "known"
-        tolerance = 4.0 * _arrays.rounding_unit(matrix)
-        deviations = np.zeros((len(matrix) if keep else 0, N_SCORES + n_bins))
-
-        def work(rows: slice) -> tuple[Sums, int, int]:
-            total, observed, expected = np.zeros(N_SCORES), np.zeros(n_bins), np.zeros(n_bins)
-            covariance, bin_covariance = np.zeros((N_SCORES, N_SCORES)), np.zeros((n_bins, n_bins))
-            n_impossible, row, column = kernels.add_intervals(
-                matrix[rows], self.curves.times, self._n_columns[rows], self._place[rows], self.exit[rows],
-                self._stop[rows], self.event[rows], known, scale, tolerance, total, covariance, observed, expected,
-                bin_covariance, deviations[rows],
-            )  # fmt: skip
-            sums = Sums(total, covariance, observed, expected, bin_covariance, float(n_impossible), deviations[:0])
-            return sums, rows.start + row if row >= 0 else -1, column
-
-        _ = self._n_columns, self._place  # made here, once, and not by several threads
-        found = each(work, row_blocks(*matrix.shape, compiled=True), threads=True)
-        for _, row, column in found:
-            if row >= 0:
-                _refuse_rising(row, column, self.curves.times)
-        return replace(Sums.merge([sums for sums, *_ in found]), deviations=deviations)
-
     def _intervals(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
-        n_columns = self._n_columns[rows]
+        n_columns, place = self._n_columns[rows], self._place[rows]
         width = max(int(n_columns.max()), 1)
         survival = self.curves.probabilities[rows, :width].astype(np.float64)
-        before = np.empty_like(survival)
-        before[:, 0], before[:, 1:] = 1.0, survival[:, :-1]
+        before = np.concatenate((np.ones((len(survival), 1)), survival[:, :-1]), axis=1)
         inside = np.arange(width) < n_columns[:, None]
-        probability = self._probability(rows, before, survival, inside)
-        weight, variance = self._expectations(rows, before, survival, probability, inside)
+        rising = (survival - before > 4.0 * _arrays.rounding_unit(self.curves.probabilities)) & inside
+        if rising.any():
+            self._refuse_rising(rows, rising)
+        probability = np.maximum(before - survival, 0.0) * inside
+        weight, variance = self._expectations(rows, before, probability)
         start, stop = 1.0 - before, 1.0 - before + probability
-        first, second, third = interval_scores(start, stop, scale)
-        scores = np.stack((np.ones_like(first), first, second, third))
+        scores = np.stack((np.ones_like(start), *interval_scores(start, stop, scale)))
         expected = np.einsum("jrk,rk->rj", scores, weight)
 
-        place = self._place[rows]
         seen = np.flatnonzero(self.event[rows] & (place < n_columns))
         cell = (seen, place[seen])
         deviation = -expected
@@ -206,8 +167,11 @@ class Followed:
         flat = scores.reshape(N_SCORES, -1)
         covariance: Vector = (flat * variance.ravel()) @ flat.T
 
+        # an interval is in the bin that holds its middle
         in_bin = np.minimum(((start + stop) * (0.5 * n_bins)).astype(np.intp), n_bins - 1)
-        by_bin = _by_bin(in_bin, weight, n_bins)
+        cells = in_bin + n_bins * np.arange(len(in_bin))[:, None]
+        by_bin = np.bincount(cells.ravel(), weight.ravel(), cells.shape[0] * n_bins).astype(np.float64)
+        by_bin = by_bin.reshape(-1, n_bins)
         bins = np.zeros_like(by_bin)
         bins[seen, in_bin[cell]] = 1.0
         bin_covariance: Vector = np.diag(np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64))
@@ -219,67 +183,47 @@ class Followed:
         outlived[seen] = probability[cell] <= 0
         return _summed(deviation, covariance, bins, by_bin, bin_covariance, outlived, keep)
 
-    def _probability(self, rows: slice, before: Vector, survival: Vector, inside: NDArray[np.bool_]) -> Vector:
-        """Return the predicted probability of an event in each interval; zero where the individual was not followed."""
-        fall = before - survival
-        tolerance = 4.0 * _arrays.rounding_unit(self.curves.probabilities)
-        rising = (fall < -tolerance) & inside
-        if rising.any():
-            row, column = _first(rising)
-            _refuse_rising(rows.start + row, column, self.curves.times)
-        return np.maximum(fall, 0.0) * inside
+    def _expectations(self, rows: slice, before: Vector, probability: Vector) -> tuple[Vector, Vector]:
+        r"""Return how many events are expected in each interval, and the variance that this adds.
 
-    def _expectations(
-        self, rows: slice, before: Vector, survival: Vector, probability: Vector, inside: NDArray[np.bool_]
-    ) -> tuple[Vector, Vector]:
-        """Return how many events are expected in each interval, and the variance that this adds."""
+        One who left within an interval, event-free, when a probability f of the event was over, of q in the whole
+        interval, would have had the event before with probability f; then q was expected, as for all with event and all
+        who stay to the end. So that observed and expected agree on average, those who leave count
+        :math:`f (1 - q) / (1 - f)`; likewise for the variance. Only f depends on an assumption between grid points, a
+        constant hazard.
+        """
         if self.exposure == "known":
             return probability, probability
         hazard = np.divide(probability, before, out=np.zeros_like(before), where=before > 0)
         variance = hazard * (1.0 - hazard)
-        place = self._place[rows]
-        gone = np.flatnonzero(~self.event[rows] & (self.exit[rows] >= 0) & (self.exit[rows] < self.curves.times[place]))
+        times, exit_time, place = self.curves.times, self.exit[rows], self._place[rows]
+        gone = np.flatnonzero(~self.event[rows] & (exit_time >= 0) & (exit_time < times[place]))
         cell = (gone, place[gone])
-        hazard[cell], variance[cell] = self._left_within(hazard[cell], self.exit[rows][gone], place[gone])
-        return hazard, variance
-
-    def _left_within(self, hazard: Vector, exit_time: Vector, place: NDArray[np.int32]) -> tuple[Vector, Vector]:
-        r"""Return what is expected of those who left within an interval, event-free, and the variance of that.
-
-        One who would leave when a probability f of the event is over, of q in the whole interval, has the event before
-        with probability f; then q was expected of it, as of all with event and all who stay to the end. So that
-        observed and expected agree on average, those who leave count :math:`f (1 - q) / (1 - f)`; likewise for the
-        variance. Only f depends on what one assumes between grid points, a constant hazard, and only for those who left
-        there.
-        """
-        times = self.curves.times
-        opened = np.where(place > 0, times[place - 1], 0.0)
-        survived = 1.0 - hazard
-        f = 1.0 - survived ** ((exit_time - opened) / (times[place] - opened))
+        q, stop = hazard[cell], times[place[gone]]
+        opened = np.where(place[gone] > 0, times[place[gone] - 1], 0.0)
+        f = 1.0 - (1.0 - q) ** ((exit_time[gone] - opened) / (stop - opened))
         # the probability of no event in the rest of the interval; zero where nobody survives it
-        rest = np.divide(survived, 1.0 - f, out=np.zeros_like(f), where=f < 1)
-        expected = f * rest
-        return expected, expected * (rest - hazard)
+        rest = np.divide(1.0 - q, 1.0 - f, out=np.zeros_like(f), where=f < 1)
+        hazard[cell], variance[cell] = f * rest, f * rest * (rest - q)
+        return hazard, variance
 
     # Curves as they are between grid points
 
-    def _check_falling(self, *, compiled: bool) -> None:
+    def _check_falling(self) -> None:
         matrix = self.curves.probabilities
         tolerance = matrix.dtype.type(4.0 * _arrays.rounding_unit(matrix))
-
-        def first_rising(rows: slice) -> tuple[int, int]:
-            if compiled:
-                from survscore.analysis.distribution import kernels
-
-                row, column = kernels.first_rising(matrix[rows], tolerance)
-                return row, column
+        for rows in row_blocks(*matrix.shape, compiled=False):
             rising = np.diff(matrix[rows], axis=1, prepend=matrix.dtype.type(1)) > tolerance
-            return _first(rising) if rising.any() else (-1, -1)
+            if rising.any():
+                self._refuse_rising(rows, rising)
 
-        blocks = row_blocks(*matrix.shape, compiled=compiled)
-        for rows, (row, column) in zip(blocks, each(first_rising, blocks, threads=True), strict=True):
-            if row >= 0:
-                _refuse_rising(rows.start + row, column, self.curves.times)
+    def _refuse_rising(self, rows: slice, rising: NDArray[np.bool_]) -> None:
+        row, column = np.unravel_index(int(np.argmax(rising)), rising.shape)
+        raise UnfitError(
+            f"curves must not rise with time to be distributions: row {rows.start + row} does at time "
+            f"{self.curves.times[column]:g}; SurvivalCurves(..., monotone='enforce') replaces every value by the "
+            "smallest so far"
+        )
 
     def _continuous(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
         curves = self.curves[rows]
@@ -330,24 +274,4 @@ def _summed(
         bin_covariance=bin_covariance,
         n_impossible=float(np.count_nonzero(impossible)),
         deviations=own if keep else own[:0],
-    )
-
-
-def _by_bin(in_bin: NDArray[np.intp], weight: Vector, n_bins: int) -> Vector:
-    """Return everybody's sums by bin, (individuals, bins)."""
-    n = len(in_bin)
-    cells = in_bin + n_bins * np.arange(n)[:, None]
-    return np.bincount(cells.ravel(), weight.ravel(), n * n_bins).astype(np.float64).reshape(n, n_bins)
-
-
-def _first(where: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the row and column of the first that is true."""
-    row, column = np.unravel_index(int(np.argmax(where)), where.shape)
-    return int(row), int(column)
-
-
-def _refuse_rising(row: int, column: int, times: Vector) -> None:
-    raise UnfitError(
-        f"curves must not rise with time to be distributions: row {row} does at time "
-        f"{times[column]:g}; SurvivalCurves(..., monotone='enforce') replaces every value by the smallest so far"
     )

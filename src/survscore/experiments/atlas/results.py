@@ -16,7 +16,7 @@ from survscore._validation import InputError
 from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.models import FAMILIES, NULL, listed
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
-from survscore.inference.student import student_quantile
+from survscore.inference.intervals import student_quantile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Student's t distribution, against SciPy's."""
+"""Quantiles and p-values of Student, Fisher and chi-square where degrees of freedom are none, few or infinite."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from survscore import InputError
-from survscore.inference.student import fisher_quantile, student_p, student_quantile
+from survscore.inference.intervals import fisher_quantile, student_p, student_quantile
 
 
 @settings(max_examples=200)
