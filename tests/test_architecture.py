@@ -140,7 +140,7 @@ def test_machine_code_is_kept_where_possible(tmp_path, kind):
     environment["NUMBA_CACHE_DIR"] = ""  # where it is set, nothing is kept beside the code
     if kind != "writeable":
         # a file in the way refuses even a superuser, whom permissions do not stop
-        for folder in ("", "engine"):
+        for folder in ("", "_utils", "engine"):
             (installed / "survscore" / folder / "__pycache__").write_text("")
         environment["HOME"] = environment["XDG_CACHE_HOME"] = "/dev/null/nowhere"
     path, total = python(LARGE_MATRIX, **environment).split()

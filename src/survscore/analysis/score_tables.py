@@ -28,7 +28,6 @@ from survscore.engine.inputs import Null, as_models, check_outcomes, default_hor
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
 from survscore.engine.pooled import Look
-from survscore.engine.warning import warn_about
 from survscore.inference.units import Groups
 from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
 from survscore.metrics._spline import fit_spline
@@ -45,6 +44,7 @@ from survscore.results.comparison import (
 )
 from survscore.results.segment_labels import ALL
 from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.undefined import warn_about
 from survscore.weighting.weightings import Weighting, as_weighting
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class _Asked:
             for row in rows:
                 found.setdefault(row.metric, []).append(row)
         if warn:
-            warn_about(scored, stacklevel=4)
+            warn_about(scored)
         names = [as_metric(one).name if one not in MADE else one for one in self.metrics]
         return [row for name in names for row in found[str(name)]]
 

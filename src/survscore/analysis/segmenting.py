@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,17 +19,18 @@ from survscore._validation import (
     check_length,
     plural,
     shown,
+    warn,
 )
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import as_models, check_outcomes, one_or_more
-from survscore.engine.warning import undefined_times, warn_about
 from survscore.inference.units import Groups
 from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison, compared
 from survscore.results.segment_labels import ALL, Key, check_names
 from survscore.results.segments import SegmentedComparison
+from survscore.results.undefined import undefined_times, warn_about
 from survscore.weighting.weightings import Weighting, as_weighting
 
 MOST_SEGMENTS = 1000
@@ -83,8 +83,6 @@ def compare_segments(
     models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
     by: Any,
     asked: Mapping[str, Any],
-    *,
-    stacklevel: int,
 ) -> SegmentedComparison:
     """Compare everybody, then every segment at the same times; the arguments are those of `compare`."""
     check_outcomes(y)
@@ -111,8 +109,8 @@ def compare_segments(
         parts[key] = part if keep else replace(part, scored=tuple(_lean(one) for one in part.scored))
     spanning = 0 if groups is None else _spanning(groups, segments)
     found = SegmentedComparison(segments.by, total, parts, n_spanning=spanning)
-    warn_about(total.scored, stacklevel=stacklevel + 1)
-    _warn_about_parts(found, stacklevel=stacklevel + 1)
+    warn_about(total.scored)
+    _warn_about_parts(found)
     return found
 
 
@@ -206,23 +204,21 @@ def _named(by: tuple[str, ...], key: Key) -> str:
     return ", ".join(f"{name} {shown(label)!r}" for name, label in zip(by, key, strict=True))
 
 
-def _warn_about_parts(found: SegmentedComparison, stacklevel: int) -> None:
+def _warn_about_parts(found: SegmentedComparison) -> None:
     """Warn once about all segments without score at some time, and once about those whose groups are few."""
     undefined = {key: told for key, part in found.parts.items() if (told := undefined_times(part.scored))}
     n = plural(len(found.parts), "segment")
     if undefined:
         key, told = next(iter(undefined.items()))
-        warnings.warn(
+        warn(
             f"in {len(undefined)} of {n} some scores are NaN, such as in {_named(found.by, key)}: {told}; the table "
             "`undefined` has all",
             UndefinedScoreWarning,
-            stacklevel=stacklevel,
         )
     few = [key for key, part in found.parts.items() if any(one.support.cautions() for one in part.scored)]
     if few:
-        warnings.warn(
+        warn(
             f"in {len(few)} of {n} standard errors rest on few groups, such as in {_named(found.by, few[0])}: "
             "intervals allow for that, and there are none below five groups",
             FewGroupsWarning,
-            stacklevel=stacklevel,
         )

@@ -16,7 +16,6 @@ from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored
 from survscore.engine.inputs import Null
 from survscore.engine.pooled import Look
-from survscore.engine.warning import warn_about
 from survscore.inference.intervals import (
     difference_interval,
     normal_quantile,
@@ -33,6 +32,7 @@ from survscore.metrics import Direction, Metric
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.undefined import warn_about
 from survscore.weighting.weightings import Weighting
 
 if TYPE_CHECKING:
@@ -172,11 +172,11 @@ def compare(
     if by is not None:
         from survscore.analysis.segmenting import compare_segments
 
-        segmented = compare_segments(y, models, by, asked, stacklevel=3)
+        segmented = compare_segments(y, models, by, asked)
         _warn_if_reversed(y, models, segmented.total, weighting)
         return segmented
     found = compared(y, models, **asked)
-    warn_about(found.scored, stacklevel=3)
+    warn_about(found.scored)
     _warn_if_reversed(y, models, found, weighting)
     return found
 
@@ -187,7 +187,7 @@ def _warn_if_reversed(y: Outcomes, models: Any, found: Comparison, weighting: An
 
     if plausibility.looks_far_worse(found):
         one = weighting if isinstance(weighting, (str, Weighting)) or weighting is None else next(iter(weighting))
-        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times, stacklevel=4)
+        plausibility.warn_if_reversed(y, models, weighting=one, times=found.times)
 
 
 def compared(
