@@ -26,6 +26,7 @@ from survscore._version import __version__ as __version__
 from survscore.analysis.backtest.backtesting import backtest as backtest
 from survscore.analysis.backtest.results import Backtest as Backtest
 from survscore.analysis.calibration.calibrating import Calibration as Calibration, calibration as calibration
+from survscore.analysis.compare import compare as compare
 from survscore.analysis.cross_validation import CrossValidation as CrossValidation, cross_validate as cross_validate
 from survscore.analysis.decision_curves import DecisionCurve as DecisionCurve, decision_curve as decision_curve
 from survscore.analysis.diagnostics import Diagnosis as Diagnosis, diagnose as diagnose
@@ -33,7 +34,7 @@ from survscore.analysis.distribution.calibration import distribution_calibration
 from survscore.analysis.distribution.results import DistributionCalibration as DistributionCalibration
 from survscore.analysis.horizon import at_horizon as at_horizon
 from survscore.analysis.populations import counted_population as counted_population
-from survscore.analysis.score_tables import ScoreTable as ScoreTable, score_table as score_table
+from survscore.analysis.score_tables import score_table as score_table
 from survscore.analysis.scorers import make_scorer as make_scorer
 from survscore.analysis.splitters import EventKFold as EventKFold
 from survscore.analysis.streaming import StreamingScore as StreamingScore
@@ -68,17 +69,14 @@ from survscore.metrics import (
 )
 from survscore.outcomes import Outcomes as Outcomes
 from survscore.reports.page import Report as Report, report as report
-from survscore.results.comparison import (
-    Comparison as Comparison,
-    IntegratedComparison as IntegratedComparison,
-    compare as compare,
-)
+from survscore.results.comparison import Comparison as Comparison, IntegratedComparison as IntegratedComparison
 from survscore.results.score_curve import (
     Bounds as Bounds,
     IntegratedScore as IntegratedScore,
     ScoreCurve as ScoreCurve,
     ScoreTerms as ScoreTerms,
 )
+from survscore.results.score_table import ScoreTable as ScoreTable
 from survscore.results.segments import (
     IntegratedSegments as IntegratedSegments,
     SegmentedComparison as SegmentedComparison,

@@ -288,9 +288,7 @@ def _one(
     return _score(y, curves, metric, weighting, **others)[0]
 
 
-def _score(
-    y: Outcomes, curves: Predictions, metric: Any, weighting: Any, **others: Any
-) -> list[ScoreCurve]:
+def _score(y: Outcomes, curves: Predictions, metric: Any, weighting: Any, **others: Any) -> list[ScoreCurve]:
     evaluation = Evaluation.of(y, {"curves": curves}, metric=metric, weighting=weighting, **others)
     found = evaluation.run()
     warn_about(found)

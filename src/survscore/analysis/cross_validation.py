@@ -16,6 +16,7 @@ from survscore._utils.jobs import results_of
 from survscore._utils.progress import Progress, telling
 from survscore._validation import InputError, check_length, check_whole, plural, warn
 from survscore._version import __version__
+from survscore.analysis.compare import compare
 from survscore.analysis.scorers import curves_of, innermost
 from survscore.analysis.splitters import EventKFold
 from survscore.curves import SurvivalCurves
@@ -23,7 +24,7 @@ from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes, as_outcomes
-from survscore.results.comparison import Comparison, compare
+from survscore.results.comparison import Comparison
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.tables import PrintedAsTables, Tables
 from survscore.scores import score_all

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, warn
 from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import Evaluation
 from survscore.metrics import Brier
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import Comparison, compared
+from survscore.results.comparison import Comparison
 
 FAR_WORSE = 1.5  # so many times the Brier score of the null model
 MOST_TIMES = 5
@@ -93,10 +94,11 @@ def _both_ways(
         for name, some in (("given", values), ("opposite", 1 - values))
     }
     try:
-        found = compared(y, both, metric="brier", weighting=weighting, times=reached, null=True)
+        evaluation = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False)
+        (found,) = evaluation.run()
     except InputError:  # whoever asked for scores is told
         return None
-    scores = found.scored[0].scores
+    scores = found.scores
     defined = np.isfinite(scores).all(axis=0)
     if not defined.any():
         return None

@@ -1,16 +1,16 @@
 """One table of what a reviewer asks for: accuracy, discrimination, calibration and benefit of several models.
 
 Every number is a metric of the engine (`compare` gives the same); this module asks for them together, and puts them
-side by side with their intervals, their differences to a reference, and on how many individuals they rest.
+side by side with their intervals, their differences to a reference, and the number of individuals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from survscore._utils.parallel import each
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore.analysis.calibration.curves import Distance, Spline, distance_limits
+from survscore.analysis.compare import compared
 from survscore.analysis.distribution.calibration import distribution_calibration
 from survscore.analysis.segmenting import Segments
 from survscore.engine.blocks import Predictions
@@ -32,28 +33,17 @@ from survscore.inference.units import Groups
 from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
 from survscore.metrics._spline import fit_spline
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import (
-    Comparison,
-    compared,
-    contrast_columns,
-    mean_where_defined,
-    padded,
-    score_columns,
-    skill_columns,
-    skill_contrast_columns,
-)
-from survscore.results.segment_labels import ALL
-from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.comparison import Comparison
+from survscore.results.estimates import Columns, Estimates
+from survscore.results.long_tables import ALL, Key, padded
+from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
 from survscore.results.undefined import warn_about
 from survscore.weighting.weightings import Weighting, as_weighting
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SKILL, INTEGRATED, DISTRIBUTION = "skill", "integrated_brier", "distribution"
+SKILL, INTEGRATED = "skill", "integrated_brier"
 #: What a table can hold that is made of a metric of the engine, or is a test.
 MADE = {SKILL: "scaled Brier score", INTEGRATED: "integrated Brier score", DISTRIBUTION: "distribution calibration"}
-#: In the order in which they answer: how good, who is told from whom, right on average and throughout; over all time.
+#: In the order in which they answer: accuracy, discrimination, calibration on average and throughout; over all time.
 DEFAULT = ("brier", SKILL, "auc", "oe", "slope", "miscalibration", INTEGRATED, "crps", "concordance", DISTRIBUTION)
 EVERY = (
     "brier", SKILL, "log", "auc", "oe", "intercept", "slope", "miscalibration", "ici", "e50", "e90", INTEGRATED, "crps",
@@ -63,117 +53,14 @@ EVERY = (
 
 DISTANCES = (ICI.name, E50.name, E90.name)
 N_INTEGRATED = 101  # times over which a mean is taken
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One metric of one model, at one horizon or over all time; NaN where there is nothing.
-
-    Attributes
-    ----------
-    segment : tuple of str
-        Labels of the segment, or of everybody; empty without segments.
-    metric, label, direction : str
-        What it is, what it is called, and which values are better.
-    time : float
-        The horizon; of what is over all time, up to when; infinite for all follow-up.
-    over_time : bool
-        Whether it is over all time.
-    weighting, model, reference : str
-    estimate, se, lower, upper : float
-        With the limits of the confidence interval.
-    difference, difference_se, difference_lower, difference_upper, p_value : float
-        Estimate minus that of the reference.
-    verdict : str
-        What the interval of the difference says: better, worse, undecided or unknown; lower or higher where values
-        should be close to a target.
-    reliable, difference_reliable : bool
-        Whether there is enough for the interval of the estimate, and of the difference, to hold what it says.
-    n_counted, n_events, n_lost, n_groups : float
-        For how many it speaks, how many of them are known to have the event, how many are lost, and in how many groups.
-    note : str
-        Why there is no number, or what to know about it.
-    """
-
-    segment: tuple[str, ...]
-    metric: str
-    label: str
-    direction: str
-    time: float
-    over_time: bool
-    weighting: str
-    model: str
-    reference: str
-    estimate: float
-    se: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-    difference: float = math.nan
-    difference_se: float = math.nan
-    difference_lower: float = math.nan
-    difference_upper: float = math.nan
-    p_value: float = math.nan
-    verdict: str = ""
-    reliable: bool = False
-    difference_reliable: bool = False
-    n_counted: float = math.nan
-    n_events: float = math.nan
-    n_lost: float = math.nan
-    n_groups: float = math.nan
-    note: str = ""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ScoreTable(PrintedAsTables):
-    """What `score_table` returns. Numbers only; prints as a table.
-
-    Attributes
-    ----------
-    rows : tuple of TableRow
-        One for each metric, horizon, weighting and model.
-    by : tuple of str
-        Names of the segmenting columns.
-    level : float
-        Of the confidence intervals.
-    n : int
-        The number of individuals.
-    n_dropped_out : int or None
-        How many of them dropped out; None where that is unknown.
-    settings : dict
-        What was asked for, and the version.
-    """
-
-    rows: tuple[TableRow, ...]
-    by: tuple[str, ...]
-    level: float
-    n: int
-    n_dropped_out: int | None
-    settings: dict[str, Any]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return all numbers as a long table, one row for each metric, horizon, weighting and model."""
-        import pandas as pd
-
-        records = []
-        for row in self.rows:
-            fields = asdict(row)
-            records.append({**dict(zip(self.by, fields.pop("segment"), strict=False)), **fields})
-        frame = pd.DataFrame(records)
-        return frame if self.settings["groups"] else frame.drop(columns="n_groups")
-
-    def to_json(self) -> str:
-        """Return the same with settings and version, as JSON; what is not there is null."""
-        from survscore.results import table_formats
-
-        return table_formats.as_json(self)
-
-    def _printed(self) -> Tables:
-        from survscore.results import table_formats
-
-        return table_formats.tables(self)
-
-    def __repr__(self) -> str:
-        return str(self)
+#: What columns of a difference are called beside those of an estimate.
+DIFFERENCE = {
+    "estimate": "difference",
+    "se": "difference_se",
+    "lower": "difference_lower",
+    "upper": "difference_upper",
+    "reliable": "difference_reliable",
+}
 
 
 def score_table(
@@ -238,7 +125,7 @@ def score_table(
     >>> times = np.arange(1.0, 21.0)
     >>> models = {
     ...     "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times),
-    ...     "gloomy": ss.SurvivalCurves(np.exp(-1.5 * rate[:, None] * times), times),
+    ...     "biased": ss.SurvivalCurves(np.exp(-1.5 * rate[:, None] * times), times),
     ... }
     >>> asked = {"weighting": "administrative", "metrics": ["brier", "auc", "oe"], "null": False}
     >>> print(ss.score_table(y, models, horizons=[5], **asked))
@@ -249,13 +136,13 @@ def score_table(
     ------------------------------------------------------------------------------
     Brier score
       truth   0.2048 (0.1920, 0.2185)
-      gloomy  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
+      biased  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
     AUC
       truth      0.702 (0.663, 0.738)
-      gloomy     0.702 (0.663, 0.738)   +0.000 ( 0.000,  0.000)   1.000  undecided
+      biased     0.702 (0.663, 0.738)   +0.000 ( 0.000,  0.000)   1.000  undecided
     observed/expected (closer to 1)
       truth      1.040 (0.954, 1.133)
-      gloomy     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
+      biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     check_outcomes(y)
     named = as_models(models)
@@ -337,9 +224,7 @@ class _Asked:
         """Return the same with the null model of some outcomes, one for all that is scored."""
         return replace(self, null=KaplanMeierNull.of(y, scored=True)) if self.null is True else self
 
-    def rows(
-        self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...], *, warn: bool
-    ) -> list[TableRow]:
+    def rows(self, y: Outcomes, models: Mapping[str, Predictions], segment: Key, *, warn: bool) -> list[TableRow]:
         """Return the rows of everybody, or of a segment: by metric in the order asked for, then by horizon."""
         as_objects = {one.name: one for one in map(as_metric, self._of_engine())}
         at_times = [one for one in as_objects.values() if not isinstance(one, HistoryMetric)]
@@ -368,7 +253,7 @@ class _Asked:
         y: Outcomes,
         models: Mapping[str, Predictions],
         metrics: Sequence[Metric],
-        segment: tuple[str, ...],
+        segment: Key,
         scored: list[Scored],
     ) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
@@ -378,19 +263,20 @@ class _Asked:
         scored += at_horizons.scored
         found: list[TableRow] = []
         for one in at_horizons.scored:
-            rows = _rows_of(at_horizons, one, segment)
+            rows = _rows_of(at_horizons, Estimates(one, self.level), segment)
             found += [limits.put_into(row, at_horizons) for row in rows] if one.metric in DISTANCES else rows
             if one.metric == Brier.name and SKILL in self.metrics:
                 found += _skill_rows(at_horizons, one, segment)
         return found
 
     def _up_to(
-        self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], segment: tuple[str, ...]
+        self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], segment: Key
     ) -> list[TableRow]:
         """Return what happened up to the last horizon, or why it can't be told of these curves, or by these weights."""
         try:
             last = self._compared(y, models, metrics, self.times[-1:])
-            return [row for one in last.scored for row in _rows_of(last, one, segment, over_time=True)]
+            seen = [Estimates(one, self.level) for one in last.scored]
+            return [row for one in seen for row in _rows_of(last, one, segment, over_time=True)]
         except UnfitError as error:
             alone = [(metric, weighting) for metric in metrics for weighting in self.weightings]
             if len(alone) > 1:  # others may be had
@@ -427,7 +313,7 @@ class _Asked:
             groups=self.groups, level=self.level, unasked=False, variances="times", visit=visit,
         )  # fmt: skip
 
-    def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
+    def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: Key) -> list[TableRow]:
         """Return mean Brier scores from time 0 to the last horizon, or as far as there are scores."""
         horizon = float(self.times[-1])
         grid = np.linspace(0.0, horizon, N_INTEGRATED)
@@ -442,16 +328,13 @@ class _Asked:
             weights, until, told = np.full(grid.size, np.nan), horizon, str(error)
         else:
             told = "" if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
-        rows = []
+        at_end, rows = replace(of_grid, times=np.array([until])), []
         for one in of_grid.scored:
-            mean = mean_where_defined(one, weights)
-            for row in _rows_of(replace(of_grid, times=np.array([until])), mean, segment, over_time=True):
-                rows.append(replace(row, metric=INTEGRATED, label=MADE[INTEGRATED], note=told))
-        return rows
+            mean = Estimates(one, self.level, weights)
+            rows += list(_rows_of(at_end, mean, segment, (INTEGRATED, MADE[INTEGRATED]), over_time=True))
+        return [replace(row, note=told) for row in rows]
 
-    def _distribution(
-        self, y: Outcomes, models: Mapping[str, Predictions], name: str, segment: tuple[str, ...]
-    ) -> list[TableRow]:
+    def _distribution(self, y: Outcomes, models: Mapping[str, Predictions], name: str, segment: Key) -> list[TableRow]:
         """Return the test of whole distributions of one model, which needs no weights."""
         reference, curves = self._reference(models), models[name]
         shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "")
@@ -503,71 +386,53 @@ class _DistanceLimits:
         return replace(row, lower=limits.lower, upper=limits.upper, reliable=not math.isnan(limits.lower), note=note)
 
 
-def _rows_of(of: Comparison, one: Scored, segment: tuple[str, ...], *, over_time: bool = False) -> Iterator[TableRow]:
+def _rows_of(
+    of: Comparison, seen: Estimates, segment: Key, name: tuple[str, str] | None = None, *, over_time: bool = False
+) -> Iterator[TableRow]:
     """Yield the rows of a metric under a weighting: every horizon's models."""
-    r = of.models.index(of.reference)
+    r, metric = of.models.index(of.reference), seen.scored.metric
+    found = [(seen.score(a), None if a == r else seen.difference(a, r)) for a in range(len(of.models))]
+    labels = (*(name or (metric, metric_label(metric))), seen.scored.direction)
+    return _at_times(of, seen, segment, labels, found, over_time=over_time)
+
+
+def _skill_rows(of: Comparison, one: Scored, segment: Key) -> Iterator[TableRow]:
+    """Yield the rows of the Brier score scaled by that of the null model."""
+    r, null, seen = of.models.index(of.reference), of.null_index(), Estimates(one, of.level)
     found = [
-        {**score_columns(one, a, of.level), **_differences(contrast_columns(one, a, r, of.level), a != r)}
+        None if a == null else (seen.skill(a, null), None if r in (a, null) else seen.skill_difference(a, r, null))
         for a in range(len(of.models))
     ]
-    return _at_times(of, one, segment, one.metric, metric_label(one.metric), "score", found, over_time=over_time)
-
-
-def _skill_rows(of: Comparison, one: Scored, segment: tuple[str, ...]) -> Iterator[TableRow]:
-    """Yield the rows of the Brier score scaled by that of the null model."""
-    r, null = of.models.index(of.reference), of.null_index()
-    found: list[dict[str, Any] | None] = []
-    for a in range(len(of.models)):
-        difference = skill_contrast_columns(one, a, r, null, of.level)
-        both = {**skill_columns(one, a, null, of.level), **_differences(difference, r not in (a, null))}
-        found.append(None if a == null else both)
     nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
-    scaled = replace(one, direction="higher", undefined={**one.undefined, **nothing})
-    return _at_times(of, scaled, segment, SKILL, MADE[SKILL], "skill", found)
-
-
-def _differences(columns: dict[str, Any], there: bool) -> dict[str, Any]:
-    """Return the columns of a difference under names of their own; nothing for the reference itself."""
-    if not there:
-        return {}
-    named = {"difference": "difference", "se": "difference_se", "lower": "difference_lower",
-             "upper": "difference_upper", "p_value": "p_value", "verdict": "verdict",
-             "reliable": "difference_reliable"}  # fmt: skip
-    return {new: columns[old] for old, new in named.items()}
+    scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
+    return _at_times(of, scaled, segment, (SKILL, MADE[SKILL], "higher"), found)
 
 
 def _at_times(
     of: Comparison,
-    one: Scored,
-    segment: tuple[str, ...],
-    name: str,
-    label: str,
-    value: str,
-    found: Sequence[dict[str, Any] | None],
+    seen: Estimates,
+    segment: Key,
+    labels: tuple[str, str, str],
+    found: Sequence[tuple[Columns, Columns | None] | None],
     *,
     over_time: bool = False,
 ) -> Iterator[TableRow]:
-    m, support = of.times.size, one.support
-    counts = {
-        "n_counted": support.n_counted, "n_events": support.n_events,
-        "n_lost": support.n_counted - support.n_events - support.n_event_free,
-        "n_groups": support.units.counted if support.grouped else np.full(support.n_counted.size, np.nan),
-    }  # fmt: skip
-    reasons = "; ".join(one.undefined)
-    for j, time in enumerate(of.times):
-        for model, columns in zip(of.models, found, strict=True):
-            if columns is None or (model == of.null and not one.has_null):
-                continue
-            cells = {key: padded(values, m)[j] for key, values in {**columns, **counts}.items()}
-            estimate = float(cells.pop(value))
-            # where order is all, a prediction for everybody tells nothing
-            if model == of.null and (cells["se"] == 0 or math.isnan(estimate)):
-                continue
-            reliable, also = (bool(cells.pop(key, False)) for key in ("reliable", "difference_reliable"))
-            verdict = str(cells.pop("verdict", ""))
-            yield TableRow(
-                segment, name, label, one.direction, float(time), over_time, one.weighting, model, of.reference,
-                estimate, verdict=verdict, reliable=reliable, difference_reliable=also,
-                note=reasons if math.isnan(estimate) else "",
-                **{key: float(number) for key, number in cells.items()},
-            )  # fmt: skip
+    """Yield rows by time, then by model, of what was found for each model: an estimate, and a difference."""
+    support = seen.support
+    counts = {name: values for name, values in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
+    counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
+    blocks = {}
+    for model, both in zip(of.models, found, strict=True):
+        if both is not None and (model != of.null or seen.scored.has_null):
+            difference = {} if both[1] is None else {DIFFERENCE.get(name, name): v for name, v in both[1].items()}
+            columns = {**both[0], **difference, **counts}
+            blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
+    reasons = "; ".join(seen.scored.undefined)
+    for j, time in enumerate(of.times.tolist()):
+        for model, columns in blocks.items():
+            cells = {name: values[j] for name, values in columns.items()}
+            missing = math.isnan(cells["estimate"])
+            # where order is all, a prediction that is the same for all individuals says nothing
+            if model != of.null or not (cells["se"] == 0 or missing):
+                names = (*labels, time, over_time, seen.scored.weighting, model, of.reference)
+                yield TableRow(segment, *names, **cells, note=reasons if missing else "")

@@ -125,12 +125,12 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
+    from survscore.analysis.compare import compare as compare_models
     from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
     from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
-    from survscore.results import comparison
     from survscore.results.segments import SegmentedComparison
 
     write = results_writer(arguments)
@@ -138,7 +138,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show)
         show(0, 1, "comparing")
-        compared: Any = comparison.compare(
+        compared: Any = compare_models(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
             reference=reference, null=null, groups=study.groups, level=arguments["level"], ranges=[time_range],
             by=study.by,

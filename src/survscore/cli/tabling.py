@@ -15,7 +15,7 @@ from survscore.cli.scoring import inputs, read, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
 
 if TYPE_CHECKING:
-    from survscore.analysis.score_tables import ScoreTable
+    from survscore.results.score_table import ScoreTable
 
 FORMATS: dict[str, Callable[[Any], str]] = {
     ".txt": lambda table: f"{table}\n",

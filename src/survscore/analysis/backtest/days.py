@@ -14,11 +14,13 @@ from survscore._config import config
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
 from survscore.analysis.backtest.results import Day, pairs_of
+from survscore.analysis.compare import compared
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.metrics import HistoryMetric, Metric
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import Comparison, compared, contrast_columns, score_columns
+from survscore.results.comparison import Comparison
+from survscore.results.estimates import Estimates
 from survscore.weighting.weightings import Administrative, Weighting
 
 if TYPE_CHECKING:
@@ -187,14 +189,15 @@ class Study:
             warnings.simplefilter("ignore")  # times without score are NaN, and told below
             said, true = asked.scores(started.then, self.curves, self.weightings), asked.in_truth(started, self.curves)
         (truth,) = true.scored
+        seen = Estimates(truth, asked.level)
         pairs = [
-            np.isin(contrast_columns(truth, a, b, asked.level)["verdict"], ("better", "worse"))
+            np.isin(seen.difference(a, b)["verdict"], ("better", "worse"))
             for b, a in zip(*pairs_of(len(self.curves)), strict=True)
         ]
         scores = np.array([one.scores for one in said.scored])
         _check_defined(said, started.date, asked.horizons, "as of then")
         _check_defined(true, started.date, asked.horizons, "in truth")
-        se = np.array([score_columns(truth, a, asked.level)["se"] for a in range(len(self.curves))])
+        se = np.array([seen.se(a, a) for a in range(len(self.curves))])
         return Day(
             started.date, tuple(one.weighting for one in said.scored), len(started.then),
             int(started.then.event.sum()), started.judged(asked.horizons), scores, truth.scores, se,
