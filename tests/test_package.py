@@ -1,6 +1,8 @@
 """What the package shows at its root, what an import loads, and whose line a warning names."""
 
 import ast
+import contextlib
+import inspect
 import subprocess
 import sys
 import textwrap
@@ -79,6 +81,18 @@ def test_every_error_and_warning_is_at_the_root():
                     found.add(node.name)
     internal = {"StoppedError", "ClosedPipeError"}  # end a thread, and the command
     assert found - internal == {name for name in ss.__all__ if name.endswith(("Error", "Warning"))}
+
+
+OLD_NAMES = {"metrics", "loss", "losses", "weightings", "between", "beyond", "censoring_between", "t_max", "confidence"}
+
+
+@pytest.mark.parametrize("module", [ss, ss.io, ss.scale, ss.simulate, ss.checks, ss.reports])
+def test_arguments_have_the_same_names_everywhere(module):
+    public = [getattr(module, name) for name in module.__all__]
+    functions = [one for one in public if inspect.isfunction(one) or inspect.isclass(one)]
+    for function in functions:
+        with contextlib.suppress(ValueError):  # of built-in classes
+            assert not OLD_NAMES & set(inspect.signature(function).parameters), function
 
 
 # What an import loads

@@ -26,7 +26,7 @@ RESULTS = {
     "distribution": lambda: ss.distribution_calibration(*of("gloomy")),
     "decisions": lambda: ss.decision_curve(*problem(), 48.0),
     "backtest": backtested,
-    "table": lambda: ss.score_table(*problem(), horizons=[24, 48], weighting="administrative", metrics=["brier", "oe"]),
+    "table": lambda: ss.score_table(*problem(), horizons=[24, 48], weighting="administrative", metric=["brier", "oe"]),
     "segments": segmented,
     "segments' means": lambda: segmented().integrated(nan="stop"),
 }

@@ -68,7 +68,7 @@ def score_table(
     models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
     *,
     horizons: ArrayLike | None = None,
-    metrics: str | Metric | Sequence[str | Metric] | None = None,
+    metric: str | Metric | Sequence[str | Metric] | None = None,
     thresholds: Sequence[float] = (),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
     reference: str | None = None,
@@ -78,7 +78,7 @@ def score_table(
     level: float = 0.95,
     unit: Unit | str | None = None,
 ) -> ScoreTable:
-    r"""Judge several models at some horizons and over all time, in one table.
+    r"""Evaluate several models at some horizons and over all time, in one table.
 
     Parameters
     ----------
@@ -88,17 +88,17 @@ def score_table(
         What each model predicted, for the same individuals in the same order.
     horizons : array_like, optional
         At which times; by default one, the median of follow-up. What is over all time goes up to the last of them.
-    metrics : str or Metric, or several
+    metric : str or Metric, or several
         What to compute: names of `compare`'s metrics, and ``"skill"`` (the scaled Brier score, against the null model),
         ``"integrated_brier"``, ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for everything.
         By default Brier, skill, AUC, observed/expected, calibration slope, corrected miscalibration, integrated Brier,
         CRPS, concordance and distribution calibration.
     thresholds : sequence of float
-        Predicted risks from which on one would act: for each, the net benefit.
+        Threshold probabilities: for each, the net benefit.
     weighting, reference, null, groups, level
         As for `compare`.
     by : mapping of str to labels, data frame, or labels, optional
-        Columns that segment the individuals: everybody's table, then every segment's, as if it were scored alone.
+        Columns that segment the individuals: the table of all, then of every segment as if it were scored alone.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for titles.
 
@@ -111,8 +111,8 @@ def score_table(
     -----
     An estimate has the interval that suits it (a Brier score's is made on the logarithmic scale, an AUC's on the logit
     scale), a difference to the reference the paired standard error of both models' influences. ICI, E50 and E90 are
-    larger than 0 by chance alone: their intervals are those of `calibration`, and the note tells the value expected of
-    a model that is right. Nothing is corrected for being one of many numbers.
+    larger than 0 by chance alone: their intervals are those of `calibration`, and the note has the value expected of a
+    perfectly calibrated model. P-values are not adjusted for multiple comparisons.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def score_table(
     ...     "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times),
     ...     "biased": ss.SurvivalCurves(np.exp(-1.5 * rate[:, None] * times), times),
     ... }
-    >>> asked = {"weighting": "administrative", "metrics": ["brier", "auc", "oe"], "null": False}
+    >>> asked = {"weighting": "administrative", "metric": ["brier", "auc", "oe"], "null": False}
     >>> print(ss.score_table(y, models, horizons=[5], **asked))
     800 individuals; 95 % intervals
     <BLANKLINE>
@@ -147,7 +147,7 @@ def score_table(
     check_outcomes(y)
     named = as_models(models)
     check_on_processor("score_table", y, named)
-    wanted = _asked_metrics(metrics, thresholds, with_null=null is not False)
+    wanted = _asked_metrics(metric, thresholds, with_null=null is not False)
     times = default_horizon(y, named.values()) if horizons is None else np.unique(as_times(horizons))
     weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
     grouping = None if groups is None else Groups.of(groups, len(y))
@@ -163,25 +163,25 @@ def score_table(
 
 
 def _asked_metrics(
-    metrics: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
+    metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
 ) -> list[str | Metric]:
     """Return what was asked for, each once; a test or what is made of a metric by its name."""
-    if metrics is None:
+    if metric is None:
         found: list[str | Metric] = [one for one in DEFAULT if with_null or one != SKILL]
-    elif isinstance(metrics, str) and metrics == "all":
+    elif isinstance(metric, str) and metric == "all":
         found = [one for one in EVERY if with_null or one != SKILL]
     else:
-        found = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
+        found = [metric] if isinstance(metric, (str, Metric)) else list(metric)
     found = [*found, *(f"net_benefit@{float(threshold):g}" for threshold in thresholds)]
     if not found:
-        raise InputError("metrics must name at least one metric")
+        raise InputError("metric must name at least one metric")
     for one in found:
         if isinstance(one, str) and one not in MADE:
             if one.split("@")[0] not in METRICS:
-                check_choice("metrics", one, (*METRICS, *MADE))
+                check_choice("metric", one, (*METRICS, *MADE))
             as_metric(one)
     if SKILL in found and not with_null:
-        raise InputError("metrics: 'skill' needs the null model, which was left out (null=False)")
+        raise InputError("metric: 'skill' needs the null model, which was left out (null=False)")
     names = [one if isinstance(one, str) else one.name for one in found]
     return [one for place, one in enumerate(found) if names[place] not in names[:place]]
 
@@ -212,7 +212,7 @@ class _Asked:
         from survscore._version import __version__
 
         return {
-            "metrics": [one if isinstance(one, str) else one.name for one in self.metrics],
+            "metric": [one if isinstance(one, str) else one.name for one in self.metrics],
             "horizons": self.times.tolist(),
             "reference": self.reference,
             "groups": self.groups is not None,

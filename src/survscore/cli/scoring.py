@@ -316,7 +316,7 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
         grid=form.grid,
         censoring=censoring,
         progress=show,
-        **{name: arguments[name] for name in ("censoring_between", "by_order", "allow_extra")},
+        **{name: arguments[name] for name in ("censoring_interpolation", "by_order", "allow_extra")},
         **columns,
     )
     train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
@@ -369,8 +369,8 @@ def _check_options(arguments: Arguments, *, converts: bool) -> None:
     for name, option in (("id_column", "--id"), ("allow_extra", "--allow-extra")):
         if arguments["by_order"] and arguments[name]:
             raise InputError(f"{option} is for matching by id, not for --by-order")
-    if arguments["censoring_between"] and not arguments["censoring"]:
-        raise InputError("--censoring-between is for --censoring")
+    if arguments["censoring_interpolation"] and not arguments["censoring"]:
+        raise InputError("--censoring-interpolation is for --censoring")
     if arguments.get("correction") and not arguments["by"]:
         raise InputError("--correction is for --by")
     if [str(path) for path in inputs(arguments)].count("-") > 1:
