@@ -154,7 +154,7 @@ def test_bad_input_is_refused():
             expected_score(truth, curves, end, weighting=weighting, times=TIMES)
     with pytest.raises(ss.InputError, match=r"expectation under administrative \(fixed population\) is not known"):
         expected_score(truth, curves, end, weighting=ss.Administrative(population="fixed"), times=TIMES)
-    with pytest.raises(ss.InputError, match="loss must be a loss, which is known for each individual, not 'auc'"):
+    with pytest.raises(ss.InputError, match="metric must be a loss, which is known for each individual, not 'auc'"):
         expected_score(truth, curves, end, metric="auc", **good)
     smooth = ss.SurvivalCurves(truth.probabilities, truth.times)
     with pytest.raises(ss.InputError, match="truth must be step curves"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, warn
 from survscore.analysis.plausibility import looks_far_worse, warn_if_reversed
@@ -147,102 +148,81 @@ def compare(
     """
     if not isinstance(models, Mapping):
         models = list(models)  # pairs may come only once, and are looked at twice
-    if by is None:
-        found = compared(
-            y, models, metric=metric, weighting=weighting, times=times, reference=reference, null=null, groups=groups,
-            level=level, ranges=ranges,
-        )  # fmt: skip
-        warn_about(found.scored)
-        _warn_if_reversed(y, models, found, weighting)
-        return found
-    check_outcomes(y)
-    segmented = _compared_by(
-        y, as_models(models), Segments.of(by, len(y)), metric=metric, weighting=weighting, times=times,
-        reference=reference, null=null, groups=groups, level=level, ranges=ranges,
-    )  # fmt: skip
-    warn_about(segmented.total.scored)
-    _warn_about_parts(segmented)
-    _warn_if_reversed(y, models, segmented.total, weighting)
-    return segmented
-
-
-def _warn_if_reversed(y: Outcomes, models: Models, found: Comparison, weighting: Any) -> None:
-    if looks_far_worse(found):
+    request = Request(metric, weighting, times, reference, null, groups, level, ranges)
+    found = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
+    total = found.total if isinstance(found, SegmentedComparison) else found
+    warn_about(total.scored)
+    if isinstance(found, SegmentedComparison):
+        _warn_about_parts(found)
+    if looks_far_worse(total):
         first = next(iter(one_or_more(weighting, Weighting, "weighting")))
-        warn_if_reversed(y, models, weighting=first, times=found.times)
+        warn_if_reversed(y, models, weighting=first, times=total.times)
+    return found
 
 
-def compared(
-    y: Outcomes,
-    models: Models,
-    *,
-    metric: Any = "brier",
-    weighting: Any = None,
-    times: ArrayLike | None = None,
-    reference: str | None = None,
-    null: Any = False,
-    groups: ArrayLike | None = None,
-    level: float = 0.95,
-    ranges: Ranges = None,
-    errors: bool = True,
-    unasked: bool = True,
-    variances: Variances = "both",
-    visit: Callable[[int, Look], None] | None = None,
-) -> Comparison:
-    """Compare without a warning; the last four arguments are those of `Evaluation`."""
-    evaluation = Evaluation.of(
-        y, models, metric=metric, weighting=weighting, times=times, null=null, groups=groups, level=level,
-        ranges=ranges, errors=errors, unasked=unasked, variances=variances,
-    )  # fmt: skip
-    if evaluation.index.times.size == 0:
-        raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
-    names = evaluation.names
-    reference = names[0] if reference is None else str(reference)
-    if reference not in names:
-        raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
-    scored = tuple(evaluation.run(visit))
-    return Comparison(
-        names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
-    )
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be computed: the arguments of `compare`, then those of `Evaluation`."""
+
+    metric: Any = "brier"
+    weighting: Any = None
+    times: ArrayLike | None = None
+    reference: str | None = None
+    null: Any = False
+    groups: Any = None
+    level: float = 0.95
+    ranges: Any = None
+    errors: bool = True
+    unasked: bool = True
+    variances: Variances = "both"
+
+    def run(self, y: Outcomes, models: Models, visit: Callable[[int, Look], None] | None = None) -> Comparison:
+        """Compare models, without warnings; `visit` is that of `Evaluation.run`."""
+        evaluation = Evaluation.of(
+            y, models, metric=self.metric, weighting=self.weighting, times=self.times, null=self.null,
+            groups=self.groups, level=self.level, ranges=self.ranges, errors=self.errors, unasked=self.unasked,
+            variances=self.variances,
+        )  # fmt: skip
+        if evaluation.index.times.size == 0:
+            raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
+        names = evaluation.names
+        reference = names[0] if self.reference is None else str(self.reference)
+        if reference not in names:
+            raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
+        scored = tuple(evaluation.run(visit))
+        return Comparison(
+            names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
+        )
+
+    def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
+        """Return the same for some of the individuals: what holds one value for each of them is cut."""
+        metrics = [as_metric(one) for one in one_or_more(self.metric, Metric, "metric")]
+        weightings = [as_weighting(one, y) for one in one_or_more(self.weighting, Weighting, "weighting")]
+        return replace(
+            self,
+            metric=[one.of_rows(rows) for one in metrics],
+            weighting=[one.of_rows(rows) for one in weightings],
+            groups=None if self.groups is None else Groups.of(self.groups, len(y)).codes[rows],
+        )
 
 
-def _compared_by(
-    y: Outcomes,
-    models: Mapping[str, Any],
-    segments: Segments,
-    *,
-    metric: Any,
-    weighting: Any,
-    times: ArrayLike | None,
-    reference: str | None,
-    null: Null,
-    groups: ArrayLike | None,
-    level: float,
-    ranges: Ranges,
-) -> SegmentedComparison:
-    """Compare all individuals, then every segment at the same times."""
-    weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
-    metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
-    grouping = None if groups is None else Groups.of(groups, len(y))
-    total = compared(
-        y, models, metric=metric, weighting=weightings, times=times, reference=reference, null=null, groups=groups,
-        level=level, ranges=ranges,
-    )  # fmt: skip
-    keep = ranges == "any" or _covariances(total) * len(segments.rows) <= KEPT
+def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -> SegmentedComparison:
+    """Compare models on all individuals, then on every segment at the same times."""
+    check_outcomes(y)
+    segments = Segments.of(by, len(y))
+    total = request.run(y, models)
+    keep = request.ranges == "any" or _covariances(total) * len(segments.rows) <= KEPT
+    ranges = _ranges(total, request.ranges)
+    request = replace(request, times=total.times, reference=total.reference, ranges=ranges, unasked=keep)
     parts = {}
     for key, rows in segments.rows.items():
         try:
-            part = compared(
-                y[rows], {name: curves[rows] for name, curves in models.items()},
-                metric=[one.of_rows(rows) for one in metrics], weighting=[one.of_rows(rows) for one in weightings],
-                times=total.times, reference=total.reference, null=null,
-                groups=None if grouping is None else grouping.codes[rows], level=level, ranges=_ranges(total, ranges),
-                unasked=keep,
-            )  # fmt: skip
+            some = {name: curves[rows] for name, curves in models.items()}
+            part = request.of_rows(y, rows).run(y[rows], some)
         except InputError as error:
             raise InputError(f"segment {segment_name(segments.by, key)}: {error}") from None
         parts[key] = part if keep else replace(part, scored=tuple(_lean(one) for one in part.scored))
-    spanning = 0 if grouping is None else segments.n_spanning(grouping)
+    spanning = 0 if request.groups is None else segments.n_spanning(Groups.of(request.groups, len(y)))
     return SegmentedComparison(segments.by, total, parts, n_spanning=spanning)
 
 

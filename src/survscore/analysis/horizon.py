@@ -44,7 +44,7 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     event : ndarray of bool
         Whether :math:`T^*_i \le t`.
     weight : ndarray of float
-        One, where nobody dropped out.
+        One, without drop-outs.
 
     Examples
     --------

@@ -19,8 +19,9 @@ from survscore._utils.loops import side_by_side
 from survscore._utils.parallel import each
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
+from survscore._version import __version__
 from survscore.analysis.calibration.curves import Distance, Spline, distance_limits
-from survscore.analysis.compare import compared
+from survscore.analysis.compare import Request
 from survscore.analysis.distribution.calibration import distribution_calibration
 from survscore.analysis.segmenting import Segments
 from survscore.engine.blocks import Predictions
@@ -150,15 +151,23 @@ def score_table(
     wanted = _asked_metrics(metric, thresholds, with_null=null is not False)
     times = default_horizon(y, named.values()) if horizons is None else np.unique(as_times(horizons))
     weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
-    grouping = None if groups is None else Groups.of(groups, len(y))
-    asked = _Asked(wanted, times, weightings, reference, null, None if grouping is None else grouping.codes, level)
+    codes = None if groups is None else Groups.of(groups, len(y)).codes
+    request = Request(None, weightings, times, reference, null, codes, level, unasked=False, variances="times")
     segments = None if by is None else Segments.of(by, len(y))
-    everybody = () if segments is None else (ALL,) * len(segments.by)
-    found = asked.of_outcomes(y).rows(y, named, everybody, warn=True)
+    total = _Part(y, named, () if segments is None else (ALL,) * len(segments.by), wanted, request)
+    found, scored = total.rows()
+    warn_about(scored)
     for key, rows in {} if segments is None else segments.rows.items():
-        of_segment = {name: curves[rows] for name, curves in named.items()}
-        found += asked.of_rows(rows).of_outcomes(y[rows]).rows(y[rows], of_segment, key, warn=False)
-    settings = {**asked.settings(), **({} if unit is None else {"unit": plural_word(unit)})}
+        found += total.segment_of(key, rows).rows()[0]
+    settings = {
+        "metric": [one if isinstance(one, str) else one.name for one in wanted],
+        "horizons": times.tolist(),
+        "reference": reference,
+        "groups": groups is not None,
+        "level": level,
+        "survscore": __version__,
+        **({} if unit is None else {"unit": plural_word(unit)}),
+    }
     return ScoreTable(tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, settings)
 
 
@@ -187,168 +196,155 @@ def _asked_metrics(
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What was asked for, checked; and the rows that it makes."""
+class _Part:
+    """The rows of all individuals, or of a segment.
 
+    Attributes
+    ----------
+    y : Outcomes
+    models : mapping of str to predictions
+        Of these individuals.
+    segment : tuple of str
+        The labels.
+    metrics : list of str or Metric
+        What was asked for, in its order.
+    request : Request
+        How it is computed.
+    """
+
+    y: Outcomes
+    models: Mapping[str, Any]
+    segment: Key
     metrics: list[str | Metric]
-    times: NDArray[np.float64]
-    weightings: list[Weighting]
-    reference: str | None
-    null: Null | KaplanMeierNull
-    groups: NDArray[np.int32] | None
-    level: float
+    request: Request
 
-    def of_rows(self, rows: NDArray[np.intp]) -> _Asked:
-        """Return the same for some individuals."""
-        return replace(
-            self,
-            metrics=[one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics],
-            weightings=[one.of_rows(rows) for one in self.weightings],
-            groups=None if self.groups is None else self.groups[rows],
-        )
+    def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
+        """Return the same for a segment."""
+        request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
+        metrics = [one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics]
+        some = {name: curves[rows] for name, curves in self.models.items()}
+        return _Part(self.y[rows], some, key, metrics, request)
 
-    def settings(self) -> dict[str, Any]:
-        """Return what was asked for, in a form for machines."""
-        from survscore._version import __version__
+    @property
+    def reference(self) -> str:
+        """What models are compared with."""
+        return next(iter(self.models)) if self.request.reference is None else self.request.reference
 
-        return {
-            "metric": [one if isinstance(one, str) else one.name for one in self.metrics],
-            "horizons": self.times.tolist(),
-            "reference": self.reference,
-            "groups": self.groups is not None,
-            "level": self.level,
-            "survscore": __version__,
-        }
-
-    def of_outcomes(self, y: Outcomes) -> _Asked:
-        """Return the same with the null model of some outcomes, one for all that is scored."""
-        return replace(self, null=KaplanMeierNull.of(y, scored=True)) if self.null is True else self
-
-    def rows(self, y: Outcomes, models: Mapping[str, Predictions], segment: Key, *, warn: bool) -> list[TableRow]:
-        """Return the rows of everybody, or of a segment: by metric in the order asked for, then by horizon."""
-        as_objects = {one.name: one for one in map(as_metric, self._of_engine())}
-        at_times = [one for one in as_objects.values() if not isinstance(one, HistoryMetric)]
-        up_to = [one for one in as_objects.values() if isinstance(one, HistoryMetric)]
+    def rows(self) -> tuple[list[TableRow], list[Scored]]:
+        """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
+        # one null model for all that is scored
+        null = KaplanMeierNull.of(self.y, scored=True) if self.request.null is True else self.request.null
+        with_null = replace(self, request=replace(self.request, null=null))
+        wanted = [as_metric(one) for one in self.metrics if not (isinstance(one, str) and one in MADE)]
+        if SKILL in self.metrics and Brier.name not in {one.name for one in wanted}:
+            wanted.append(Brier())
+        at_times = [one for one in wanted if not isinstance(one, HistoryMetric)]
+        up_to = [one for one in wanted if isinstance(one, HistoryMetric)]
         scored: list[Scored] = []
         parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
-            parts.append(lambda: self._at_horizons(y, models, at_times, segment, scored))
+            parts.append(lambda: with_null._at_horizons(at_times, scored))
         if up_to:
-            parts.append(lambda: self._up_to(y, models, up_to, segment))
+            parts.append(lambda: with_null._up_to(up_to, self.request.weighting))
         if INTEGRATED in self.metrics:
-            parts.append(lambda: self._integrated(y, models, segment))
+            parts.append(with_null._integrated)
         if DISTRIBUTION in self.metrics:
-            parts += [partial(self._distribution, y, models, name, segment) for name in models]
+            parts += [partial(self._distribution, name) for name in self.models]
         found: dict[str, list[TableRow]] = {}
-        for rows in each(lambda part: part(), parts, threads=side_by_side(len(y))):
+        for rows in each(lambda part: part(), parts, threads=side_by_side(len(self.y))):
             for row in rows:
                 found.setdefault(row.metric, []).append(row)
-        if warn:
-            warn_about(scored)
-        names = [as_metric(one).name if one not in MADE else one for one in self.metrics]
-        return [row for name in names for row in found[str(name)]]
+        names = [one if isinstance(one, str) and one in MADE else as_metric(one).name for one in self.metrics]
+        return [row for name in names for row in found[name]], scored
 
-    def _at_horizons(
-        self,
-        y: Outcomes,
-        models: Mapping[str, Predictions],
-        metrics: Sequence[Metric],
-        segment: Key,
-        scored: list[Scored],
-    ) -> list[TableRow]:
+    def _at_horizons(self, metrics: Sequence[Metric], scored: list[Scored]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
-        limits = _DistanceLimits(self.level, len(models))
-        with_limits = any(one.name in DISTANCES for one in metrics)
-        at_horizons = self._compared(y, models, metrics, self.times, limits.visit if with_limits else None)
-        scored += at_horizons.scored
+        limits = _DistanceLimits(self.request.level, len(self.models))
+        visit = limits.visit if any(one.name in DISTANCES for one in metrics) else None
+        of = replace(self.request, metric=metrics).run(self.y, self.models, visit)
+        scored += of.scored
         found: list[TableRow] = []
-        for one in at_horizons.scored:
-            rows = _rows_of(at_horizons, Estimates(one, self.level), segment)
-            found += [limits.put_into(row, at_horizons) for row in rows] if one.metric in DISTANCES else rows
+        for one in of.scored:
+            rows = self._rows_of(of, Estimates(one, of.level))
+            found += [limits.put_into(row, of) for row in rows] if one.metric in DISTANCES else rows
             if one.metric == Brier.name and SKILL in self.metrics:
-                found += _skill_rows(at_horizons, one, segment)
+                found += self._skill_rows(of, one)
         return found
 
-    def _up_to(
-        self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], segment: Key
-    ) -> list[TableRow]:
-        """Return what happened up to the last horizon, or why it can't be told of these curves, or by these weights."""
+    def _up_to(self, metrics: Sequence[Metric], weightings: Sequence[Weighting]) -> list[TableRow]:
+        """Return what happened up to the last horizon, or why that is undefined for these curves, or weights."""
+        time = np.asarray(self.request.times)[-1:]
         try:
-            last = self._compared(y, models, metrics, self.times[-1:])
-            seen = [Estimates(one, self.level) for one in last.scored]
-            return [row for one in seen for row in _rows_of(last, one, segment, over_time=True)]
+            last = replace(self.request, metric=metrics, weighting=weightings, times=time).run(self.y, self.models)
         except UnfitError as error:
-            alone = [(metric, weighting) for metric in metrics for weighting in self.weightings]
-            if len(alone) > 1:  # others may be had
-                return [
-                    row for metric, weighting in alone
-                    for row in replace(self, weightings=[weighting])._up_to(y, models, [metric], segment)
-                ]  # fmt: skip
-            (metric, weighting), time = alone[0], float(self.times[-1])
-            label, shown = weighting.label(y), (metric.name, metric_label(metric.name), metric.direction)
+            if len(metrics) * len(weightings) > 1:  # others may be defined
+                alone = [self._up_to([metric], [weighting]) for metric in metrics for weighting in weightings]
+                return [row for rows in alone for row in rows]
+            names = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
             return [
-                TableRow(segment, *shown, time, True, label, name, self._reference(models), math.nan, note=str(error))
-                for name in models
-            ]
+                TableRow(
+                    self.segment, *names, float(time[0]), True, weightings[0].label(self.y), name, self.reference,
+                    math.nan, note=str(error),
+                )
+                for name in self.models
+            ]  # fmt: skip
+        seen = [Estimates(one, last.level) for one in last.scored]
+        return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
 
-    def _reference(self, models: Mapping[str, Predictions]) -> str:
-        return next(iter(models)) if self.reference is None else self.reference
-
-    def _of_engine(self) -> list[str | Metric]:
-        """Return the metrics that the engine computes: also those of which others are made."""
-        wanted = [one for one in self.metrics if not (isinstance(one, str) and one in MADE)]
-        named = {one if isinstance(one, str) else one.name for one in wanted}
-        return [*wanted, *([Brier.name] if SKILL in self.metrics and Brier.name not in named else [])]
-
-    def _compared(
-        self,
-        y: Outcomes,
-        models: Mapping[str, Predictions],
-        metrics: Sequence[Metric],
-        times: NDArray[np.float64],
-        visit: Callable[[int, Look], None] | None = None,
-    ) -> Comparison:
-        return compared(
-            y, models, metric=metrics, weighting=self.weightings, times=times, reference=self.reference, null=self.null,
-            groups=self.groups, level=self.level, unasked=False, variances="times", visit=visit,
-        )  # fmt: skip
-
-    def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: Key) -> list[TableRow]:
+    def _integrated(self) -> list[TableRow]:
         """Return mean Brier scores from time 0 to the last horizon, or as far as there are scores."""
-        horizon = float(self.times[-1])
+        horizon = float(np.asarray(self.request.times)[-1])
         grid = np.linspace(0.0, horizon, N_INTEGRATED)
-        of_grid = compared(
-            y, models, metric=Brier(), weighting=self.weightings, times=grid, reference=self.reference,
-            null=self.null, groups=self.groups, level=self.level, ranges=[(0.0, horizon)], unasked=False,
-            variances="means",
-        )  # fmt: skip
+        request = replace(self.request, metric=Brier(), times=grid, ranges=[(0.0, horizon)], variances="means")
+        of_grid = request.run(self.y, self.models)
         try:
             weights, (_, until) = of_grid.means_over(0.0, horizon, nan="stop")[Brier.name]
         except InputError as error:
             weights, until, told = np.full(grid.size, np.nan), horizon, str(error)
         else:
             told = "" if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
-        at_end, rows = replace(of_grid, times=np.array([until])), []
+        at_end, rows = replace(of_grid, times=np.array([until])), list[TableRow]()
         for one in of_grid.scored:
-            mean = Estimates(one, self.level, weights)
-            rows += list(_rows_of(at_end, mean, segment, (INTEGRATED, MADE[INTEGRATED]), over_time=True))
+            mean = Estimates(one, of_grid.level, weights)
+            rows += self._rows_of(at_end, mean, (INTEGRATED, MADE[INTEGRATED]), over_time=True)
         return [replace(row, note=told) for row in rows]
 
-    def _distribution(self, y: Outcomes, models: Mapping[str, Predictions], name: str, segment: Key) -> list[TableRow]:
+    def _distribution(self, name: str) -> list[TableRow]:
         """Return the test of whole distributions of one model, which needs no weights."""
-        reference, curves = self._reference(models), models[name]
-        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "")
+        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, self.reference)
         try:
-            found = distribution_calibration(y, curves, groups=self.groups, level=self.level)  # type: ignore[arg-type]
+            found = distribution_calibration(
+                self.y, self.models[name], groups=self.request.groups, level=self.request.level
+            )
         except UnfitError as error:
-            return [TableRow(segment, *shown, name, reference, math.nan, note=str(error))]
+            return [TableRow(self.segment, *shown, math.nan, note=str(error))]
         degrees = "degree" if found.df == 1 else "degrees"
         note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
         return [TableRow(
-            segment, *shown, name, reference, found.statistic, p_value=found.p_value, reliable=found.reliable,
+            self.segment, *shown, found.statistic, p_value=found.p_value, reliable=found.reliable,
             n_counted=float(found.n), n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
             n_groups=float(found.n_groups or math.nan), note=note,
         )]  # fmt: skip
+
+    def _rows_of(
+        self, of: Comparison, seen: Estimates, name: tuple[str, str] | None = None, *, over_time: bool = False
+    ) -> list[TableRow]:
+        """Return the rows of a metric under a weighting: every horizon's models."""
+        r, metric = of.models.index(of.reference), seen.scored.metric
+        found = [(seen.score(a), None if a == r else seen.difference(a, r)) for a in range(len(of.models))]
+        labels = (*(name or (metric, metric_label(metric))), seen.scored.direction)
+        return list(_at_times(of, seen, self.segment, labels, found, over_time=over_time))
+
+    def _skill_rows(self, of: Comparison, one: Scored) -> list[TableRow]:
+        """Return the rows of the Brier score scaled by that of the null model."""
+        r, null, seen = of.models.index(of.reference), of.null_index(), Estimates(one, of.level)
+        found = [
+            None if a == null else (seen.skill(a, null), None if r in (a, null) else seen.skill_difference(a, r, null))
+            for a in range(len(of.models))
+        ]
+        nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
+        scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
+        return list(_at_times(of, scaled, self.segment, (SKILL, MADE[SKILL], "higher"), found))
 
 
 class _DistanceLimits:
@@ -384,28 +380,6 @@ class _DistanceLimits:
         limits = self.found[place][row.metric]
         note = row.note or f"{limits.if_right:.2g} is expected of a model that is right"
         return replace(row, lower=limits.lower, upper=limits.upper, reliable=not math.isnan(limits.lower), note=note)
-
-
-def _rows_of(
-    of: Comparison, seen: Estimates, segment: Key, name: tuple[str, str] | None = None, *, over_time: bool = False
-) -> Iterator[TableRow]:
-    """Yield the rows of a metric under a weighting: every horizon's models."""
-    r, metric = of.models.index(of.reference), seen.scored.metric
-    found = [(seen.score(a), None if a == r else seen.difference(a, r)) for a in range(len(of.models))]
-    labels = (*(name or (metric, metric_label(metric))), seen.scored.direction)
-    return _at_times(of, seen, segment, labels, found, over_time=over_time)
-
-
-def _skill_rows(of: Comparison, one: Scored, segment: Key) -> Iterator[TableRow]:
-    """Yield the rows of the Brier score scaled by that of the null model."""
-    r, null, seen = of.models.index(of.reference), of.null_index(), Estimates(one, of.level)
-    found = [
-        None if a == null else (seen.skill(a, null), None if r in (a, null) else seen.skill_difference(a, r, null))
-        for a in range(len(of.models))
-    ]
-    nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
-    scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
-    return _at_times(of, scaled, segment, (SKILL, MADE[SKILL], "higher"), found)
 
 
 def _at_times(

@@ -53,7 +53,7 @@ def of_comparison(found: Comparison) -> Tables:
     for one in found.scored:
         here = {"metric": one.metric, "weighting": one.weighting}
         defined = ~np.isnan(one.scores).all(axis=0)
-        # where everybody has the same status, as at time 0, there is nothing to see
+        # where all individuals have the same status, as at time 0, there is nothing to see
         differ = defined & (np.ptp(np.nan_to_num(one.scores), axis=0) > 0)
         chosen = spread_over(np.flatnonzero(differ if differ.any() else defined), MOST_TIMES)
         blocks = [] if means is None else [_of_mean(means, here)]

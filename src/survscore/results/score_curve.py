@@ -73,7 +73,7 @@ class ScoreCurve(PrintedAsTables):
     level : float
         Of the confidence intervals.
     bounds : Bounds or None
-        Whatever happened to those who dropped out, the score lies within; None where nobody did.
+        Whatever happened to those who dropped out, the score lies within; None without drop-outs.
     scored : Scored
         Scores with their moments, from which means over time are made.
     """
@@ -147,7 +147,7 @@ class ScoreCurve(PrintedAsTables):
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.
 
-        Where somebody dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
+        Where individuals dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
 
         Examples
         --------
@@ -323,7 +323,7 @@ class IntegratedScore:
     level : float
         Of the confidence interval.
     bounds : tuple of float or None
-        Whatever happened to those who dropped out, the mean lies within; None where nobody did.
+        Whatever happened to those who dropped out, the mean lies within; None without drop-outs.
     """
 
     value: float

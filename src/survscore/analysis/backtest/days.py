@@ -14,7 +14,7 @@ from survscore._config import config
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
 from survscore.analysis.backtest.results import Day, pairs_of
-from survscore.analysis.compare import compared
+from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.metrics import HistoryMetric, Metric
@@ -73,18 +73,15 @@ class Asked:
 
     def in_truth(self, started: Started, curves: Mapping[str, SurvivalCurves]) -> Comparison:
         """Return how good models were, by all that is known now, and how sure that is."""
-        return compared(
-            started.now, curves, metric=self.metric, weighting=[Administrative()], times=self.horizons, null=False,
-            groups=None if self.groups is None else self.groups[started.there], level=self.level,
-        )  # fmt: skip
+        groups = None if self.groups is None else self.groups[started.there]
+        request = Request(self.metric, [Administrative()], self.horizons, groups=groups, level=self.level)
+        return request.run(started.now, curves)
 
     def scores(
         self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[str | Weighting]
     ) -> Comparison:
         """Return the scores of all models under some weightings, without errors."""
-        return compared(
-            y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=False
-        )
+        return Request(self.metric, list(weightings), self.horizons, errors=False).run(y, curves)
 
 
 @dataclass(frozen=True, eq=False)

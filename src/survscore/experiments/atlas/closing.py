@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.analysis.backtest.results import pairs_of
-from survscore.analysis.compare import compared
+from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
@@ -86,10 +86,8 @@ def judged(
     at_horizons = {name: one.only_at(horizons, compiled=False) for name, one in curves.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few groups, and what has no score: tables tell both
-        comparison = compared(
-            data.y, at_horizons, metric="brier", weighting=list(weightings.values()), times=horizons, null=False,
-            groups=data.groups, level=LEVEL,
-        )  # fmt: skip
+        request = Request("brier", list(weightings.values()), horizons, groups=data.groups, level=LEVEL)
+        comparison = request.run(data.y, at_horizons)
     said = {name: Verdicts.of(comparison, q) for q, name in enumerate(weightings)}
     places = [*horizons.tolist(), MEAN]
     hidden = [hidden_share(data.y, h) for h in horizons]
