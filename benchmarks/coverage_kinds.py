@@ -27,7 +27,7 @@ from coverage_designs import (
 )
 from coverage_truths import DECISION_THRESHOLDS, THRESHOLDS, mean_over, of_decisions, of_losses, of_metrics
 from survscore.analysis.calibration.curves import Distance
-from survscore.results.comparison import contrast_columns, mean_where_defined, score_columns, skill_columns
+from survscore.results.estimates import Estimates
 
 LEVEL = 0.95
 
@@ -193,19 +193,19 @@ def metrics(seed: int, setting: Setting) -> Found:
     for one in result.scored:
         values = truth[one.metric]
         difference = values["noisy"] - values["gloomy"]
-        means = mean_where_defined(one, halves)
-        found[f"{one.metric}: one model"] = _of_table(score_columns(one, 0, LEVEL), values["gloomy"])
+        seen, means = Estimates(one, LEVEL), Estimates(one, LEVEL, halves)
+        found[f"{one.metric}: one model"] = _of_table(seen.score(0), values["gloomy"])
         found[f"{one.metric}: one model, mean over time"] = _of_table(
-            score_columns(means, 0, LEVEL), mean_over(HORIZONS, values["gloomy"])
+            means.score(0), mean_over(HORIZONS, values["gloomy"])
         )
-        found[f"{one.metric}: difference"] = _of_table(contrast_columns(one, 1, 0, LEVEL), difference)
+        found[f"{one.metric}: difference"] = _of_table(seen.difference(1, 0), difference)
         found[f"{one.metric}: difference, mean over time"] = _of_table(
-            contrast_columns(means, 1, 0, LEVEL), mean_over(HORIZONS, difference)
+            means.difference(1, 0), mean_over(HORIZONS, difference)
         )
     for one in if_right.scored:
-        found[f"{one.metric}: one model, right"] = _of_table(score_columns(one, 0, LEVEL), truth[one.metric]["right"])
+        found[f"{one.metric}: one model, right"] = _of_table(Estimates(one, LEVEL).score(0), truth[one.metric]["right"])
     of_null = 1 - truth["crps"]["gloomy"] / truth["crps"]["Kaplan-Meier"]
-    found["crps: skill"] = _of_table(skill_columns(of_crps.scored[0], 0, 1, LEVEL), of_null)
+    found["crps: skill"] = _of_table(Estimates(of_crps.scored[0], LEVEL).skill(0, 1), of_null)
     return found
 
 
@@ -220,7 +220,7 @@ def sizes(seed: int, setting: Setting) -> Found:
             sample.y, models, metric=all_metrics(sample), weighting=weighting, times=HORIZONS, groups=sample.groups,
             null=False,
         )  # fmt: skip
-    contrasts = {one.metric: contrast_columns(one, 1, 0, LEVEL) for one in result.scored}
+    contrasts = {one.metric: Estimates(one, LEVEL).difference(1, 0) for one in result.scored}
     return {
         f"{metric}: p below 0.05, equally good": _rejected(columns["p_value"], columns["reliable"])
         for metric, columns in contrasts.items()

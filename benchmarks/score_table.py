@@ -43,7 +43,7 @@ def calls(data: Data, tables: Sequence[str], *, alone: bool) -> dict[str, Callab
 
     def table(metrics: str | Sequence[str] | None, thresholds: Sequence[float] = ()) -> Callable[[], Any]:
         return lambda: ss.score_table(
-            data.outcomes, models, horizons=HORIZONS, metrics=metrics, thresholds=thresholds,
+            data.outcomes, models, horizons=HORIZONS, metric=metrics, thresholds=thresholds,
             weighting="administrative",
         )  # fmt: skip
 

@@ -46,7 +46,6 @@ ALLOWED_LAZILY = {
     ("analysis", "plots"),
     ("models", "plots"),
     ("outcomes", "results"),  # for HTML in notebooks
-    ("results", "analysis"),
 }
 MOST_AT_THE_ROOT = 12
 

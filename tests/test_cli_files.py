@@ -165,7 +165,7 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
         (["-w", "uncensored"], "'uncensored' weighting needs everybody's status"),
         (["-w", "ipcw", "--cap", "0.5"], "'0.5' must be a number of at least 1, or none"),
         (["-w", "ipcw", "--cap", "1e400"], "'1e400' must be a number of at least 1, or none"),
-        (["-w", "ipcw", "--censoring-between", "step"], "--censoring-between is for --censoring"),
+        (["-w", "ipcw", "--censoring-interpolation", "step"], "--censoring-interpolation is for --censoring"),
         (["-w", "administrative", "--unit", "W"], "--unit is for dates, which need --cutoff"),
         (["-w", "administrative", "--by-order", "--id", "id"], "--id is for matching by id"),
         (["-w", "administrative", "--by-order", "--allow-extra"], "--allow-extra is for matching by id"),
@@ -379,7 +379,7 @@ def test_a_censoring_model_is_read_as_its_file_says(capsys, tmp_path):
     outcomes, predictions = mangling.write(tmp_path)
     ss.io.write_predictions(tmp_path / "g.parquet", {"G": models["cox"]}, ids=ids)
     asked = ["-w", "ipcw", "--censoring", tmp_path / "g.parquet", "--cap", 5, "-t", "3,8", "-m", "brier", "--json", "-"]
-    for option, interpolation in (([], "linear"), (["--censoring-between", "step"], "step")):
+    for option, interpolation in (([], "linear"), (["--censoring-interpolation", "step"], "step")):
         out = run(capsys, "score", outcomes, f"net={predictions}", *asked, "--interpolation", "step", *option)[1]
         G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, interpolation)
         net = ss.SurvivalCurves(models["net"].probabilities, models["net"].times, "step")

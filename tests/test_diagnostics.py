@@ -15,6 +15,7 @@ from survscore.analysis.diagnostics.answer import Answer
 from survscore.analysis.diagnostics.covariates import as_features
 from survscore.analysis.diagnostics.two_weightings import Contrast, contrasts_of
 from survscore.inference.estimate import Estimate
+from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy
 
 GRID = np.arange(1.0, 101.0)
@@ -115,7 +116,7 @@ def test_limits_are_those_of_the_jackknife(gridded):
     whole, lower, upper = values(np.arange(n)).T
     left_out = np.array([values(np.delete(np.arange(n), i))[:, 0] for i in range(n)])
     se = np.sqrt((n - 1) / n * np.square(left_out - left_out.mean(axis=0)).sum(axis=0))
-    assert np.allclose((upper - lower) / 2 / ss.inference.normal_quantile(level), se, rtol=0.03)
+    assert np.allclose((upper - lower) / 2 / normal_quantile(level), se, rtol=0.03)
     assert np.allclose((upper + lower) / 2, whole)
 
 

@@ -1,5 +1,6 @@
 """The README's code and the docs' commands run, and the files a user reads agree with the package."""
 
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -29,6 +30,12 @@ def test_every_public_name_is_documented():
     for name in set(ss.__all__) - {"__version__"}:
         assert f"   {name}\n" in listed, name
         assert getattr(ss, name).__doc__
+
+
+def test_every_name_on_the_api_page_exists():
+    listed = (ROOT / "docs" / "api" / "index.rst").read_text()
+    for name in re.findall(r"^   ([\w.]+)$", listed, flags=re.MULTILINE):
+        assert pkgutil.resolve_name(f"survscore.{name}").__doc__, name
 
 
 def commands(page):

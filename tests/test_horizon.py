@@ -45,8 +45,8 @@ def test_at_horizon_counts_the_edges():
         ([1], 1, "y must be Outcomes"),
         (ss.Outcomes([1], [0]), 1, "at_horizon needs outcomes with censoring_time"),
         (ss.Outcomes([1], [0], [1]), 2, "nobody's status is known at 2: the largest censoring time is 1"),
-        (ss.Outcomes([1], [0], [1]), -1, "t must be zero or larger"),
-        (ss.Outcomes([1], [0], [1]), np.nan, "t must be finite"),
+        (ss.Outcomes([1], [0], [1]), -1, "time must be zero or larger"),
+        (ss.Outcomes([1], [0], [1]), np.nan, "time must be finite"),
     ],
 )
 def test_bad_horizons_are_named(y, t, message):

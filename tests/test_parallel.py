@@ -102,7 +102,7 @@ def test_a_table_does_not_depend_on_the_number_of_cores(kind, monkeypatch):
     for cores in (1, 2, 5):
         with ss.config.using(threads=cores, backend="compiled"):
             found = ss.score_table(
-                problem.y, models, horizons=problem.times[[5, 10, 15]], metrics="all", weighting="administrative",
+                problem.y, models, horizons=problem.times[[5, 10, 15]], metric="all", weighting="administrative",
                 groups=groups,
             )  # fmt: skip
         frames.append(found.to_frame())

@@ -26,7 +26,7 @@ RESULTS = {
     "distribution": lambda: ss.distribution_calibration(*of("gloomy")),
     "decisions": lambda: ss.decision_curve(*problem(), 48.0),
     "backtest": backtested,
-    "table": lambda: ss.score_table(*problem(), horizons=[24, 48], weighting="administrative", metrics=["brier", "oe"]),
+    "table": lambda: ss.score_table(*problem(), horizons=[24, 48], weighting="administrative", metric=["brier", "oe"]),
     "segments": segmented,
     "segments' means": lambda: segmented().integrated(nan="stop"),
 }
@@ -140,7 +140,7 @@ def test_scores_that_are_nowhere_defined_or_have_no_error():
         nothing = ss.brier_score(y, curves, weighting="administrative", times=[6, 7])
     assert "no score at 2 times" in str(nothing)
     few = ss.brier_score(y, curves, weighting="administrative", times=[1, 2])
-    assert "? rests on too few" in str(few)
+    assert "? too few events for a reliable interval" in str(few)
     alone = ss.compare(y, {"one": curves}, weighting="administrative", times=[1, 2], null=False)
     assert "difference" not in str(alone)
     assert "one" in str(alone.integrated())
@@ -159,7 +159,7 @@ def test_drop_outs_are_told():
     )
     text = " ".join(str(score).split())
     assert "9 dropped out" in text
-    assert "whatever happened to the lost, within 0." in text
+    assert "whatever happened to those who dropped out, within 0." in text
 
 
 def test_outcomes_show_what_they_are():

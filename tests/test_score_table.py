@@ -56,7 +56,7 @@ def test_compiled_loops_agree_with_numpy(case):
     for backend in ("numpy", "compiled"):
         with ss.config.using(backend=backend):
             found = [
-                table(y, dense, metrics="all", horizons=horizons, **asked) for horizons in ([5.0, 10.0], [5.1, 9.9])
+                table(y, dense, metric="all", horizons=horizons, **asked) for horizons in ([5.0, 10.0], [5.1, 9.9])
             ]
             frames.append(pd.concat([one.to_frame() for one in found]))
     pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12)
@@ -66,7 +66,7 @@ def test_compiled_loops_agree_with_numpy(case):
 def test_numbers_are_those_of_compare(lost):
     y, models = problem(lost=lost)
     names = ["brier", "log", "auc", "oe", "slope", "in_the_large", "miscalibration", "net_benefit@0.2"]
-    found = table(y, models, metrics=names)
+    found = table(y, models, metric=names)
     alone = ss.compare(y, models, metric=names, weighting="administrative", times=HORIZONS)
     scores = alone.scores.set_index(["metric", "model", "time"])
     contrasts = alone.contrasts.set_index(["metric", "model", "time"])
@@ -90,7 +90,7 @@ def test_numbers_are_those_of_compare(lost):
 
 def test_what_is_over_all_time():
     y, models = problem()
-    found = table(y, models, metrics=["integrated_brier", "crps", "concordance", "distribution"])
+    found = table(y, models, metric=["integrated_brier", "crps", "concordance", "distribution"])
     grid = np.linspace(0, HORIZONS[-1], 101)
     mean = ss.compare(y, models, weighting="administrative", times=grid).integrated(0, HORIZONS[-1])
     one = row(found, "integrated_brier", "noisy")
@@ -119,7 +119,7 @@ def test_skill_and_its_differences():
         ).scores.score.to_numpy()
         return 1 - found[0] / found[2], 1 - found[1] / found[2]
 
-    found = table(y, models, metrics=["skill"], horizons=[4.0])
+    found = table(y, models, metric=["skill"], horizons=[4.0])
     whole = np.array(skills(np.arange(200)))
     left_out = np.array([skills(np.delete(np.arange(200), i)) for i in range(200)])
     one = row(found, "skill", "noisy")
@@ -135,7 +135,7 @@ def test_skill_and_its_differences():
 
 def test_distances_have_the_limits_of_calibration():
     y, models = problem()
-    found = table(y, models, metrics=["ici", "e90"], horizons=[4.0])
+    found = table(y, models, metric=["ici", "e90"], horizons=[4.0])
     alone = ss.calibration(y, models["noisy"], 4.0)
     for name in ("ici", "e90"):
         one, distance = row(found, name, "noisy"), getattr(alone, name)
@@ -150,13 +150,13 @@ def test_segments_are_tables_of_their_own():
     y, models = problem()
     label = np.where(np.arange(400) % 3 == 0, "a", "b")
     groups = np.arange(400) // 2
-    found = table(y, models, by={"part": label}, groups=groups, metrics=["brier", "auc", "crps"]).to_frame()
+    found = table(y, models, by={"part": label}, groups=groups, metric=["brier", "auc", "crps"]).to_frame()
     rows = np.flatnonzero(label == "a")
     alone = table(
         y[rows],
         {name: one[rows] for name, one in models.items()},
         groups=groups[rows],
-        metrics=["brier", "auc", "crps"],
+        metric=["brier", "auc", "crps"],
     ).to_frame()
     part = found[found.part == "a"].drop(columns="part").reset_index(drop=True)
     assert part.equals(alone[part.columns])
@@ -167,19 +167,19 @@ def test_segments_are_tables_of_their_own():
 def test_everything_is_there_by_default_and_by_name():
     y, models = problem()
     assert list(dict.fromkeys(table(y, models).to_frame().metric)) == list(DEFAULT)
-    found = table(y, models, metrics="all", thresholds=[0.1, 0.3])
+    found = table(y, models, metric="all", thresholds=[0.1, 0.3])
     assert list(dict.fromkeys(found.to_frame().metric)) == [*EVERY, "net_benefit@0.1", "net_benefit@0.3"]
     assert found.to_frame().estimate.notna().all()
-    assert set(ss.score_table(y, models, weighting="administrative", metrics="brier").to_frame().time) == {
+    assert set(ss.score_table(y, models, weighting="administrative", metric="brier").to_frame().time) == {
         float(np.quantile(y.censoring_time, 0.5, method="lower"))
     }
     strata = ss.Concordance("weighted", strata=np.arange(400) % 2)
-    assert row(table(y, models, metrics=[strata]), strata.name, "right").estimate > 0.5
+    assert row(table(y, models, metric=[strata]), strata.name, "right").estimate > 0.5
 
 
 def test_several_weightings_stand_side_by_side():
     y, models = problem()
-    found = table(y, models, weighting=["administrative", "ipcw"], metrics=["brier", "concordance"])
+    found = table(y, models, weighting=["administrative", "ipcw"], metric=["brier", "concordance"])
     frame = found.to_frame()
     assert frame.weighting.nunique() == 2
     assert str(found).count("at 4;") == 2
@@ -192,7 +192,7 @@ NASTY = "<script>alert(1)</script> a_b & 50% | c"
 
 def nasty():
     y, models = problem(200)
-    return table(y, {NASTY: models["right"], "plain": models["noisy"]}, metrics=["brier", "oe"])
+    return table(y, {NASTY: models["right"], "plain": models["noisy"]}, metric=["brier", "oe"])
 
 
 def test_names_are_escaped_everywhere():
@@ -210,12 +210,12 @@ def test_names_are_escaped_everywhere():
 
 def test_text_is_aligned_and_rounded_by_standard_errors():
     y, models = problem()
-    lines = table(y, models, metrics=["brier", "auc"]).to_text(200).splitlines()
+    lines = table(y, models, metric=["brier", "auc"]).to_text(200).splitlines()
     rules = [place for place, line in enumerate(lines) if line.startswith("---")]
     assert len(rules) == 2
     for place in rules:
         assert max(map(len, lines[place - 1 : place + 6])) <= len(lines[place])
-    one = row(table(y, models, metrics=["brier"]), "brier", "right", 4.0)
+    one = row(table(y, models, metric=["brier"]), "brier", "right", 4.0)
     shown = re.search(r"Brier score +right +([\d.]+)", "\n".join(lines)).group(1)
     assert float(shown) == pytest.approx(one.estimate, abs=one.se)
     assert len(shown.split(".")[1]) == 4
@@ -235,9 +235,9 @@ def test_json_has_no_numbers_that_json_lacks():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"metrics": ["nonsense"]}, "metrics must be one of .* not 'nonsense'"),
-        ({"metrics": []}, "at least one"),
-        ({"metrics": ["skill"], "null": False}, "needs the null model"),
+        ({"metric": ["nonsense"]}, "metric must be one of .* not 'nonsense'"),
+        ({"metric": []}, "at least one"),
+        ({"metric": ["skill"], "null": False}, "needs the null model"),
         ({"thresholds": [1.0]}, "threshold must be between 0 and 1"),
         ({"thresholds": [-0.1]}, "threshold must be between 0 and 1"),
         ({"reference": "other"}, "reference must be one of the models"),
@@ -258,12 +258,12 @@ def test_bad_input(asked, told):
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_a_reason_stands_in_place_of_a_number():
     y, models = problem(60)
-    far = table(y, models, horizons=[4.0, 30.0], metrics=["brier", "auc", "slope"])
+    far = table(y, models, horizons=[4.0, 30.0], metric=["brier", "auc", "slope"])
     one = row(far, "brier", "right", 30.0)
     assert np.isnan(one.estimate)
     assert one.note
     constant = {"same": ss.SurvivalCurves(np.full((60, 1), 0.5), [4.0], extrapolation="hold"), **models}
-    found = table(y, constant, metrics=["slope", "auc", "brier"], horizons=[4.0])
+    found = table(y, constant, metric=["slope", "auc", "brier"], horizons=[4.0])
     assert "all predictions are the same" in row(found, "slope", "same").note
     assert row(found, "auc", "same").estimate == 0.5
     assert "all predictions are the same" in str(found)
@@ -281,7 +281,7 @@ def test_what_a_metric_refuses_is_a_reason_too():
     }
     capped = ss.Administrative(max_weight=2)
     found = table(
-        y, given, weighting=["administrative", capped], metrics=["brier", "crps", "concordance", "distribution"]
+        y, given, weighting=["administrative", capped], metric=["brier", "crps", "concordance", "distribution"]
     )
     frame = found.to_frame().set_index(["metric", "model"]).sort_index(kind="stable")
     assert frame.loc["brier"].estimate.notna().all()
@@ -292,7 +292,7 @@ def test_what_a_metric_refuses_is_a_reason_too():
     assert "must not rise" in frame.loc[[("distribution", "rises")]].note.item()
     assert np.isfinite(frame.loc[("distribution", "bends")].estimate.item())
     with pytest.raises(ss.InputError, match="reference must be one of the models"):
-        table(y, given, weighting=capped, metrics=["crps"], reference="other")
+        table(y, given, weighting=capped, metric=["crps"], reference="other")
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
@@ -300,7 +300,7 @@ def test_what_a_metric_refuses_is_a_reason_too():
 def test_two_individuals(events):
     y = ss.Outcomes([2.0, 3.0], events, [5.0, 5.0] if any(events) else [2.0, 3.0])
     curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.7]], [1.0, 4.0], extrapolation="hold")
-    found = table(y, {"a": curves, "b": curves}, metrics="all", horizons=[2.0], thresholds=[0.2])
+    found = table(y, {"a": curves, "b": curves}, metric="all", horizons=[2.0], thresholds=[0.2])
     frame = found.to_frame()
     assert (frame.estimate.notna() | (frame.note != "")).all()
     for text in (str(found), found.to_html(), found.to_latex(), found.to_markdown(), found.to_json()):
@@ -333,7 +333,7 @@ def test_the_command_prints_the_same_table(files):
     folder, y, models = files
     done = run(folder, "-w", "administrative", "--horizons", "4,9", "-m", "brier", "-m", "auc", "--threshold", "0.2")
     assert done.exit_code == 0, done.output
-    expected = str(table(y, models, metrics=["brier", "auc"], thresholds=[0.2]))
+    expected = str(table(y, models, metric=["brier", "auc"], thresholds=[0.2]))
     assert expected in done.output
 
 

@@ -448,17 +448,20 @@ def test_numbers_are_in_their_own_order():
     ("by", "message"),
     [
         (lambda c: {}, "by is empty"),
-        (lambda c: "country", "by must hold everybody's labels, not the name 'country' of a column"),
-        (lambda c: pd.Series(c, dtype="string").mask(c == "FR"), "by: 'segment' must be given for everybody"),
+        (lambda c: "country", "by must hold a label for each individual, not the name 'country' of a column"),
+        (lambda c: pd.Series(c, dtype="string").mask(c == "FR"), "by: 'segment' must be given for each individual"),
         (lambda c: {"model": c}, "by must not be called 'model', which is a column of the results: rename it"),
         (lambda c: c[:-1], "by: 'segment' has length 899, but y has length 900"),
-        (lambda c: np.where(c == "DE", None, c), r"by: 'segment' must be given for everybody: \d+ of 900 are missing"),
-        (lambda c: {"x": np.where(c == "DE", np.nan, 1.0)}, "by: 'x' must be given for everybody"),
-        (lambda c: pl.Series("x", [None, *c[1:]]), "by: 'x' must be given for everybody: 1 of 900 are missing, the fi"),
+        (
+            lambda c: np.where(c == "DE", None, c),
+            r"by: 'segment' must be given for each individual: \d+ of 900 are missing",
+        ),
+        (lambda c: {"x": np.where(c == "DE", np.nan, 1.0)}, "by: 'x' must be given for each individual"),
+        (lambda c: pl.Series("x", [None, *c[1:]]), "by: 'x' must be given for each individual: 1 of 900 are"),
         (lambda c: {"x": c[:, None]}, "one-dimensional"),
         (lambda c: {"x": [1, "1"] * 450}, "labels of several kinds that read the same, such as '1'"),
         (lambda c: {"x": [[1]] * 900}, "by: 'x' must hold labels"),
-        (lambda c: np.where(c == "DE", "(all)", c), r"has the label '\(all\)', which stands for everybody"),
+        (lambda c: np.where(c == "DE", "(all)", c), r"has the label '\(all\)', which stands for all individuals"),
         (lambda c: pd.DataFrame([[1, 2]] * 900, columns=["x", "x"]), "by: has several columns of the same name"),
         (lambda c: {"c": c, "x": np.arange(900) // 2, "y": np.arange(900) % 7}, "'x' has 450 labels"),
     ],
@@ -521,7 +524,7 @@ def test_parts_that_do_not_fit_are_refused(data, found):
             (("country", "plan"), total, {("DE", "1"): other}),
             r"have the times of the total; that of \('DE', '1'\)",
         ),
-        ((("country", "plan"), total, {("DE", "(all)"): total}), "stands for everybody"),
+        ((("country", "plan"), total, {("DE", "(all)"): total}), "stands for all individuals"),
         ((("x", "x"), total, parts), "different columns; repeated: 'x'"),
         (((), total, parts), "by is empty"),
         ((("country", "plan"), total, parts, "bonferroni"), "correction must be one of 'holm'"),
@@ -538,7 +541,7 @@ def test_parts_that_do_not_fit_are_refused(data, found):
 
 def test_it_stays_small(data, monkeypatch):
     y, models, country, _ = data
-    monkeypatch.setattr("survscore.analysis.segmenting.KEPT", 100)
+    monkeypatch.setattr("survscore.analysis.compare.KEPT", 100)
     asked = {"weighting": "administrative", "times": TIMES, "by": country}
     lean = ss.compare(y, models, ranges=[(2, 5)], **asked)
     full = ss.compare(y, models, ranges="any", **asked)

@@ -1,151 +1,95 @@
-"""Scores for time-to-event predictions when the data end on a known date.
+"""Scores of survival predictions under administrative censoring, that is where follow-up ends on a known date.
 
 Every score is a loss under a weighting::
 
     score(t) = sum_i w_i(t) * loss(status of i at t, pi_i(t)) / sum_i w_i(t)
 
 Outcomes and survival curves go in, score curves come out; see `brier_score`.
+
+Names are imported when they are first asked for, so that ``import survscore`` loads next to nothing. Type checkers
+read ``__init__.pyi``, which lists the same names; a test compares both.
 """
 
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from survscore._config import config
 from survscore._utils import starting as _starting  # noqa: F401
-from survscore._validation import DeviceMemoryError, FewGroupsWarning, InputError, UndefinedScoreWarning
 from survscore._version import __version__
-from survscore.analysis.backtest.backtesting import backtest
-from survscore.analysis.backtest.results import Backtest
-from survscore.analysis.calibration.calibrating import Calibration, calibration
-from survscore.analysis.cross_validation import CrossValidation, cross_validate
-from survscore.analysis.decision_curves import DecisionCurve, decision_curve
-from survscore.analysis.diagnostics import Diagnosis, diagnose
-from survscore.analysis.distribution.calibration import distribution_calibration
-from survscore.analysis.distribution.results import DistributionCalibration
-from survscore.analysis.horizon import at_horizon
-from survscore.analysis.populations import counted_population
-from survscore.analysis.score_tables import ScoreTable, score_table
-from survscore.analysis.scorers import make_scorer
-from survscore.analysis.splitters import EventKFold
-from survscore.analysis.streaming import StreamingScore
-from survscore.censoring.distributions import (
-    CensoringCurves,
-    CensoringDistribution,
-    CensoringFunction,
-    KaplanMeierCensoring,
-    KnownCensoring,
-)
-from survscore.curves import SurvivalCurves
-from survscore.engine.blocks import CurveBatches
-from survscore.metrics import (
-    AUC,
-    CRPS,
-    E50,
-    E90,
-    ICI,
-    Brier,
-    CalibrationInTheLarge,
-    CalibrationSlope,
-    Concordance,
-    HistoryMetric,
-    Log,
-    LogScore,
-    Loss,
-    Metric,
-    Miscalibration,
-    NetBenefit,
-    ObservedExpected,
-    PooledMetric,
-)
-from survscore.outcomes import Outcomes
-from survscore.reports import Report, report
-from survscore.results.comparison import Comparison, IntegratedComparison, compare
-from survscore.results.score_curve import Bounds, IntegratedScore, ScoreCurve, ScoreTerms
-from survscore.results.segments import IntegratedSegments, SegmentedComparison
-from survscore.scale.evaluating import evaluate
-from survscore.scores import auc, brier_score, log_loss, score_all, score_terms
-from survscore.weighting import IPCW, Administrative, Uncensored, weightings_that_fit
 
-__all__ = [
-    "AUC",
-    "CRPS",
-    "E50",
-    "E90",
-    "ICI",
-    "IPCW",
-    "Administrative",
-    "Backtest",
-    "Bounds",
-    "Brier",
-    "Calibration",
-    "CalibrationInTheLarge",
-    "CalibrationSlope",
-    "CensoringCurves",
-    "CensoringDistribution",
-    "CensoringFunction",
-    "Comparison",
-    "Concordance",
-    "CrossValidation",
-    "CurveBatches",
-    "DecisionCurve",
-    "DeviceMemoryError",
-    "Diagnosis",
-    "DistributionCalibration",
-    "EventKFold",
-    "FewGroupsWarning",
-    "HistoryMetric",
-    "InputError",
-    "IntegratedComparison",
-    "IntegratedScore",
-    "IntegratedSegments",
-    "KaplanMeierCensoring",
-    "KnownCensoring",
-    "Log",
-    "LogScore",
-    "Loss",
-    "Metric",
-    "Miscalibration",
-    "NetBenefit",
-    "ObservedExpected",
-    "Outcomes",
-    "PooledMetric",
-    "Report",
-    "ScoreCurve",
-    "ScoreTable",
-    "ScoreTerms",
-    "SegmentedComparison",
-    "StreamingScore",
-    "SurvivalCurves",
-    "Uncensored",
-    "UndefinedScoreWarning",
-    "__version__",
-    "at_horizon",
-    "auc",
-    "backtest",
-    "brier_score",
-    "calibration",
-    "compare",
-    "config",
-    "counted_population",
-    "cross_validate",
-    "decision_curve",
-    "diagnose",
-    "distribution_calibration",
-    "evaluate",
-    "log_loss",
-    "make_scorer",
-    "report",
-    "score_all",
-    "score_table",
-    "score_terms",
-    "weightings_that_fit",
-]
+#: The public names, by the module that each comes from.
+_NAMES = {
+    "_config": "config",
+    "_validation": "DeviceMemoryError FewGroupsWarning InputError UndefinedScoreWarning UnfitError",
+    "analysis.backtest.backtesting": "backtest",
+    "analysis.backtest.results": "Backtest",
+    "analysis.calibration.calibrating": "Calibration calibration",
+    "analysis.compare": "compare",
+    "analysis.cross_validation": "CrossValidation cross_validate",
+    "analysis.decision_curves": "DecisionCurve decision_curve",
+    "analysis.diagnostics": "Diagnosis diagnose",
+    "analysis.distribution.calibration": "distribution_calibration",
+    "analysis.distribution.results": "DistributionCalibration",
+    "analysis.horizon": "at_horizon",
+    "analysis.populations": "counted_population",
+    "analysis.score_tables": "score_table",
+    "analysis.scorers": "make_scorer",
+    "analysis.splitters": "EventKFold",
+    "analysis.streaming": "StreamingScore",
+    "censoring.distributions": (
+        "CensoringCurves CensoringDistribution CensoringFunction KaplanMeierCensoring KnownCensoring"
+    ),
+    "curves": "SurvivalCurves",
+    "engine.blocks": "CurveBatches",
+    "metrics": (
+        "AUC CRPS E50 E90 ICI Brier CalibrationInTheLarge CalibrationSlope Concordance HistoryMetric Log LogScore Loss "
+        "Metric Miscalibration NetBenefit ObservedExpected PooledMetric"
+    ),
+    "outcomes": "Outcomes",
+    "reports.page": "Report report",
+    "results.comparison": "Comparison IntegratedComparison",
+    "results.score_curve": "Bounds IntegratedScore ScoreCurve ScoreTerms",
+    "results.score_table": "ScoreTable",
+    "results.segments": "IntegratedSegments SegmentedComparison",
+    "scale.evaluating": "evaluate",
+    "scale.files": "BadFileError",
+    "scale.memory": "MemoryLimitError",
+    "scale.specification": "BinsNeededError",
+    "scores": "auc brier_score log_loss score_all score_terms",
+    "weighting": "IPCW Administrative Uncensored Weighting weightings_that_fit",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+#: Public subpackages; others are internal, and may change.
+_SUBPACKAGES = (
+    "adapters",
+    "censoring",
+    "checks",
+    "datasets",
+    "experiments",
+    "io",
+    "metrics",
+    "models",
+    "plots",
+    "reports",
+    "scale",
+    "simulate",
+    "weighting",
+)
 
-_LAZY = ("adapters", "checks", "datasets", "io", "models", "plots", "simulate")
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> _Any:
-    """Import a module with extras of its own when it is first asked for."""
-    if name in _LAZY:
-        return _import_module(f"survscore.{name}")
-    raise AttributeError(f"module 'survscore' has no attribute {name!r}")
+    """Import a public name, or a public subpackage, when it is first asked for."""
+    if name in _HOMES:
+        found = getattr(_import_module(f"survscore.{_HOMES[name]}"), name)
+    elif name in _SUBPACKAGES:
+        found = _import_module(f"survscore.{name}")
+    else:
+        raise AttributeError(f"module 'survscore' has no attribute {name!r}")
+    globals()[name] = found  # the next time, Python finds it without asking here
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names and subpackages, whichever modules have been imported."""
+    return sorted({*__all__, *_SUBPACKAGES})

@@ -6,7 +6,11 @@ the rule, how many values break it, and the first offender.
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +19,7 @@ from numpy.typing import NDArray
 from survscore._utils.arrays import beside, count_true, first_true, is_tensor, resident, to_host
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class InputError(ValueError):
@@ -22,7 +27,7 @@ class InputError(ValueError):
 
 
 class UnfitError(InputError):
-    """A metric can't be had of these predictions, or under these weights; others may be."""
+    """A metric is not defined for these predictions, or under this weighting; other metrics may be."""
 
 
 class DeviceMemoryError(MemoryError):
@@ -39,6 +44,21 @@ class FewGroupsWarning(UserWarning):
 
 class UndefinedScoreWarning(UserWarning):
     """Some requested times have no score, because the data or the predictions do not reach them."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the first caller outside the package, however deep inside the mistake was noticed."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether code of the package runs; the methods that dataclasses generate have no file."""
+    file = frame.f_code.co_filename
+    generated = file == "<string>" and str(frame.f_globals.get("__name__")).partition(".")[0] == "survscore"
+    return generated or file.startswith(_PACKAGE)
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:

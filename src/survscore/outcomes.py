@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays as _arrays
 from survscore._utils.units import Unit, word
-from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length
+from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length, warn
 
 if TYPE_CHECKING:
     from survscore._utils.dates import Dates, FollowUp
@@ -531,10 +530,9 @@ def _warn_if_cut_at_event(
     if time[first] != censoring_time[first]:  # as nearly always: no need to look at the others
         return
     if _arrays.count_true(event) >= MANY_EVENTS and bool((time[event] == censoring_time[event]).all()):
-        warnings.warn(
+        warn(
             "all individuals with event have it exactly at their censoring_time. That should be when they would have "
             "been censored (cut-off minus start); scores are wrong if it is the time of the event",
-            stacklevel=4,
         )
 
 

@@ -12,10 +12,10 @@ from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges
-from survscore.engine.warning import warn_about
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.score_curve import ScoreCurve, ScoreTerms
+from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting
 
 
@@ -223,7 +223,6 @@ def score_all(
         level=level,
         ranges=ranges,
         errors=errors,
-        stacklevel=4,
     )
 
 
@@ -286,13 +285,11 @@ def _one(
 ) -> ScoreCurve:
     if isinstance(weighting, (list, tuple)):
         raise InputError("weighting must be one weighting here; score_all takes several")
-    return _score(y, curves, metric, weighting, stacklevel=5, **others)[0]
+    return _score(y, curves, metric, weighting, **others)[0]
 
 
-def _score(
-    y: Outcomes, curves: Predictions, metric: Any, weighting: Any, *, stacklevel: int, **others: Any
-) -> list[ScoreCurve]:
+def _score(y: Outcomes, curves: Predictions, metric: Any, weighting: Any, **others: Any) -> list[ScoreCurve]:
     evaluation = Evaluation.of(y, {"curves": curves}, metric=metric, weighting=weighting, **others)
     found = evaluation.run()
-    warn_about(found, stacklevel)
+    warn_about(found)
     return [ScoreCurve.of(evaluation, scored, default_times=others["times"] is None) for scored in found]

@@ -22,6 +22,7 @@ import survscore as ss
 from atlas_case import MODELS, TINY, simulated
 from commands import run as run_command
 from survscore import datasets
+from survscore.analysis.scorers import curves_of
 from survscore.cli.atlas import notes
 from survscore.experiments.atlas import closing, data, earlier, models, running, scores
 from survscore.experiments.atlas.results import Atlas
@@ -76,13 +77,13 @@ def test_every_model_predicts_from_categories_and_missing_numbers(prepared):
         for seeded in [key for key in estimator.get_params() if key.endswith("random_state")]:
             estimator.set_params(**{seeded: 1})
         fitted = [clone(estimator).fit(prepared.X.iloc[train], prepared.y[train]) for _ in range(2)]
-        one, again = (ss.scorers.curves_of(model, prepared.X.iloc[test]).at(horizons) for model in fitted)
+        one, again = (curves_of(model, prepared.X.iloc[test]).at(horizons) for model in fitted)
         np.testing.assert_array_equal(one, again, err_msg=name)
         assert ((one >= 0) & (one <= 1)).all()
-        elsewhere = ss.scorers.curves_of(fitted[0], moved.iloc[test]).at(horizons)
+        elsewhere = curves_of(fitted[0], moved.iloc[test]).at(horizons)
         if not name.endswith(models.WITH_ENTRY):
             np.testing.assert_array_equal(one, elsewhere, err_msg=f"{name} looks at the date of entry")
-    assert ss.scorers.curves_of(fitted[0], moved.iloc[test]).at(horizons).tolist() != one.tolist()
+    assert curves_of(fitted[0], moved.iloc[test]).at(horizons).tolist() != one.tolist()
 
 
 def test_packages_that_are_not_there_are_named(monkeypatch):

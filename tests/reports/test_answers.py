@@ -154,7 +154,7 @@ def test_tables_that_are_shown_have_whole_columns(report, lost_report):
 
 def test_the_horizon_table_is_the_library_s(case, report):
     y, models = case
-    wanted = ss.score_table(y, models, horizons=[30, 60], metrics=["brier", "auc", "oe"], weighting="administrative")
+    wanted = ss.score_table(y, models, horizons=[30, 60], metric=["brier", "auc", "oe"], weighting="administrative")
     wanted = wanted.to_frame().set_index(["metric", "time", "model"])
     found = pd.DataFrame(report.summary["horizons"]).set_index(["metric", "horizon", "model"])
     assert set(found.index) == set(wanted.index)

@@ -258,7 +258,7 @@ def test_bad_requests_are_refused(case):
             ss.report(y, models, **options)
     with pytest.raises(ss.InputError, match="y must be Outcomes"):
         ss.report(models, y)
-    with pytest.raises(ss.InputError, match="curves must be SurvivalCurves"):
+    with pytest.raises(ss.InputError, match="models must be SurvivalCurves"):
         ss.report(y, 3)
 
 

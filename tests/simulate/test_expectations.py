@@ -58,7 +58,7 @@ def test_expectation_is_the_mean_over_draws(weighting, ratio, loss):
         uncensored, observed = draw(truth, end, rng)
         y = uncensored if isinstance(weighting, ss.Uncensored) else observed
         scores.append(ss.score_all(y, curves, metric=loss, weighting=weighting, times=TIMES, errors=False)[0].scores)
-    expected = expected_score(truth, curves, end, weighting=weighting, loss=loss, times=TIMES)
+    expected = expected_score(truth, curves, end, weighting=weighting, metric=loss, times=TIMES)
     error = np.std(scores, axis=0, ddof=1) / 20
     bias = 2e-3 if ratio else 0.0  # a ratio's mean is not the ratio of the means
     assert (np.abs(np.mean(scores, axis=0) - expected) < 4 * error + bias).all()
@@ -111,7 +111,7 @@ def test_minimisers_are_those_of_the_paper(weighting, best, loss):
     found = {
         name: expected_score(
             truth, ss.SurvivalCurves(values, STUDY.grid, "step", monotone="keep"), end,
-            weighting=weighting, loss=loss, times=TIMES,
+            weighting=weighting, metric=loss, times=TIMES,
         )
         for name, values in candidates.items()
     }  # fmt: skip
@@ -154,8 +154,8 @@ def test_bad_input_is_refused():
             expected_score(truth, curves, end, weighting=weighting, times=TIMES)
     with pytest.raises(ss.InputError, match=r"expectation under administrative \(fixed population\) is not known"):
         expected_score(truth, curves, end, weighting=ss.Administrative(population="fixed"), times=TIMES)
-    with pytest.raises(ss.InputError, match="loss must be a loss, which is known for each individual, not 'auc'"):
-        expected_score(truth, curves, end, loss="auc", **good)
+    with pytest.raises(ss.InputError, match="metric must be a loss, which is known for each individual, not 'auc'"):
+        expected_score(truth, curves, end, metric="auc", **good)
     smooth = ss.SurvivalCurves(truth.probabilities, truth.times)
     with pytest.raises(ss.InputError, match="truth must be step curves"):
         expected_score(smooth, curves, end, weighting=ss.IPCW("known"), times=TIMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import UNITS, Unit
-from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural
+from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural, warn
 
 MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
 DECIMAL_YEAR = "decimal-year"
@@ -104,7 +103,7 @@ def follow_up(
     check_rule("event_date", "on or after start", np.asarray(events < starts) & ~late, events)
     check_rule("last_seen", "on or after start", np.asarray(seen < starts) & ~happened & ~late, seen)
     if late.any():
-        warnings.warn(f"from_dates left out {_late_starts(late, starts, ends)}", stacklevel=3)
+        warn(f"from_dates left out {_late_starts(late, starts, ends)}")
         starts, events, ends, seen = (dates[~late] for dates in (starts, events, ends, seen))
         happened = happened[~late]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._utils.jobs import results_of
 from survscore._utils.progress import Progress, telling
-from survscore._validation import InputError, check_length, check_whole, plural
+from survscore._validation import InputError, check_length, check_whole, plural, warn
 from survscore._version import __version__
+from survscore.analysis.compare import compare
 from survscore.analysis.scorers import curves_of, innermost
 from survscore.analysis.splitters import EventKFold
 from survscore.curves import SurvivalCurves
@@ -24,7 +24,7 @@ from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes, as_outcomes
-from survscore.results.comparison import Comparison, compare
+from survscore.results.comparison import Comparison
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.tables import PrintedAsTables, Tables
 from survscore.scores import score_all
@@ -358,10 +358,9 @@ def _splits(
         torn = [np.unique(groups[test][np.isin(groups[test], groups[train])]) for train, test in splits]
         count = np.unique(np.concatenate(torn)).size
         if count:
-            warnings.warn(
+            warn(
                 f"cv does not keep groups together: of {np.unique(groups).size}, {count} are in the training and the "
                 "test data of a fold, so scores may be too good; EventKFold keeps them together",
-                stacklevel=4,
             )
     return splits, repr(cv) if hasattr(cv, "split") else f"{len(splits)} given folds"
 

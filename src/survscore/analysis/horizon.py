@@ -23,18 +23,18 @@ class Horizon(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def at_horizon(y: Outcomes, t: float, *, weighting: Administrative | None = None) -> Horizon:
+def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = None) -> Horizon:
     r"""Return those with :math:`C^*_i \ge t` whose status at t is known, that status, and their weights.
 
-    Whether the status is known does not depend on it, so with these weights they are a fair sample of all with such
+    Whether the status is known does not depend on it, so with these weights they represent all individuals with such
     censoring times: any metric for binary outcomes, computed on them, is its administrative version.
 
     Parameters
     ----------
     y : Outcomes
         With censoring times.
-    t : float
-        The horizon.
+    time : float
+        The horizon t.
     weighting : Administrative, optional
         How to weight for drop-outs; by default by Kaplan-Meier.
 
@@ -45,7 +45,7 @@ def at_horizon(y: Outcomes, t: float, *, weighting: Administrative | None = None
     event : ndarray of bool
         Whether :math:`T^*_i \le t`.
     weight : ndarray of float
-        One, where nobody dropped out.
+        One, without drop-outs.
 
     Examples
     --------
@@ -57,11 +57,11 @@ def at_horizon(y: Outcomes, t: float, *, weighting: Administrative | None = None
     check_outcomes(y)
     y = y.numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
-    times = as_times([t], "t")
+    times = as_times([time], "time")
     stretches = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
     early, late = stretches.cells(times)
     weight = (early + late)[:, 0]
     rows = np.flatnonzero(weight)
     if rows.size == 0 or not np.isfinite(weight).all():
-        raise InputError(f"nobody's status is known at {t:g}: the largest censoring time is {end.max():g}")
+        raise InputError(f"nobody's status is known at {time:g}: the largest censoring time is {end.max():g}")
     return Horizon(rows, np.asarray(y.event[rows] & (y.time[rows] <= times[0])), weight[rows])

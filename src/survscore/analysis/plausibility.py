@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError
+from survscore._validation import InputError, warn
 from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import Evaluation
 from survscore.metrics import Brier
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import Comparison, compared
+from survscore.results.comparison import Comparison
 
 FAR_WORSE = 1.5  # so many times the Brier score of the null model
 MOST_TIMES = 5
@@ -26,7 +26,6 @@ def warn_if_reversed(
     *,
     weighting: Any,
     times: ArrayLike,
-    stacklevel: int = 2,
 ) -> None:
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
@@ -44,8 +43,6 @@ def warn_if_reversed(
         Whom to count.
     times : array_like
         The evaluation times, of which up to five are taken.
-    stacklevel : int
-        Whose line the warning names.
     """
     if len(y) < FEW:
         return
@@ -59,12 +56,11 @@ def warn_if_reversed(
             continue
         given, opposite, null = scores
         if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
-            warnings.warn(
+            warn(
                 f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, that "
                 f"of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were probabilities "
                 "of the event taken for those of survival, or otherwise? SurvivalCurves.from_event_probabilities takes "
                 "the former, SurvivalCurves the latter",
-                stacklevel=stacklevel,
             )
 
 
@@ -98,10 +94,11 @@ def _both_ways(
         for name, some in (("given", values), ("opposite", 1 - values))
     }
     try:
-        found = compared(y, both, metric="brier", weighting=weighting, times=reached, null=True)
+        evaluation = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False)
+        (found,) = evaluation.run()
     except InputError:  # whoever asked for scores is told
         return None
-    scores = found.scored[0].scores
+    scores = found.scores
     defined = np.isfinite(scores).all(axis=0)
     if not defined.any():
         return None

@@ -1,16 +1,16 @@
 """One table of what a reviewer asks for: accuracy, discrimination, calibration and benefit of several models.
 
 Every number is a metric of the engine (`compare` gives the same); this module asks for them together, and puts them
-side by side with their intervals, their differences to a reference, and on how many individuals they rest.
+side by side with their intervals, their differences to a reference, and the number of individuals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,9 @@ from survscore._utils.loops import side_by_side
 from survscore._utils.parallel import each
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
+from survscore._version import __version__
 from survscore.analysis.calibration.curves import Distance, Spline, distance_limits
+from survscore.analysis.compare import Request
 from survscore.analysis.distribution.calibration import distribution_calibration
 from survscore.analysis.segmenting import Segments
 from survscore.engine.blocks import Predictions
@@ -28,32 +30,21 @@ from survscore.engine.inputs import Null, as_models, check_outcomes, default_hor
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
 from survscore.engine.pooled import Look
-from survscore.engine.warning import warn_about
 from survscore.inference.units import Groups
 from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
 from survscore.metrics.calibration import fit_spline
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import (
-    Comparison,
-    compared,
-    contrast_columns,
-    mean_where_defined,
-    padded,
-    score_columns,
-    skill_columns,
-    skill_contrast_columns,
-)
-from survscore.results.segment_labels import ALL
-from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.comparison import Comparison
+from survscore.results.estimates import Columns, Estimates
+from survscore.results.long_tables import ALL, Key, padded
+from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
+from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting, as_weighting
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SKILL, INTEGRATED, DISTRIBUTION = "skill", "integrated_brier", "distribution"
+SKILL, INTEGRATED = "skill", "integrated_brier"
 #: What a table can hold that is made of a metric of the engine, or is a test.
 MADE = {SKILL: "scaled Brier score", INTEGRATED: "integrated Brier score", DISTRIBUTION: "distribution calibration"}
-#: In the order in which they answer: how good, who is told from whom, right on average and throughout; over all time.
+#: In the order in which they answer: accuracy, discrimination, calibration on average and throughout; over all time.
 DEFAULT = ("brier", SKILL, "auc", "oe", "slope", "miscalibration", INTEGRATED, "crps", "concordance", DISTRIBUTION)
 EVERY = (
     "brier", SKILL, "log", "auc", "oe", "in_the_large", "slope", "miscalibration", "ici", "e50", "e90", INTEGRATED,
@@ -63,117 +54,14 @@ EVERY = (
 
 DISTANCES = (ICI.name, E50.name, E90.name)
 N_INTEGRATED = 101  # times over which a mean is taken
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One metric of one model, at one horizon or over all time; NaN where there is nothing.
-
-    Attributes
-    ----------
-    segment : tuple of str
-        Labels of the segment, or of everybody; empty without segments.
-    metric, label, direction : str
-        What it is, what it is called, and which values are better.
-    time : float
-        The horizon; of what is over all time, up to when; infinite for all follow-up.
-    over_time : bool
-        Whether it is over all time.
-    weighting, model, reference : str
-    estimate, se, lower, upper : float
-        With the limits of the confidence interval.
-    difference, difference_se, difference_lower, difference_upper, p_value : float
-        Estimate minus that of the reference.
-    verdict : str
-        What the interval of the difference says: better, worse, undecided or unknown; lower or higher where values
-        should be close to a target.
-    reliable, difference_reliable : bool
-        Whether there is enough for the interval of the estimate, and of the difference, to hold what it says.
-    n_counted, n_events, n_lost, n_groups : float
-        For how many it speaks, how many of them are known to have the event, how many are lost, and in how many groups.
-    note : str
-        Why there is no number, or what to know about it.
-    """
-
-    segment: tuple[str, ...]
-    metric: str
-    label: str
-    direction: str
-    time: float
-    over_time: bool
-    weighting: str
-    model: str
-    reference: str
-    estimate: float
-    se: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-    difference: float = math.nan
-    difference_se: float = math.nan
-    difference_lower: float = math.nan
-    difference_upper: float = math.nan
-    p_value: float = math.nan
-    verdict: str = ""
-    reliable: bool = False
-    difference_reliable: bool = False
-    n_counted: float = math.nan
-    n_events: float = math.nan
-    n_lost: float = math.nan
-    n_groups: float = math.nan
-    note: str = ""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ScoreTable(PrintedAsTables):
-    """What `score_table` returns. Numbers only; prints as a table.
-
-    Attributes
-    ----------
-    rows : tuple of TableRow
-        One for each metric, horizon, weighting and model.
-    by : tuple of str
-        Names of the segmenting columns.
-    level : float
-        Of the confidence intervals.
-    n : int
-        The number of individuals.
-    n_dropped_out : int or None
-        How many of them dropped out; None where that is unknown.
-    settings : dict
-        What was asked for, and the version.
-    """
-
-    rows: tuple[TableRow, ...]
-    by: tuple[str, ...]
-    level: float
-    n: int
-    n_dropped_out: int | None
-    settings: dict[str, Any]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return all numbers as a long table, one row for each metric, horizon, weighting and model."""
-        import pandas as pd
-
-        records = []
-        for row in self.rows:
-            fields = asdict(row)
-            records.append({**dict(zip(self.by, fields.pop("segment"), strict=False)), **fields})
-        frame = pd.DataFrame(records)
-        return frame if self.settings["groups"] else frame.drop(columns="n_groups")
-
-    def to_json(self) -> str:
-        """Return the same with settings and version, as JSON; what is not there is null."""
-        from survscore.results import table_formats
-
-        return table_formats.as_json(self)
-
-    def _printed(self) -> Tables:
-        from survscore.results import table_formats
-
-        return table_formats.tables(self)
-
-    def __repr__(self) -> str:
-        return str(self)
+#: What columns of a difference are called beside those of an estimate.
+DIFFERENCE = {
+    "estimate": "difference",
+    "se": "difference_se",
+    "lower": "difference_lower",
+    "upper": "difference_upper",
+    "reliable": "difference_reliable",
+}
 
 
 def score_table(
@@ -181,7 +69,7 @@ def score_table(
     models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
     *,
     horizons: ArrayLike | None = None,
-    metrics: str | Metric | Sequence[str | Metric] | None = None,
+    metric: str | Metric | Sequence[str | Metric] | None = None,
     thresholds: Sequence[float] = (),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
     reference: str | None = None,
@@ -191,7 +79,7 @@ def score_table(
     level: float = 0.95,
     unit: Unit | str | None = None,
 ) -> ScoreTable:
-    r"""Judge several models at some horizons and over all time, in one table.
+    r"""Evaluate several models at some horizons and over all time, in one table.
 
     Parameters
     ----------
@@ -201,7 +89,7 @@ def score_table(
         What each model predicted, for the same individuals in the same order.
     horizons : array_like, optional
         At which times; by default one, the median of follow-up. What is over all time goes up to the last of them.
-    metrics : str or Metric, or several
+    metric : str or Metric, or several
         What to compute: names of `compare`'s metrics, and ``"skill"`` (the scaled Brier score, against the null model),
         ``"integrated_brier"``, ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for everything.
         By default Brier, skill, AUC, observed/expected, calibration slope, corrected miscalibration, integrated Brier,
@@ -211,7 +99,7 @@ def score_table(
     weighting, reference, null, groups, level
         As for `compare`.
     by : mapping of str to labels, data frame, or labels, optional
-        Columns that segment the individuals: everybody's table, then every segment's, as if it were scored alone.
+        Columns that segment the individuals: the table of all, then of every segment as if it were scored alone.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for titles.
 
@@ -224,8 +112,8 @@ def score_table(
     -----
     An estimate has the interval that suits it (a Brier score's is made on the logarithmic scale, an AUC's on the logit
     scale), a difference to the reference the paired standard error of both models' influences. ICI, E50 and E90 are
-    larger than 0 by chance alone: their intervals are those of `calibration`, and the note tells the value expected of
-    a model that is right. Nothing is corrected for being one of many numbers.
+    larger than 0 by chance alone: their intervals are those of `calibration`, and the note has the value expected of a
+    perfectly calibrated model. P-values are not adjusted for multiple comparisons.
 
     Examples
     --------
@@ -238,9 +126,9 @@ def score_table(
     >>> times = np.arange(1.0, 21.0)
     >>> models = {
     ...     "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times),
-    ...     "gloomy": ss.SurvivalCurves(np.exp(-1.5 * rate[:, None] * times), times),
+    ...     "biased": ss.SurvivalCurves(np.exp(-1.5 * rate[:, None] * times), times),
     ... }
-    >>> asked = {"weighting": "administrative", "metrics": ["brier", "auc", "oe"], "null": False}
+    >>> asked = {"weighting": "administrative", "metric": ["brier", "auc", "oe"], "null": False}
     >>> print(ss.score_table(y, models, horizons=[5], **asked))
     800 individuals; 95 % intervals
     <BLANKLINE>
@@ -249,223 +137,214 @@ def score_table(
     ------------------------------------------------------------------------------
     Brier score
       truth   0.2048 (0.1920, 0.2185)
-      gloomy  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
+      biased  0.2162 (0.2041, 0.2292)  +0.0115 (0.0037, 0.0192)   0.004  worse
     AUC
       truth      0.702 (0.663, 0.738)
-      gloomy     0.702 (0.663, 0.738)   +0.000 ( 0.000,  0.000)   1.000  undecided
+      biased     0.702 (0.663, 0.738)   +0.000 ( 0.000,  0.000)   1.000  undecided
     observed/expected (closer to 1)
       truth      1.040 (0.954, 1.133)
-      gloomy     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
+      biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     check_outcomes(y)
     named = as_models(models)
     check_on_processor("score_table", y, named)
-    wanted = _asked_metrics(metrics, thresholds, with_null=null is not False)
+    wanted = _asked_metrics(metric, thresholds, with_null=null is not False)
     times = default_horizon(y, named.values()) if horizons is None else np.unique(as_times(horizons))
     weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
-    grouping = None if groups is None else Groups.of(groups, len(y))
-    asked = _Asked(wanted, times, weightings, reference, null, None if grouping is None else grouping.codes, level)
+    codes = None if groups is None else Groups.of(groups, len(y)).codes
+    request = Request(None, weightings, times, reference, null, codes, level, variances="times")
     segments = None if by is None else Segments.of(by, len(y))
-    everybody = () if segments is None else (ALL,) * len(segments.by)
-    found = asked.of_outcomes(y).rows(y, named, everybody, warn=True)
+    total = _Part(y, named, () if segments is None else (ALL,) * len(segments.by), wanted, request)
+    found, scored = total.rows()
+    warn_about(scored)
     for key, rows in {} if segments is None else segments.rows.items():
-        of_segment = {name: curves[rows] for name, curves in named.items()}
-        found += asked.of_rows(rows).of_outcomes(y[rows]).rows(y[rows], of_segment, key, warn=False)
-    settings = {**asked.settings(), **({} if unit is None else {"unit": plural_word(unit)})}
+        found += total.segment_of(key, rows).rows()[0]
+    settings = {
+        "metric": [one if isinstance(one, str) else one.name for one in wanted],
+        "horizons": times.tolist(),
+        "reference": reference,
+        "groups": groups is not None,
+        "level": level,
+        "survscore": __version__,
+        **({} if unit is None else {"unit": plural_word(unit)}),
+    }
     return ScoreTable(tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, settings)
 
 
 def _asked_metrics(
-    metrics: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
+    metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
 ) -> list[str | Metric]:
     """Return what was asked for, each once; a test or what is made of a metric by its name."""
-    if metrics is None:
+    if metric is None:
         found: list[str | Metric] = [one for one in DEFAULT if with_null or one != SKILL]
-    elif isinstance(metrics, str) and metrics == "all":
+    elif isinstance(metric, str) and metric == "all":
         found = [one for one in EVERY if with_null or one != SKILL]
     else:
-        found = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
+        found = [metric] if isinstance(metric, (str, Metric)) else list(metric)
     found = [*found, *(f"net_benefit@{float(threshold):g}" for threshold in thresholds)]
     if not found:
-        raise InputError("metrics must name at least one metric")
+        raise InputError("metric must name at least one metric")
     for one in found:
         if isinstance(one, str) and one not in MADE:
             if one.split("@")[0] not in METRICS:
-                check_choice("metrics", one, (*METRICS, *MADE))
+                check_choice("metric", one, (*METRICS, *MADE))
             as_metric(one)
     if SKILL in found and not with_null:
-        raise InputError("metrics: 'skill' needs the null model, which was left out (null=False)")
+        raise InputError("metric: 'skill' needs the null model, which was left out (null=False)")
     names = [one if isinstance(one, str) else one.name for one in found]
     return [one for place, one in enumerate(found) if names[place] not in names[:place]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What was asked for, checked; and the rows that it makes."""
+class _Part:
+    """The rows of all individuals, or of a segment.
 
+    Attributes
+    ----------
+    y : Outcomes
+    models : mapping of str to predictions
+        Of these individuals.
+    segment : tuple of str
+        The labels.
+    metrics : list of str or Metric
+        What was asked for, in its order.
+    request : Request
+        How it is computed.
+    """
+
+    y: Outcomes
+    models: Mapping[str, Any]
+    segment: Key
     metrics: list[str | Metric]
-    times: NDArray[np.float64]
-    weightings: list[Weighting]
-    reference: str | None
-    null: Null | KaplanMeierNull
-    groups: NDArray[np.int32] | None
-    level: float
+    request: Request
 
-    def of_rows(self, rows: NDArray[np.intp]) -> _Asked:
-        """Return the same for some individuals."""
-        return replace(
-            self,
-            metrics=[one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics],
-            weightings=[one.of_rows(rows) for one in self.weightings],
-            groups=None if self.groups is None else self.groups[rows],
-        )
+    def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
+        """Return the same for a segment."""
+        request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
+        metrics = [one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics]
+        some = {name: curves[rows] for name, curves in self.models.items()}
+        return _Part(self.y[rows], some, key, metrics, request)
 
-    def settings(self) -> dict[str, Any]:
-        """Return what was asked for, in a form for machines."""
-        from survscore._version import __version__
+    @property
+    def reference(self) -> str:
+        """What models are compared with."""
+        return next(iter(self.models)) if self.request.reference is None else self.request.reference
 
-        return {
-            "metrics": [one if isinstance(one, str) else one.name for one in self.metrics],
-            "horizons": self.times.tolist(),
-            "reference": self.reference,
-            "groups": self.groups is not None,
-            "level": self.level,
-            "survscore": __version__,
-        }
-
-    def of_outcomes(self, y: Outcomes) -> _Asked:
-        """Return the same with the null model of some outcomes, one for all that is scored."""
-        return replace(self, null=KaplanMeierNull.of(y, scored=True)) if self.null is True else self
-
-    def rows(
-        self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...], *, warn: bool
-    ) -> list[TableRow]:
-        """Return the rows of everybody, or of a segment: by metric in the order asked for, then by horizon."""
-        as_objects = {one.name: one for one in map(as_metric, self._of_engine())}
-        at_times = [one for one in as_objects.values() if not isinstance(one, HistoryMetric)]
-        up_to = [one for one in as_objects.values() if isinstance(one, HistoryMetric)]
+    def rows(self) -> tuple[list[TableRow], list[Scored]]:
+        """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
+        # one null model for all that is scored
+        null = KaplanMeierNull.of(self.y, scored=True) if self.request.null is True else self.request.null
+        with_null = replace(self, request=replace(self.request, null=null))
+        wanted = [as_metric(one) for one in self.metrics if not (isinstance(one, str) and one in MADE)]
+        if SKILL in self.metrics and Brier.name not in {one.name for one in wanted}:
+            wanted.append(Brier())
+        at_times = [one for one in wanted if not isinstance(one, HistoryMetric)]
+        up_to = [one for one in wanted if isinstance(one, HistoryMetric)]
         scored: list[Scored] = []
         parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
-            parts.append(lambda: self._at_horizons(y, models, at_times, segment, scored))
+            parts.append(lambda: with_null._at_horizons(at_times, scored))
         if up_to:
-            parts.append(lambda: self._up_to(y, models, up_to, segment))
+            parts.append(lambda: with_null._up_to(up_to, self.request.weighting))
         if INTEGRATED in self.metrics:
-            parts.append(lambda: self._integrated(y, models, segment))
+            parts.append(with_null._integrated)
         if DISTRIBUTION in self.metrics:
-            parts += [partial(self._distribution, y, models, name, segment) for name in models]
+            parts += [partial(self._distribution, name) for name in self.models]
         found: dict[str, list[TableRow]] = {}
-        for rows in each(lambda part: part(), parts, threads=side_by_side(len(y))):
+        for rows in each(lambda part: part(), parts, threads=side_by_side(len(self.y))):
             for row in rows:
                 found.setdefault(row.metric, []).append(row)
-        if warn:
-            warn_about(scored, stacklevel=4)
-        names = [as_metric(one).name if one not in MADE else one for one in self.metrics]
-        return [row for name in names for row in found[str(name)]]
+        names = [one if isinstance(one, str) and one in MADE else as_metric(one).name for one in self.metrics]
+        return [row for name in names for row in found[name]], scored
 
-    def _at_horizons(
-        self,
-        y: Outcomes,
-        models: Mapping[str, Predictions],
-        metrics: Sequence[Metric],
-        segment: tuple[str, ...],
-        scored: list[Scored],
-    ) -> list[TableRow]:
+    def _at_horizons(self, metrics: Sequence[Metric], scored: list[Scored]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
-        limits = _DistanceLimits(self.level, len(models))
-        with_limits = any(one.name in DISTANCES for one in metrics)
-        at_horizons = self._compared(y, models, metrics, self.times, limits.visit if with_limits else None)
-        scored += at_horizons.scored
+        limits = _DistanceLimits(self.request.level, len(self.models))
+        visit = limits.visit if any(one.name in DISTANCES for one in metrics) else None
+        of = replace(self.request, metric=metrics).run(self.y, self.models, visit)
+        scored += of.scored
         found: list[TableRow] = []
-        for one in at_horizons.scored:
-            rows = _rows_of(at_horizons, one, segment)
-            found += [limits.put_into(row, at_horizons) for row in rows] if one.metric in DISTANCES else rows
+        for one in of.scored:
+            rows = self._rows_of(of, Estimates(one, of.level))
+            found += [limits.put_into(row, of) for row in rows] if one.metric in DISTANCES else rows
             if one.metric == Brier.name and SKILL in self.metrics:
-                found += _skill_rows(at_horizons, one, segment)
+                found += self._skill_rows(of, one)
         return found
 
-    def _up_to(
-        self, y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], segment: tuple[str, ...]
-    ) -> list[TableRow]:
-        """Return what happened up to the last horizon, or why it can't be told of these curves, or by these weights."""
+    def _up_to(self, metrics: Sequence[Metric], weightings: Sequence[Weighting]) -> list[TableRow]:
+        """Return what happened up to the last horizon, or why that is undefined for these curves, or weights."""
+        time = np.asarray(self.request.times)[-1:]
         try:
-            last = self._compared(y, models, metrics, self.times[-1:])
-            return [row for one in last.scored for row in _rows_of(last, one, segment, over_time=True)]
+            last = replace(self.request, metric=metrics, weighting=weightings, times=time).run(self.y, self.models)
         except UnfitError as error:
-            alone = [(metric, weighting) for metric in metrics for weighting in self.weightings]
-            if len(alone) > 1:  # others may be had
-                return [
-                    row for metric, weighting in alone
-                    for row in replace(self, weightings=[weighting])._up_to(y, models, [metric], segment)
-                ]  # fmt: skip
-            (metric, weighting), time = alone[0], float(self.times[-1])
-            label, shown = weighting.label(y), (metric.name, metric_label(metric.name), metric.direction)
+            if len(metrics) * len(weightings) > 1:  # others may be defined
+                alone = [self._up_to([metric], [weighting]) for metric in metrics for weighting in weightings]
+                return [row for rows in alone for row in rows]
+            names = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
             return [
-                TableRow(segment, *shown, time, True, label, name, self._reference(models), math.nan, note=str(error))
-                for name in models
-            ]
+                TableRow(
+                    self.segment, *names, float(time[0]), True, weightings[0].label(self.y), name, self.reference,
+                    math.nan, note=str(error),
+                )
+                for name in self.models
+            ]  # fmt: skip
+        seen = [Estimates(one, last.level) for one in last.scored]
+        return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
 
-    def _reference(self, models: Mapping[str, Predictions]) -> str:
-        return next(iter(models)) if self.reference is None else self.reference
-
-    def _of_engine(self) -> list[str | Metric]:
-        """Return the metrics that the engine computes: also those of which others are made."""
-        wanted = [one for one in self.metrics if not (isinstance(one, str) and one in MADE)]
-        named = {one if isinstance(one, str) else one.name for one in wanted}
-        return [*wanted, *([Brier.name] if SKILL in self.metrics and Brier.name not in named else [])]
-
-    def _compared(
-        self,
-        y: Outcomes,
-        models: Mapping[str, Predictions],
-        metrics: Sequence[Metric],
-        times: NDArray[np.float64],
-        visit: Callable[[int, Look], None] | None = None,
-    ) -> Comparison:
-        return compared(
-            y, models, metric=metrics, weighting=self.weightings, times=times, reference=self.reference, null=self.null,
-            groups=self.groups, level=self.level, variances="times", visit=visit,
-        )  # fmt: skip
-
-    def _integrated(self, y: Outcomes, models: Mapping[str, Predictions], segment: tuple[str, ...]) -> list[TableRow]:
+    def _integrated(self) -> list[TableRow]:
         """Return mean Brier scores from time 0 to the last horizon, or as far as there are scores."""
-        horizon = float(self.times[-1])
+        horizon = float(np.asarray(self.request.times)[-1])
         grid = np.linspace(0.0, horizon, N_INTEGRATED)
-        of_grid = compared(
-            y, models, metric=Brier(), weighting=self.weightings, times=grid, reference=self.reference,
-            null=self.null, groups=self.groups, level=self.level, ranges=[(0.0, horizon)],
-            variances="means",
-        )  # fmt: skip
+        request = replace(self.request, metric=Brier(), times=grid, ranges=[(0.0, horizon)], variances="means")
+        of_grid = request.run(self.y, self.models)
         try:
             weights, (_, until) = of_grid.means_over(0.0, horizon, nan="stop")[Brier.name]
         except InputError as error:
             weights, until, told = np.full(grid.size, np.nan), horizon, str(error)
         else:
             told = "" if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
-        rows = []
+        at_end, rows = replace(of_grid, times=np.array([until])), list[TableRow]()
         for one in of_grid.scored:
-            mean = mean_where_defined(one, weights)
-            for row in _rows_of(replace(of_grid, times=np.array([until])), mean, segment, over_time=True):
-                rows.append(replace(row, metric=INTEGRATED, label=MADE[INTEGRATED], note=told))
-        return rows
+            mean = Estimates(one, of_grid.level, weights)
+            rows += self._rows_of(at_end, mean, (INTEGRATED, MADE[INTEGRATED]), over_time=True)
+        return [replace(row, note=told) for row in rows]
 
-    def _distribution(
-        self, y: Outcomes, models: Mapping[str, Predictions], name: str, segment: tuple[str, ...]
-    ) -> list[TableRow]:
+    def _distribution(self, name: str) -> list[TableRow]:
         """Return the test of whole distributions of one model, which needs no weights."""
-        reference, curves = self._reference(models), models[name]
-        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "")
+        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, self.reference)
         try:
-            found = distribution_calibration(y, curves, groups=self.groups, level=self.level)  # type: ignore[arg-type]
+            found = distribution_calibration(
+                self.y, self.models[name], groups=self.request.groups, level=self.request.level
+            )
         except UnfitError as error:
-            return [TableRow(segment, *shown, name, reference, math.nan, note=str(error))]
+            return [TableRow(self.segment, *shown, math.nan, note=str(error))]
         degrees = "degree" if found.df == 1 else "degrees"
         note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
         return [TableRow(
-            segment, *shown, name, reference, found.statistic, p_value=found.p_value, reliable=found.reliable,
+            self.segment, *shown, found.statistic, p_value=found.p_value, reliable=found.reliable,
             n_counted=float(found.n), n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
             n_groups=float(found.n_groups or math.nan), note=note,
         )]  # fmt: skip
+
+    def _rows_of(
+        self, of: Comparison, seen: Estimates, name: tuple[str, str] | None = None, *, over_time: bool = False
+    ) -> list[TableRow]:
+        """Return the rows of a metric under a weighting: every horizon's models."""
+        r, metric = of.models.index(of.reference), seen.scored.metric
+        found = [(seen.score(a), None if a == r else seen.difference(a, r)) for a in range(len(of.models))]
+        labels = (*(name or (metric, metric_label(metric))), seen.scored.direction)
+        return list(_at_times(of, seen, self.segment, labels, found, over_time=over_time))
+
+    def _skill_rows(self, of: Comparison, one: Scored) -> list[TableRow]:
+        """Return the rows of the Brier score scaled by that of the null model."""
+        r, null, seen = of.models.index(of.reference), of.null_index(), Estimates(one, of.level)
+        found = [
+            None if a == null else (seen.skill(a, null), None if r in (a, null) else seen.skill_difference(a, r, null))
+            for a in range(len(of.models))
+        ]
+        nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
+        scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
+        return list(_at_times(of, scaled, self.segment, (SKILL, MADE[SKILL], "higher"), found))
 
 
 class _DistanceLimits:
@@ -503,71 +382,31 @@ class _DistanceLimits:
         return replace(row, lower=limits.lower, upper=limits.upper, reliable=not math.isnan(limits.lower), note=note)
 
 
-def _rows_of(of: Comparison, one: Scored, segment: tuple[str, ...], *, over_time: bool = False) -> Iterator[TableRow]:
-    """Yield the rows of a metric under a weighting: every horizon's models."""
-    r = of.models.index(of.reference)
-    found = [
-        {**score_columns(one, a, of.level), **_differences(contrast_columns(one, a, r, of.level), a != r)}
-        for a in range(len(of.models))
-    ]
-    return _at_times(of, one, segment, one.metric, metric_label(one.metric), "score", found, over_time=over_time)
-
-
-def _skill_rows(of: Comparison, one: Scored, segment: tuple[str, ...]) -> Iterator[TableRow]:
-    """Yield the rows of the Brier score scaled by that of the null model."""
-    r, null = of.models.index(of.reference), of.null_index()
-    found: list[dict[str, Any] | None] = []
-    for a in range(len(of.models)):
-        difference = skill_contrast_columns(one, a, r, null, of.level)
-        both = {**skill_columns(one, a, null, of.level), **_differences(difference, r not in (a, null))}
-        found.append(None if a == null else both)
-    nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
-    scaled = replace(one, direction="higher", undefined={**one.undefined, **nothing})
-    return _at_times(of, scaled, segment, SKILL, MADE[SKILL], "skill", found)
-
-
-def _differences(columns: dict[str, Any], there: bool) -> dict[str, Any]:
-    """Return the columns of a difference under names of their own; nothing for the reference itself."""
-    if not there:
-        return {}
-    named = {"difference": "difference", "se": "difference_se", "lower": "difference_lower",
-             "upper": "difference_upper", "p_value": "p_value", "verdict": "verdict",
-             "reliable": "difference_reliable"}  # fmt: skip
-    return {new: columns[old] for old, new in named.items()}
-
-
 def _at_times(
     of: Comparison,
-    one: Scored,
-    segment: tuple[str, ...],
-    name: str,
-    label: str,
-    value: str,
-    found: Sequence[dict[str, Any] | None],
+    seen: Estimates,
+    segment: Key,
+    labels: tuple[str, str, str],
+    found: Sequence[tuple[Columns, Columns | None] | None],
     *,
     over_time: bool = False,
 ) -> Iterator[TableRow]:
-    m, support = of.times.size, one.support
-    counts = {
-        "n_counted": support.n_counted, "n_events": support.n_events,
-        "n_lost": support.n_counted - support.n_events - support.n_event_free,
-        "n_groups": support.units.counted if support.grouped else np.full(support.n_counted.size, np.nan),
-    }  # fmt: skip
-    reasons = "; ".join(one.undefined)
-    for j, time in enumerate(of.times):
-        for model, columns in zip(of.models, found, strict=True):
-            if columns is None or (model == of.null and not one.has_null):
-                continue
-            cells = {key: padded(values, m)[j] for key, values in {**columns, **counts}.items()}
-            estimate = float(cells.pop(value))
-            # where order is all, a prediction for everybody tells nothing
-            if model == of.null and (cells["se"] == 0 or math.isnan(estimate)):
-                continue
-            reliable, also = (bool(cells.pop(key, False)) for key in ("reliable", "difference_reliable"))
-            verdict = str(cells.pop("verdict", ""))
-            yield TableRow(
-                segment, name, label, one.direction, float(time), over_time, one.weighting, model, of.reference,
-                estimate, verdict=verdict, reliable=reliable, difference_reliable=also,
-                note=reasons if math.isnan(estimate) else "",
-                **{key: float(number) for key, number in cells.items()},
-            )  # fmt: skip
+    """Yield rows by time, then by model, of what was found for each model: an estimate, and a difference."""
+    support = seen.support
+    counts = {name: values for name, values in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
+    counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
+    blocks = {}
+    for model, both in zip(of.models, found, strict=True):
+        if both is not None and (model != of.null or seen.scored.has_null):
+            difference = {} if both[1] is None else {DIFFERENCE.get(name, name): v for name, v in both[1].items()}
+            columns = {**both[0], **difference, **counts}
+            blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
+    reasons = "; ".join(seen.scored.undefined)
+    for j, time in enumerate(of.times.tolist()):
+        for model, columns in blocks.items():
+            cells = {name: values[j] for name, values in columns.items()}
+            missing = math.isnan(cells["estimate"])
+            # where order is all, a prediction that is the same for all individuals says nothing
+            if model != of.null or not (cells["se"] == 0 or missing):
+                names = (*labels, time, over_time, seen.scored.weighting, model, of.reference)
+                yield TableRow(segment, *names, **cells, note=reasons if missing else "")

@@ -13,10 +13,10 @@ from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
 from survscore.engine.evaluation import Evaluation, ScorePlan
 from survscore.engine.inputs import check_outcomes, one_or_more
 from survscore.engine.sums import Sums
-from survscore.engine.warning import warn_about
 from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.score_curve import ScoreCurve
+from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting, as_weighting
 
 
@@ -128,7 +128,7 @@ class StreamingScore:
         list of ScoreCurve
             Without standard errors.
         """
-        return self._results(stacklevel=4)
+        return self._results()
 
     def result(self) -> ScoreCurve:
         """Return the score, once all individuals have come, of one metric under one weighting.
@@ -138,7 +138,7 @@ class StreamingScore:
         ScoreCurve
             Without standard errors; means over time by its `integrated`.
         """
-        found = self._results(stacklevel=4)
+        found = self._results()
         if len(found) > 1:
             raise InputError(f"there are {len(found)} scores, of several metrics or weightings: results() has them all")
         return found[0]
@@ -156,12 +156,12 @@ class StreamingScore:
     def __repr__(self) -> str:
         return f"StreamingScore({self.n_seen} of {self.n} individuals)"
 
-    def _results(self, stacklevel: int) -> list[ScoreCurve]:
+    def _results(self) -> list[ScoreCurve]:
         self._arrivals.check_complete()
         _, evaluation, summing = cast("_Prepared", self._prepared)  # with the first of those who have come
         # without times that predictions reach, there was nothing to sum
         found = evaluation.run() if summing is None else evaluation.finish(summing, cast("Sums", self._sums))
-        warn_about(found, stacklevel)
+        warn_about(found)
         default_times = self._settings["times"] is None
         return [ScoreCurve.of(evaluation, scored, default_times=default_times) for scored in found]
 

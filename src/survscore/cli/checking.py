@@ -136,9 +136,9 @@ def _given(arguments: Arguments) -> Run:
 
 def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
     """Return the run of a comparison of files, with all metrics, times, ranges and references of the rules."""
+    from survscore.analysis.compare import compare as compare_models
     from survscore.checks import Run
     from survscore.checks.runs import check_id
-    from survscore.results import comparison
 
     if arguments["outcomes"] is None:
         raise InputError("give OUTCOMES and PREDICTIONS, or --results")
@@ -149,7 +149,7 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
     arguments |= {"metrics": _metrics(arguments, rules)}
     times, whole = _times(arguments, rules, study, weightings)
     ranges = list(dict.fromkeys(rule.range for rule in rules if rule.range is not None))
-    compared: Any = comparison.compare(
+    compared: Any = compare_models(
         study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
         null=arguments["null"], groups=study.groups, level=arguments["level"], ranges=[whole, *ranges],
         by=study.by,

@@ -138,7 +138,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
             lasting=arguments["state_out"] is not None, progress=show,
             **{name: arguments[name] for name in as_they_are},
         )  # fmt: skip
-        warn_about_all(total, result, stacklevel=2)
+        warn_about_all(total, result)
         unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
         evaluated = Evaluated.of(result, ranged, plural_word(unit))
         believe = which_to_believe(weightings, n=total.n, n_dropped_out=total.n_dropped_out)

@@ -301,7 +301,7 @@ weightings = several(
            usual="of the scored outcomes"),
     option("--censoring", type=FILE, metavar="PREDICTIONS",
            help="IPCW weights from these predictions of a censoring model, P(C* > t)."),
-    choice("--censoring-between", of=["linear", "step", "constant-hazard"],
+    choice("--censoring-interpolation", of=["linear", "step", "constant-hazard"],
            help="How to read these between grid points.", usual="as the file says, or linear"),
 )  # fmt: skip
 

@@ -125,12 +125,12 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
+    from survscore.analysis.compare import compare as compare_models
     from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
     from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
-    from survscore.results import comparison
     from survscore.results.segments import SegmentedComparison
 
     write = results_writer(arguments)
@@ -138,7 +138,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show)
         show(0, 1, "comparing")
-        compared: Any = comparison.compare(
+        compared: Any = compare_models(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
             reference=reference, null=null, groups=study.groups, level=arguments["level"], ranges=[time_range],
             by=study.by,
@@ -316,7 +316,7 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
         grid=form.grid,
         censoring=censoring,
         progress=show,
-        **{name: arguments[name] for name in ("censoring_between", "by_order", "allow_extra")},
+        **{name: arguments[name] for name in ("censoring_interpolation", "by_order", "allow_extra")},
         **columns,
     )
     train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
@@ -369,8 +369,8 @@ def _check_options(arguments: Arguments, *, converts: bool) -> None:
     for name, option in (("id_column", "--id"), ("allow_extra", "--allow-extra")):
         if arguments["by_order"] and arguments[name]:
             raise InputError(f"{option} is for matching by id, not for --by-order")
-    if arguments["censoring_between"] and not arguments["censoring"]:
-        raise InputError("--censoring-between is for --censoring")
+    if arguments["censoring_interpolation"] and not arguments["censoring"]:
+        raise InputError("--censoring-interpolation is for --censoring")
     if arguments.get("correction") and not arguments["by"]:
         raise InputError("--correction is for --by")
     if [str(path) for path in inputs(arguments)].count("-") > 1:

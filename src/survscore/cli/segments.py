@@ -20,10 +20,10 @@ MOST_PRINTED = 50
 
 def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[str, Any]) -> SegmentFindings:
     """Return the scores of everybody and of every segment, by the arguments of a command."""
+    from survscore.analysis.compare import compare as compare_models
     from survscore.reports.segments import SegmentFindings
-    from survscore.results import comparison
 
-    segmented = comparison.compare(
+    segmented = compare_models(
         study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
         null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
     )  # fmt: skip

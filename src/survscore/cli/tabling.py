@@ -15,7 +15,7 @@ from survscore.cli.scoring import inputs, read, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
 
 if TYPE_CHECKING:
-    from survscore.analysis.score_tables import ScoreTable
+    from survscore.results.score_table import ScoreTable
 
 FORMATS: dict[str, Callable[[Any], str]] = {
     ".txt": lambda table: f"{table}\n",
@@ -74,7 +74,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         study, weightings = read(arguments, show)
         show(0, 1, "judging")
         found = score_table(
-            study.outcomes, study.models, horizons=horizons, metrics="all" if metrics == ("all",) else metrics or None,
+            study.outcomes, study.models, horizons=horizons, metric="all" if metrics == ("all",) else metrics or None,
             thresholds=arguments["thresholds"], weighting=weightings, reference=reference, null=null,
             groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
         )  # fmt: skip

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import FloatArray
+from survscore.analysis.compare import compare
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import compare
 from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from survscore._utils.units import WORDS, Unit, named_in, word
+from survscore._validation import warn
 from survscore.io.predictions import PredictedFile
 from survscore.outcomes import Outcomes
 
@@ -25,20 +24,18 @@ def warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: Predicte
     named = named_in(form.columns) if form.columns else None
     advice = f"predictions_unit={word(named)!r}" if named else f"predictions_unit ({', '.join(WORDS)})"
     if named and unit and named != unit:
-        warnings.warn(
+        warn(
             f"{predicted.path}: columns are named like {form.columns!r}, but outcomes are in {word(unit)}s, and so are "
             f"the predictions taken to be; {advice} converts them",
-            stacklevel=3,
         )
         return
     longest = _longest_follow_up(y)
     for model, curves in predicted.models.items():
         last = float(curves.times[-1])
         if longest > 0 and last > 0 and not 1 / FAR <= last / longest <= FAR:
-            warnings.warn(
+            warn(
                 f"{predicted.path}: predictions of {model!r} end at {last:g}, but the longest follow-up is "
                 f"{longest:g}: are both in the same unit of time? If not, {advice} converts them",
-                stacklevel=3,
             )
             return
 

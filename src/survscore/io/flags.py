@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural, shown
+from survscore._validation import InputError, plural, shown, warn
 from survscore.io.tables import TableFile, arrow, listed, vector
 
 # Words that mean one thing only. Others, such as "closed" or "2", are for `event_reasons`.
@@ -49,7 +48,7 @@ def flags_of_words(values: NDArray[Any], name: str, where: str = "") -> NDArray[
     states = sorted(set(words.tolist()) & set(STATES))
     if states:
         told = ", ".join(f"{state!r} is {'the event' if STATES[state] else 'no event'}" for state in states)
-        warnings.warn(f"{where}in column {name!r}, {told}", stacklevel=5)
+        warn(f"{where}in column {name!r}, {told}")
     return np.array([WORDS[word] for word in words])
 
 
@@ -67,7 +66,7 @@ def had_reason(file: TableFile, name: str, event_reasons: Sequence[str]) -> NDAr
             f"{file.path}: nobody has a reason {listed(wanted)} in column {name!r}, which holds {listed(known)}"
         )
     if without:
-        warnings.warn(f"{file.path}: nobody has the reason {listed(without)} in column {name!r}", stacklevel=4)
+        warn(f"{file.path}: nobody has the reason {listed(without)} in column {name!r}")
     return np.isin(given, wanted)
 
 
@@ -83,11 +82,10 @@ def warn_if_flags_are_ignored(file: TableFile, event_date: str, used: Sequence[s
         if column.null_count or not set(words) <= set(WORDS) or all(WORDS[word] for word in words):
             continue
         without = sum(not WORDS[word] for word in words)
-        warnings.warn(
+        warn(
             f"{file.path}: everybody has a date in column {event_date!r}, and all are taken for events, but column "
             f"{name!r} says that {plural(without, 'individual')} of {len(words)} had none; end={event_date!r} with "
             f"event={name!r} goes by it",
-            stacklevel=4,
         )
         return
 

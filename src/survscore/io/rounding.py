@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural
+from survscore._validation import InputError, plural, warn
 
 MOST_DIGITS = 6  # with more, numbers are shown as they are, and not rounded
 SHOWN_IN_FULL = 1e-9  # of differences between such numbers, by the largest
@@ -40,11 +39,10 @@ def as_shown(
             "was not observed: set time to censoring_time and event to 0 there"
         )
     changed = apart & (late | ~event) & (time != end)
-    warnings.warn(
+    warn(
         f"{path}: {plural(int(late.sum()), 'time')} of {late.size} exceed censoring_time, none by more than "
         f"{tolerance:g}, one in the last digit that the file shows; this is taken for rounding, and censoring_time is "
         f"set to time for {plural(int(changed.sum()), 'individual')} that close to it",
-        stacklevel=4,
     )
     return np.where(changed, time, end)
 

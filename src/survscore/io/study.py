@@ -71,7 +71,7 @@ def read_study(
     predictions: Path | str | Sequence[Source] = (),
     *,
     censoring: Path | str | tuple[Path | str, Form] | None = None,
-    censoring_between: InterpolationKind | None = None,
+    censoring_interpolation: InterpolationKind | None = None,
     id: str | None = None,
     by_order: bool = False,
     allow_extra: bool = False,
@@ -100,7 +100,7 @@ def read_study(
     censoring : path, or pair (path, form), optional
         Predictions of a censoring model, P(C* > t); of the arguments below, `grid`, `columns`, `monotone` and
         `predictions_unit` are about it, too.
-    censoring_between : {"linear", "step", "constant-hazard"}, optional
+    censoring_interpolation : {"linear", "step", "constant-hazard"}, optional
         How to read these between grid points; by default what the file says, or ``"linear"``.
     id : str, optional
         The column of ids in all files; by default ``id``.
@@ -176,7 +176,7 @@ def read_study(
     if censoring is not None:
         shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
         path, its_form = censoring if isinstance(censoring, tuple) else (censoring, shared)
-        its_form = replace(its_form, interpolation=censoring_between or its_form.interpolation)
+        its_form = replace(its_form, interpolation=censoring_interpolation or its_form.interpolation)
         progress(total - 1, total, f"reading {Path(path).name}")
         predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
         if len(predicted.models) != 1:

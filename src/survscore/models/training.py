@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from survscore._validation import InputError, check_number, check_whole
+from survscore._validation import InputError, check_number, check_whole, warn
 from survscore.models.losses import binary_log_likelihood_loss
 from survscore.models.schedule import Schedule
 from survscore.models.training_data import Examples
@@ -152,9 +151,7 @@ def train(
                 if history.best_epoch is None:
                     raise
                 history.stopped = "interrupted"
-                warnings.warn(
-                    f"training was interrupted; the weights of epoch {history.best_epoch} are kept", stacklevel=4
-                )
+                warn(f"training was interrupted; the weights of epoch {history.best_epoch} are kept")
         best.restore()
         _separate(net)
     return history
@@ -184,9 +181,7 @@ def _epochs(
         if not np.isfinite(loss):
             if history.best_epoch is None:
                 raise InputError("training diverged in the first epoch: lower learning_rate, or look at X for outliers")
-            warnings.warn(
-                f"training diverged in epoch {number}; the weights of epoch {history.best_epoch} are kept", stacklevel=6
-            )
+            warn(f"training diverged in epoch {number}; the weights of epoch {history.best_epoch} are kept")
             return "diverged"
         history.epochs.append(
             {

@@ -22,7 +22,7 @@ from survscore.reports.verdicts import (
     several,
     share,
 )
-from survscore.results.comparison import bound_columns, contrast_columns, mean_of
+from survscore.results.estimates import Estimates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,20 +52,23 @@ class Answers:
     def __init__(self, findings: Findings, time_range: Range, weighting: str) -> None:
         self.findings, self.weighting = findings, weighting
         compared = findings.comparison
+        over = None if findings.means is None else compared.means_over(*time_range, nan="stop")
         self.scored: dict[str, Scored] = {one.metric: one for one in compared.scored if one.weighting == weighting}
-        if findings.means is not None:
-            over = compared.means_over(*time_range, nan="stop")
-            self.scored = {metric: mean_of(one, over[metric][0]) for metric, one in self.scored.items()}
+        self.estimates = {
+            metric: Estimates(one, compared.level, None if over is None else over[metric][0])
+            for metric, one in self.scored.items()
+        }
 
     def score(self, metric: str, model: str) -> float:
         """Return the mean score of a model, or that at the one time."""
-        return float(self.scored[metric].scores[self.findings.comparison.models.index(model), 0])
+        return float(self.estimates[metric].scores[self.findings.comparison.models.index(model), 0])
 
     def contrast(self, metric: str, model: str, reference: str) -> dict[str, Any]:
         """Return the difference of two models, with interval, p-value, verdict, and bounds where some dropped out."""
-        compared, one = self.findings.comparison, self.scored[metric]
+        compared, seen = self.findings.comparison, self.estimates[metric]
         a, b = compared.models.index(model), compared.models.index(reference)
-        columns = {**contrast_columns(one, a, b, compared.level), **bound_columns(one, a, b)}
+        columns = {**seen.difference(a, b), **seen.bounds(a, b)}
+        columns["difference"] = columns.pop("estimate")
         values = {name: plain(np.asarray(column).reshape(-1)[0]) for name, column in columns.items()}
         return {"metric": metric, "model": model, "reference": reference, **values}
 

@@ -129,7 +129,7 @@ def at_horizons(
             warnings.simplefilter("ignore", told_by_a_note)
         try:
             found = score_table(
-                y, models, horizons=horizons, metrics=AT_HORIZONS, weighting=weighting, reference=reference, null=null,
+                y, models, horizons=horizons, metric=AT_HORIZONS, weighting=weighting, reference=reference, null=null,
                 groups=groups, level=level,
             )  # fmt: skip
         except InputError:  # data that calibration can't do either, which says why

@@ -12,11 +12,11 @@ import numpy as np
 
 from survscore._validation import plural
 from survscore.engine.evaluation import Range
-from survscore.engine.warning import undefined_times
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
 from survscore.results.comparison import Comparison, IntegratedComparison
+from survscore.results.undefined import undefined_times
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -84,7 +84,7 @@ class Report:
 
 def report(
     y: Outcomes,
-    curves: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
     *,
     metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
@@ -112,7 +112,7 @@ def report(
     ----------
     y : Outcomes
         What was observed.
-    curves : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
+    models : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
     metric : {"brier", "log", "auc"} or Metric, or several
         What to compute; the page begins with the first.
@@ -160,11 +160,11 @@ def report(
     """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    if not isinstance(curves, SurvivalCurves) and not hasattr(curves, "__iter__"):
-        raise InputError("curves must be SurvivalCurves, or map names to SurvivalCurves")
+    if not isinstance(models, SurvivalCurves) and not hasattr(models, "__iter__"):
+        raise InputError("models must be SurvivalCurves, or map names to SurvivalCurves")
     return Report(
         summarise(
-            y, curves, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
+            y, models, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
             null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
             n_curves=n_curves, title=title, settings=settings, history=history, backtest=backtest, unit=unit,
             progress=progress,

@@ -11,7 +11,7 @@ from survscore.engine.evaluation import Range
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, as_table, by_name, records
-from survscore.results.segment_labels import ALL
+from survscore.results.long_tables import ALL
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
 if TYPE_CHECKING:

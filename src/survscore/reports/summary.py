@@ -23,6 +23,7 @@ from survscore._validation import (
 )
 from survscore._version import __version__
 from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.compare import compare
 from survscore.analysis.recommendation import which_to_believe
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
@@ -42,7 +43,7 @@ from survscore.reports.methods import methods
 from survscore.reports.segments import SegmentFindings
 from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
-from survscore.results.comparison import Comparison, compare
+from survscore.results.comparison import Comparison
 from survscore.results.short_names import short_names, with_short_names
 from survscore.weighting import IPCW, Weighting, as_weighting, weightings_that_fit
 

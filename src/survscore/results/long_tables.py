@@ -1,15 +1,29 @@
-"""Long tables of results: parts, one below the other."""
+"""The long table behind comparisons, with segments or without, at each time or as means over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._validation import InputError
+from survscore.engine.evaluation import Scored
+from survscore.inference.multiplicity import Correction, adjusted
+from survscore.results.estimates import Columns, Estimates, has_skill, verdicts_by_p
+
 if TYPE_CHECKING:
     import pandas as pd
+
+    from survscore.results.comparison import Comparison
+
+Key = tuple[str, ...]
+Quantity = Literal["score", "difference", "skill"]
+#: A mean over time: the weight of each time, and from when to when.
+MeanOver = tuple[NDArray[np.float64], tuple[float, float]]
+ALL = "(all)"
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -31,13 +45,130 @@ def stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
     sizes = [max(np.size(values) for values in part.values()) for part in parts]
     names = dict.fromkeys(name for part in parts for name in part)
-    return pd.DataFrame({
-        name: np.concatenate([_column(part.get(name, np.nan), size) for part, size in zip(parts, sizes, strict=True)])
-        for name in names
-    })  # fmt: skip
+    columns = {
+        name: [_column(part.get(name, np.nan), size) for part, size in zip(parts, sizes, strict=True)] for name in names
+    }
+    return pd.DataFrame({name: np.concatenate(several) for name, several in columns.items()})
 
 
 def _column(values: Any, size: int) -> NDArray[Any]:
     """Return a column of a part; texts as objects, so that joining them with others keeps both."""
     array = np.asarray(values)
     return np.broadcast_to(array.astype(object) if array.dtype.kind == "U" else array, size)
+
+
+def padded(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return values at the scored times as values at all times."""
+    missing = size - values.size
+    if not missing:
+        return values
+    filler: Any = {"O": "unknown", "b": False}.get(values.dtype.kind, np.nan)  # objects are verdicts
+    return np.concatenate((values, np.full(missing, filler)))
+
+
+@dataclass(frozen=True, eq=False)
+class LongTable:
+    """What to tabulate, one block of rows for each segment, metric, weighting and model.
+
+    Attributes
+    ----------
+    comparisons : mapping of tuple of str to Comparison
+        By the labels of the segment; the first is that of all individuals.
+    by : tuple of str
+        Names of the segmenting columns; none without segments.
+    over : mapping of str to MeanOver, or None
+        For means over time, the range by metric.
+    correction : str
+        How p-values of segments allow for their number.
+    """
+
+    comparisons: Mapping[Key, Comparison]
+    by: tuple[str, ...] = ()
+    over: Mapping[str, MeanOver] | None = None
+    correction: Correction = "holm"
+
+    @property
+    def total(self) -> Comparison:
+        """The comparison of all individuals."""
+        return next(iter(self.comparisons.values()))
+
+    @property
+    def size(self) -> int:
+        """How many rows a block has."""
+        return self.total.times.size if self.over is None else 1
+
+    def estimates(self, one: Scored) -> Estimates:
+        """Return what is tabulated of scores by one metric under one weighting."""
+        return Estimates(one, self.total.level, None if self.over is None else self.over[one.metric][0])
+
+    def table(self, quantity: Quantity) -> pd.DataFrame:
+        """Return the rows of a quantity; its values are in the column of that name.
+
+        In a segment, limits and p-values are given only where they are reliable; see `SegmentedComparison`.
+        """
+        if quantity == "skill" and self.total.null is None:
+            raise InputError("skill scores need the null model, which was left out (null=False)")
+        blocks = list(self._blocks(quantity))
+        if blocks:
+            table = stacked(blocks)
+        else:  # nothing to compare with: the columns alone
+            one = self.total.scored[0]
+            table = stacked([self._block(quantity, next(iter(self.comparisons)), one, one, 0)]).iloc[:0]
+        if self.by:
+            self._judge(table, quantity)
+        return table
+
+    def block(self, one: Scored, labels: Columns, columns: Columns) -> Columns:
+        """Return numbers with the metric, the weighting, the labels such as the model, and the time or the range."""
+        names = {"metric": one.metric, "weighting": one.weighting, **labels}
+        if self.over is None:
+            found = {name: padded(values, self.size) for name, values in columns.items()}
+            return {**names, "time": self.total.times, **found}
+        first, last = self.over[one.metric][1]
+        return {**names, **columns, "from": first, "to": last}
+
+    def _blocks(self, quantity: Quantity) -> Iterator[Columns]:
+        skip = {"score": None, "difference": self.total.reference, "skill": self.total.null}[quantity]
+        for key, comparison in self.comparisons.items():
+            for one, of_total in zip(comparison.scored, self.total.scored, strict=True):
+                if quantity == "skill" and not has_skill(one):
+                    continue
+                for a, name in enumerate(comparison.models):
+                    if name != skip:
+                        yield self._block(quantity, key, one, of_total, a)
+
+    def _block(self, quantity: Quantity, key: Key, one: Scored, of_total: Scored, a: int) -> Columns:
+        total, seen = self.total, self.estimates(one)
+        r = total.models.index(total.reference)
+        if quantity == "score":
+            found = {**seen.score(a), **(seen.counts() if self.over is None else {}), **seen.bounds(a, a)}
+        elif quantity == "difference":
+            found = {**seen.difference(a, r), **seen.bounds(a, r)}
+        else:
+            found = seen.skill(a, total.null_index())
+        named: Columns = {quantity if name == "estimate" else name: values for name, values in found.items()}
+        if self.by and self.over is not None:
+            models = [a, r] if quantity == "difference" else [a]
+            reliable = bool(found["reliable"][0])
+            named["reason"] = seen.reason(models, of_difference=quantity != "score", reliable=reliable)
+        labels = {"model": total.models[a]} | ({"reference": total.reference} if quantity == "difference" else {})
+        return {**dict(zip(self.by, key, strict=True)), **self.block(of_total, labels, named)}
+
+    def _judge(self, table: pd.DataFrame, quantity: Quantity) -> None:
+        """Leave out limits of segments that are not reliable, and judge differences by adjusted p-values."""
+        # every segment has the same rows in the same order, the total first
+        of_parts = np.arange(len(table)) >= len(table) // len(self.comparisons)
+        table.loc[of_parts & ~table["reliable"].to_numpy(), ["lower", "upper"]] = np.nan
+        if quantity != "difference":
+            return
+        table.loc[of_parts & ~table["reliable"].to_numpy(), "p_value"] = np.nan
+        p_adjusted = table["p_value"].to_numpy(copy=True)
+        by_part = p_adjusted[of_parts].reshape(len(self.comparisons) - 1, -1)
+        p_adjusted[of_parts] = adjusted(by_part, self.correction).reshape(-1)
+        table.insert(list(table).index("p_value") + 1, "p_adjusted", p_adjusted)
+        directions = {one.metric: one.direction for one in self.total.scored}
+        rows = table[of_parts]
+        table.loc[of_parts, "verdict"] = verdicts_by_p(
+            rows["difference"].to_numpy(), p_adjusted[of_parts], rows["reliable"].to_numpy(),
+            [directions[metric] for metric in rows["metric"]], self.total.level,
+        )  # fmt: skip

@@ -53,7 +53,7 @@ class Number:
     decimals : int
         How many there are.
     doubtful : bool
-        Whether the interval rests on too few.
+        Whether there are too few events for a reliable interval.
     """
 
     value: str

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,10 +13,12 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, Scored
-from survscore.inference.intervals import Interval, score_interval
 from survscore.metrics import Direction, metric_label
-from survscore.results.rounding import DOUBT, Number, decimals, rounded, typical_decimals
-from survscore.results.tables import Cell, Part, PrintedAsTables, Tables, spread_over
+from survscore.results.estimates import Columns, Estimates
+from survscore.results.long_tables import padded
+from survscore.results.printing import caption
+from survscore.results.rounding import Number, decimals, rounded
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables, Value, spread_over
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +30,9 @@ MOST_ROWS = 10  # of a curve, in print
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Where a score can lie at all, whatever happened to those who dropped out; no assumption is made about them.
+    """Within which values a score lies, whatever happened to those who dropped out, without any assumption about them.
 
-    The score of all with C* >= t, had nobody been lost, lies between `lower` and `upper`.
+    The score of all individuals with C* >= t, had none dropped out, lies between `lower` and `upper`.
 
     Attributes
     ----------
@@ -51,42 +51,39 @@ class ScoreCurve(PrintedAsTables):
     Attributes
     ----------
     times, scores : ndarray of shape (m,)
-        The evaluation times and the scores there; NaN where the data or the predictions say nothing.
+        The evaluation times and the scores there; NaN where the data or the predictions do not reach.
     se, lower, upper : ndarray of shape (m,)
         Standard errors and confidence intervals, for each time by itself; NaN where errors were not asked for.
         Intervals are made on the logarithmic scale, those of AUC on the logit scale, with Student's quantiles.
     reliable : ndarray of shape (m,)
-        Whether there are enough individuals of each status, and enough groups, for the interval to hold what it says.
+        Whether there are enough individuals of each status, and enough groups, for a reliable interval.
     n_effective : ndarray of shape (m,)
         Kish's effective number of individuals, (sum w)^2 / sum w^2: how many equally weighted ones
         the weights are worth. Under ``administrative`` without drop-outs it is the number with C* >= t.
     weight_sums, n_counted, n_events, n_event_free : ndarray of shape (m,)
-        The sum of the weights; for how many the score speaks; how many are counted with either status.
+        The sum of the weights; how many individuals the score refers to; how many are counted with either status.
     n_groups, largest_share : ndarray of shape (m,) or None
         How many groups are counted, and the share of the individuals that the largest holds; None without groups.
     n : int
         The number of individuals given.
     n_dropped_out : int or None
         How many of them dropped out; None where that is unknown.
-    metric, weighting : str
-        What was computed, in words.
-    direction : {"lower", "higher", "closer to 1", "closer to 0"}
-        Which values are better.
     default_times : bool
         Whether the library chose the times.
     level : float
         Of the confidence intervals.
     bounds : Bounds or None
-        Whatever happened to those who dropped out, the score lies within; None where nobody did.
-    undefined : dict
-        Why scores are NaN, and for how many times.
-    settings : dict
-        The same in a form for machines, with the version of the library.
+        Whatever happened to those who dropped out, the score lies within; None without drop-outs.
+    scored : Scored
+        Scores with their moments, from which means over time are made.
     """
 
     times: NDArray[np.float64]
     scores: NDArray[np.float64]
     se: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    reliable: NDArray[np.bool_]
     n_effective: NDArray[np.float64]
     weight_sums: NDArray[np.float64]
     n_counted: NDArray[np.float64]
@@ -94,94 +91,63 @@ class ScoreCurve(PrintedAsTables):
     n_event_free: NDArray[np.float64]
     n: int
     n_dropped_out: int | None
-    metric: str
-    weighting: str
-    direction: Direction = "lower"
-    default_times: bool = False
-    level: float = 0.95
-    bounds: Bounds | None = None
-    undefined: dict[str, int] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-    n_groups: NDArray[np.float64] | None = None
-    largest_share: NDArray[np.float64] | None = None
-    _scored: Scored | None = None
+    level: float
+    default_times: bool
+    bounds: Bounds | None
+    n_groups: NDArray[np.float64] | None
+    largest_share: NDArray[np.float64] | None
+    scored: Scored
 
     @classmethod
     def of(cls, evaluation: Evaluation, scored: Scored, *, default_times: bool) -> Self:
         """Take the only model of an evaluation, under one of its weightings."""
         y, m = evaluation.index.outcomes, evaluation.times.size
-
-        def padded(values: NDArray[Any]) -> NDArray[np.float64]:
-            return np.concatenate((values, np.full(m - values.size, np.nan)))
-
-        se = np.full(scored.scores.shape[1], np.nan)
-        if scored.moments is not None:
-            se = np.where(np.isnan(scored.scores[0]), np.nan, np.sqrt(scored.moments.variance(0, 0)))
-        bounds = None
-        if scored.bounds is not None:
-            bounds = Bounds(*(padded(values) for values in scored.bounds.at_times(0, 0)))
-        support = scored.support
+        seen = Estimates(scored, evaluation.level)
+        columns: Columns = {**seen.score(0), **seen.counts(), **seen.bounds(0, 0)}
+        columns |= {"weight_sums": scored.weight_sums, "n_event_free": scored.support.n_event_free}
+        found: Columns = {name: padded(values, m) for name, values in columns.items()}
+        bounds = None if scored.bounds is None else Bounds(found.pop("bound_lower"), found.pop("bound_upper"))
         return cls(
             times=evaluation.times,
-            scores=padded(scored.scores[0]),
-            se=padded(se),
-            n_effective=padded(support.n_effective),
-            weight_sums=padded(scored.weight_sums),
-            n_counted=padded(support.n_counted),
-            n_events=padded(support.n_events),
-            n_event_free=padded(support.n_event_free),
-            n_groups=padded(support.units.counted) if support.grouped else None,
-            largest_share=padded(support.units.largest_share) if support.grouped else None,
+            scores=found.pop("estimate"),
             n=len(y),
             n_dropped_out=y.n_dropped_out,
-            metric=scored.metric,
-            weighting=scored.weighting,
-            direction=scored.direction,
-            default_times=default_times,
             level=evaluation.level,
+            default_times=default_times,
             bounds=bounds,
-            undefined=scored.undefined,
-            settings=scored.settings,
-            _scored=scored,
-        )
-
-    @cached_property
-    def _interval(self) -> Interval:
-        if self._scored is None:
-            nothing = np.full(self.scores.shape, np.nan)
-            return Interval(nothing, nothing, np.zeros(self.scores.shape, dtype=np.bool_))
-        m = self._scored.scores.shape[1]
-        moments = self._scored.moments
-        found = score_interval(
-            self.scores[:m], self.se[:m], self.level, self._scored.scale, self._scored.support,
-            0.0 if moments is None else moments.added_share(0, 0),
-        )  # fmt: skip
-        missing = self.scores.size - m
-        return Interval(
-            np.append(found.lower, np.full(missing, np.nan)),
-            np.append(found.upper, np.full(missing, np.nan)),
-            np.append(found.reliable, np.zeros(missing, dtype=np.bool_)),
+            scored=scored,
+            **{"n_groups": None, "largest_share": None, **found},
         )
 
     @property
-    def lower(self) -> NDArray[np.float64]:
-        """Lower limits of the confidence intervals, at `level`, for each time by itself."""
-        return self._interval.lower
+    def metric(self) -> str:
+        """What was computed, in words."""
+        return self.scored.metric
 
     @property
-    def upper(self) -> NDArray[np.float64]:
-        """Upper limits."""
-        return self._interval.upper
+    def weighting(self) -> str:
+        """Under which weighting, in words."""
+        return self.scored.weighting
 
     @property
-    def reliable(self) -> NDArray[np.bool_]:
-        """Whether enough is there for the intervals to hold what they say."""
-        return self._interval.reliable
+    def direction(self) -> Direction:
+        """Which values are better."""
+        return self.scored.direction
+
+    @property
+    def undefined(self) -> dict[str, int]:
+        """Why scores are NaN, and for how many times."""
+        return self.scored.undefined
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was computed and how, in a form for machines, with the version of the library."""
+        return self.scored.settings
 
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.
 
-        Where somebody dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
+        Where individuals dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
 
         Examples
         --------
@@ -196,19 +162,14 @@ class ScoreCurve(PrintedAsTables):
         """
         import pandas as pd
 
-        columns: dict[str, Any] = {
+        columns: Columns = {
             "metric": self.metric,
             "weighting": self.weighting,
             "time": self.times,
             "score": self.scores,
-            "se": self.se,
-            "lower": self.lower,
-            "upper": self.upper,
-            "reliable": self.reliable,
-            "n_counted": self.n_counted,
-            "n_events": self.n_events,
-            "n_effective": self.n_effective,
         }
+        columns |= {name: getattr(self, name) for name in ("se", "lower", "upper", "reliable")}
+        columns |= {name: getattr(self, name) for name in ("n_counted", "n_events", "n_effective")}
         if self.n_groups is not None:
             columns |= {"n_groups": self.n_groups, "largest_share": self.largest_share}
         if self.bounds is not None:
@@ -244,27 +205,23 @@ class ScoreCurve(PrintedAsTables):
         >>> ss.brier_score(y, curves, weighting="administrative", times=[2, 3]).integrated(2, 3)
         IntegratedScore(0.085, se 0.060, brier, administrative, mean over [2, 3], lower is better)
         """
-        weights, (lower, upper) = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
-        counted = weights > 0
-        value = float(weights[counted] @ self.scores[counted])
-        se, bounds, interval = math.nan, None, (math.nan, math.nan, False)
-        scored = self._scored
-        if scored is not None:
-            used = weights[: scored.scores.shape[1]]
-            added_share = 0.0
-            if scored.moments is not None:
-                se = math.sqrt(scored.moments.of_average(used, 0, 0))
-                added_share = scored.moments.added_share_of_average(used, 0, 0)
-            if scored.bounds is not None:
-                bounds = scored.bounds.of_average(used, 0, 0)
-            found = score_interval(
-                np.array([value]), np.array([se]), self.level, scored.scale, scored.support.mean(used), added_share
-            )
-            interval = (float(found.lower[0]), float(found.upper[0]), bool(found.reliable[0]))
+        weights, used_range = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
+        seen = Estimates(self.scored, self.level, weights)
+        found = {name: values[0].item() for name, values in {**seen.score(0), **seen.bounds(0, 0)}.items()}
         return IntegratedScore(
-            value, se, *interval, (lower, upper), self.metric, self.weighting, self.direction, self.level, bounds,
-            dict(self.settings),
-        )  # fmt: skip
+            value=found["estimate"],
+            se=found["se"],
+            lower=found["lower"],
+            upper=found["upper"],
+            reliable=found["reliable"],
+            range=used_range,
+            metric=self.metric,
+            weighting=self.weighting,
+            direction=self.direction,
+            level=self.level,
+            bounds=(found["bound_lower"], found["bound_upper"]) if "bound_lower" in found else None,
+            settings=dict(self.settings),
+        )
 
     def plot(
         self,
@@ -305,37 +262,25 @@ class ScoreCurve(PrintedAsTables):
         return ScoreCurveDisplay(self).plot(ax=ax, band=band, counts=counts, unit=unit, width=width, **line)
 
     def _printed(self) -> Tables:
-        defined = np.flatnonzero(~np.isnan(self.scores))
-        chosen = spread_over(defined, MOST_ROWS)
-        places = typical_decimals(self.se[chosen])
-        limits = zip(self.scores, self.lower, self.upper, self.reliable, strict=True)
-        numbers = [
-            Number.of(value, lower, upper, decimals=places, reliable=bool(reliable) or math.isnan(lower))
-            for value, lower, upper, reliable in limits
-        ]
-        rows: list[tuple[Cell, ...]] = [
-            (f"{self.times[j]:g}", numbers[j], f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}") for j in chosen
-        ]
-        better = f"{metric_label(self.metric)} ({self.direction} is better)"
-        lost = f", {self.n_dropped_out} dropped out" if self.n_dropped_out else ""
-        known = "" if np.isnan(self.lower).all() else f"; {100 * self.level:g} % intervals"
-        caption = f"{better}; {self.weighting}; {plural(self.n, 'individual')}{lost}{known}"
-        header = ("time", "score", "counted", "with event")
-        return Tables(caption, [Part("", header, rows, self._notes(len(chosen), numbers), "rrrr")])
-
-    def _notes(self, n_shown: int, numbers: list[Number]) -> tuple[str, ...]:
-        notes = []
         defined = ~np.isnan(self.scores)
+        chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
+        columns = (self.scores, self.se, self.lower, self.upper, self.reliable)
+        values = [Value(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        lines = [
+            Line((f"{self.times[j]:g}",), (values[j],), (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}"))
+            for j in chosen
+        ]
+        notes = []
         if defined.sum() > 1:
             with suppress(InputError):  # where the first time has no score
                 notes.append(self.integrated(nan="stop")._told())
-        if n_shown < defined.sum():
-            notes.append(f"{n_shown} of {plural(self.times.size, 'time')}; to_frame() has all")
+        if len(chosen) < defined.sum():
+            notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
         if not defined.all():
             notes.append(f"no score at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")
-        if any(number.doubtful for number in numbers):
-            notes.append(f"{DOUBT.strip()} rests on too few for its interval to hold what it says")
-        return tuple(notes)
+        about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
+        about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
+        return Tables(about, [Part.of("", ("time", "score", "counted", "with event"), lines, notes, "rrrr")])
 
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)
@@ -368,7 +313,7 @@ class IntegratedScore:
     lower, upper : float
         The confidence interval.
     reliable : bool
-        Whether there is enough for the interval to hold what it says.
+        Whether there is enough for a reliable interval.
     range : tuple of float
         From when to when.
     metric, weighting : str
@@ -378,7 +323,7 @@ class IntegratedScore:
     level : float
         Of the confidence interval.
     bounds : tuple of float or None
-        Whatever happened to those who dropped out, the mean lies within; None where nobody did.
+        Whatever happened to those who dropped out, the mean lies within; None without drop-outs.
     """
 
     value: float
@@ -400,13 +345,10 @@ class IntegratedScore:
     def _told(self) -> str:
         places = decimals([self.se], otherwise=4)
         number = Number.of(self.value, self.lower, self.upper, decimals=places)
-        lost = (
-            ""
-            if self.bounds is None
-            else "; whatever happened to the lost, within {} and {}".format(
-                *(f"{bound:.{places}f}" for bound in self.bounds)
-            )
-        )
+        lost = ""
+        if self.bounds is not None:
+            lower, upper = (f"{bound:.{places}f}" for bound in self.bounds)
+            lost = f"; whatever happened to those who dropped out, within {lower} and {upper}"
         return f"mean over {self.range[0]:g} to {self.range[1]:g}: {number}{lost}"
 
     def __repr__(self) -> str:

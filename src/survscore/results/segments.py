@@ -1,4 +1,4 @@
-"""Scores by segment: the same comparison for everybody together, and within every country, plan or age group."""
+"""Scores by segment: the same comparison for all individuals together, and within each country, plan or age group."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from survscore._validation import InputError, check_choice, plural, shown
 from survscore.engine.averaging import WhereNaN
 from survscore.inference.multiplicity import CORRECTIONS, Correction
 from survscore.inference.support import FEW_FOR_DIFFERENCE
-from survscore.results.comparison import Comparison, MeanOver, has_skill
-from survscore.results.comparison_tables import of_segments
-from survscore.results.heterogeneity import Quantity, between, heterogeneity
-from survscore.results.segment_labels import ALL, Key, check_names, check_part, in_order
-from survscore.results.segment_tables import ByTime, Means, SegmentTables
+from survscore.results import heterogeneity, printing
+from survscore.results.comparison import Comparison
+from survscore.results.heterogeneity import Comparand
+from survscore.results.long_tables import ALL, Key, LongTable, MeanOver
 from survscore.results.tables import PrintedAsTables, Tables
 
 if TYPE_CHECKING:
@@ -24,10 +23,80 @@ if TYPE_CHECKING:
 
     from survscore.plots import SegmentsDisplay
 
+#: Columns of tables, whose names segmenting columns can't have.
+TAKEN = """
+metric weighting model reference time from to score difference skill se lower upper p_value p_adjusted verdict reliable
+reason n_counted n_events n_effective n_groups largest_share bound_lower bound_upper against n n_dropped_out others q df
+estimate n_segments times sentence segment_label
+"""
+
+
+class _Tabulated(PrintedAsTables):
+    """What results by segment share: tables at each time, or of means over time."""
+
+    def _table(self) -> LongTable:
+        raise NotImplementedError
+
+    def _independent(self) -> LongTable:
+        """Return the table, or raise if segments depend on each other."""
+        raise NotImplementedError
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Long table: the segmenting columns, and those of the comparison's scores; of means, also the reason."""
+        return self._table().table("score")
+
+    def between(
+        self, *, of: Comparand = "difference", model: str | None = None, against: str | Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return how much segments differ from each other, at every time, or in their means over time.
+
+        Segments are disjoint, so variances add. A segment is part of the total, so it is compared with all other
+        segments instead.
+
+        Parameters
+        ----------
+        of : {"difference", "score"}
+            Of the differences to the reference: is the model's gain larger here? Or of the scores: is it harder to
+            predict here?
+        model : str, optional
+            Of which model; by default of all.
+        against : str or sequence of str, optional
+            The segment to compare with, by its labels. By default all others: their mean, each weighted by how many
+            individuals it counts, of those that have an interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The segmenting columns, metric, weighting, model, reference, against, time, estimate, others, difference,
+            se, lower, upper, p_value, p_adjusted, verdict: "better" where the model fares better here than there.
+            NaN, and "too few", where a segment has fewer than 20 of the rarer status.
+        """
+        return heterogeneity.between(self._independent(), of, model, against)
+
+    def heterogeneity(self, *, of: Comparand = "difference", model: str | None = None) -> pd.DataFrame:
+        r"""Return whether all segments could be the same, at every time, or in their means: Cochran's Q.
+
+        :math:`Q = \sum_g (d_g - \bar d)^2 / V_g` over the segments that have an interval, :math:`\bar d` being their
+        mean with weights :math:`1 / V_g`. The p-value is Welch's, which allows for the variances being estimated; with
+        many individuals it is that of a chi-square with as many degrees of freedom as there are segments, minus one.
+
+        Parameters
+        ----------
+        of, model
+            As for `between`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            metric, weighting, model, reference, time, n_segments, q, df, p_value.
+        """
+        return heterogeneity.heterogeneity(self._independent(), of, model)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentedComparison(PrintedAsTables):
-    r"""A comparison of models within segments, and of everybody together. Numbers only.
+class SegmentedComparison(_Tabulated):
+    r"""A comparison of models within segments, and of all individuals together. Numbers only.
 
     Every part is what `compare` gives for its individuals alone, at the times of the total. Tables have the segmenting
     columns first; there, the rows of the total come first, and have "(all)".
@@ -41,7 +110,7 @@ class SegmentedComparison(PrintedAsTables):
     by : tuple of str
         Names of the segmenting columns.
     total : Comparison
-        Of everybody.
+        Of all individuals.
     parts : mapping of tuple of str to Comparison
         Of every segment, by its labels, one for each of `by`. All have the models, metrics, weightings and times of the
         total, in the same order. They are kept in the order of their labels, numbers by their value.
@@ -96,17 +165,19 @@ class SegmentedComparison(PrintedAsTables):
         if not self.parts:
             raise InputError("parts is empty: there is no segment")
         for key, part in self.parts.items():
-            check_part(by, self.total, key, part)
-        ordered = {key: self.parts[key] for key in sorted(self.parts, key=in_order)}
+            _check_part(by, self.total, key, part)
+        ordered = {key: self.parts[key] for key in sorted(self.parts, key=_in_order)}
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "parts", ordered)
-
-    # What it is
 
     @property
     def segments(self) -> list[Key]:
         """The labels of every segment."""
         return list(self.parts)
+
+    @property
+    def _everything(self) -> dict[Key, Comparison]:
+        return {(ALL,) * len(self.by): self.total, **self.parts}
 
     @property
     def counts(self) -> pd.DataFrame:
@@ -118,12 +189,11 @@ class SegmentedComparison(PrintedAsTables):
         import pandas as pd
 
         rows = []
-        for key, one in {self._all: self.total, **self.parts}.items():
+        for key, one in self._everything.items():
+            n_events = int(np.nanmax(one.scored[0].support.n_events, initial=0.0))
             reliable = any(bool(scored.support.enough(FEW_FOR_DIFFERENCE).any()) for scored in one.scored)
-            row: dict[str, Any] = dict(zip(self.by, key, strict=True))
-            row |= {"n": one.n, "n_dropped_out": one.n_dropped_out, "n_events": _most_events(one)}
-            rows.append({**row, "reliable": reliable})
-        return pd.DataFrame(rows)
+            rows.append((*key, one.n, one.n_dropped_out, n_events, reliable))
+        return pd.DataFrame(rows, columns=[*self.by, "n", "n_dropped_out", "n_events", "reliable"])
 
     @property
     def undefined(self) -> pd.DataFrame:
@@ -131,12 +201,11 @@ class SegmentedComparison(PrintedAsTables):
         import pandas as pd
 
         rows = [
-            {**dict(zip(self.by, key, strict=True)), "metric": one.metric, "weighting": of_total.weighting,
-             "reason": reason, "times": count}
-            for key, part in {self._all: self.total, **self.parts}.items()
+            (*key, one.metric, of_total.weighting, reason, count)
+            for key, part in self._everything.items()
             for one, of_total in zip(part.scored, self.total.scored, strict=True)
             for reason, count in one.undefined.items()
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows, columns=[*self.by, "metric", "weighting", "reason", "times"])
 
     def against(self, reference: str) -> SegmentedComparison:
@@ -148,75 +217,19 @@ class SegmentedComparison(PrintedAsTables):
         """Return the same with p-values that allow for the number of segments in another way."""
         return replace(self, correction=correction)
 
-    # At every time
-
-    @property
-    def scores(self) -> pd.DataFrame:
-        """Long table: the segmenting columns, and those of `Comparison.scores`."""
-        return self._tables().scores()
-
     @property
     def contrasts(self) -> pd.DataFrame:
         """Long table: the segmenting columns, and those of `Comparison.contrasts`, with p_adjusted."""
-        return self._tables().contrasts()
+        return self._table().table("difference")
 
     @property
     def skill(self) -> pd.DataFrame:
         """Long table: the segmenting columns, and those of `Comparison.skill`."""
-        return self._tables().skill()
+        return self._table().table("skill")
 
     def to_frame(self) -> pd.DataFrame:
         """Return the contrasts."""
         return self.contrasts
-
-    def between(
-        self, *, of: Quantity = "difference", model: str | None = None, against: str | Sequence[str] | None = None
-    ) -> pd.DataFrame:
-        """Return how much segments differ from each other, at every time.
-
-        Segments are disjoint, so variances add. The total, of which a segment is a part, is nothing to compare with:
-        all other segments are.
-
-        Parameters
-        ----------
-        of : {"difference", "score"}
-            Of the differences to the reference: is the model's gain larger here? Or of the scores: is it harder to
-            predict here?
-        model : str, optional
-            Of which model; by default of all.
-        against : str or sequence of str, optional
-            The segment to compare with, by its labels. By default all others: their mean, each weighted by how many it
-            counts, of those that have an interval.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The segmenting columns, metric, weighting, model, reference, against, time, estimate, others, difference,
-            se, lower, upper, p_value, p_adjusted, verdict: "better" where the model fares better here than there.
-            NaN, and "too few", where a segment has fewer than 20 of the rarer status.
-        """
-        return between(self._tables(independent=True), of, model, self._key(against))
-
-    def heterogeneity(self, *, of: Quantity = "difference", model: str | None = None) -> pd.DataFrame:
-        r"""Return whether all segments could be the same, at every time: Cochran's Q.
-
-        :math:`Q = \sum_g (d_g - \bar d)^2 / V_g` over the segments that have an interval, :math:`\bar d` being their
-        mean with weights :math:`1 / V_g`. The p-value is Welch's, which allows for the variances being estimated; with
-        many individuals it is that of a chi-square with as many degrees of freedom as there are segments, minus one.
-
-        Parameters
-        ----------
-        of, model
-            As for `interpolation`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            metric, weighting, model, reference, time, n_segments, q, df, p_value.
-        """
-        return heterogeneity(self._tables(independent=True), of, model)
-
-    # Over time
 
     def integrated(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
@@ -243,48 +256,72 @@ class SegmentedComparison(PrintedAsTables):
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure, as high as it takes.
         metric, weighting, model : str, optional
             Of what; by default of the first, of the first model that is not the reference.
         time : float, optional
             At which of the times; by default the mean over all times, up to the first without score.
         most : int
             How many segments to draw; of more, those with the largest differences, and a note says so.
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, width
+            As for `ScoreCurve.plot`; a new figure is as high as it takes.
 
         Returns
         -------
         SegmentsDisplay
             With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
-        from survscore.plots import SegmentsDisplay
-
         if time is None and self.total.times.size > 1:
             means = self.integrated(nan="stop")
             return means.plot(ax, metric=metric, weighting=weighting, model=model, most=most, width=width)
-        wanted = float(self.total.times[0] if time is None else time)
-        if wanted not in self.total.times:
-            raise InputError(f"time must be one of the times scored, from {self.total.times[0]:g} to "
-                             f"{self.total.times[-1]:g}, not {wanted:g}")  # fmt: skip
+        times = self.total.times
+        wanted = float(times[0] if time is None else time)
+        if wanted not in times:
+            raise InputError(
+                f"time must be one of the times scored, from {times[0]:g} to {times[-1]:g}, not {wanted:g}"
+            )
         table = self.contrasts
-        drawn = _drawn(self, table[table["time"] == wanted], metric, weighting, model)
-        return SegmentsDisplay(**drawn, over=f"at time {wanted:g}").plot(ax=ax, most=most, width=width)
+        display = self._display(table[table["time"] == wanted], metric, weighting, model)
+        return replace(display, over=f"at time {wanted:g}").plot(ax=ax, most=most, width=width)
 
-    def _tables(self, *, independent: bool = False) -> SegmentTables:
-        if independent:
-            check_independent(self)
-        return SegmentTables(self.by, self.total, self.parts, self.correction, ByTime(self.total.times))
+    def _display(self, table: Any, metric: str | None, weighting: str | None, model: str | None) -> SegmentsDisplay:
+        """Return a forest plot of one metric, weighting and model."""
+        from survscore.plots import SegmentsDisplay
 
-    def _key(self, labels: str | Sequence[str] | None) -> Key | None:
-        if labels is None:
-            return None
-        return (labels,) if isinstance(labels, str) else tuple(str(label) for label in labels)
+        total = self.total
+        metric = total.metrics[0] if metric is None else metric
+        weighting = total.weightings[0] if weighting is None else weighting
+        others = [name for name in total.models if name != total.reference]
+        if not others:
+            raise InputError("there is one model, and nothing to compare it with")
+        model = others[0] if model is None else model
+        check_choice("metric", metric, tuple(total.metrics))
+        check_choice("weighting", weighting, tuple(total.weightings))
+        check_choice("model", model, tuple(others))
+        rows = (table["metric"] == metric) & (table["weighting"] == weighting) & (table["model"] == model)
+        counts = self.counts[[*self.by, "n", "n_events"]]
+        contrasts = table[rows].merge(counts, on=list(self.by)).reset_index(drop=True)
+        direction = next(one.direction for one in total.scored if one.metric == metric)
+        return SegmentsDisplay(
+            contrasts, self.by, metric, weighting, model, total.reference, direction, total.level,
+            models=total.models, null=total.null,
+        )  # fmt: skip
 
-    @property
-    def _all(self) -> Key:
-        return (ALL,) * len(self.by)
+    def _table(self) -> LongTable:
+        return LongTable(self._everything, self.by, correction=self.correction)
+
+    def _independent(self) -> LongTable:
+        if self.n_spanning is None:
+            raise InputError(
+                "segments can't be compared with each other: `groups` are in random buckets, so it is not known "
+                "whether some have individuals in several segments; write files that hold whole groups"
+            )
+        if self.n_spanning:
+            raise InputError(
+                f"segments can't be compared with each other: {plural(self.n_spanning, 'group')} of `groups` "
+                f"{'has' if self.n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
+                "on each other; segment by something that is the same for all of a group"
+            )
+        return self._table()
 
     def __repr__(self) -> str:
         names = ", ".join(shown(name) for name in self.by)
@@ -294,13 +331,13 @@ class SegmentedComparison(PrintedAsTables):
 
     def _printed(self) -> Tables:
         try:
-            return of_segments(self.integrated(nan="stop"))
+            return printing.of_segments(self.integrated(nan="stop"))
         except InputError:  # at one time alone, or without score at the first
             return self.total._printed()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedSegments(PrintedAsTables):
+class IntegratedSegments(_Tabulated):
     """Mean scores over a range of time within segments, and their paired differences.
 
     Attributes
@@ -325,30 +362,14 @@ class IntegratedSegments(PrintedAsTables):
         return next(iter(self.over.values()))[1]
 
     @property
-    def scores(self) -> pd.DataFrame:
-        """Long table: the segmenting columns, those of `IntegratedComparison.scores`, and why there is none."""
-        return self._tables().scores()
-
-    @property
     def contrasts(self) -> pd.DataFrame | None:
         """Long table: those of `IntegratedComparison.contrasts`, p_adjusted and reason; None with one model alone."""
-        return self._tables().contrasts() if len(self.segmented.total.models) > 1 else None
+        return self._table().table("difference") if len(self.segmented.total.models) > 1 else None
 
     @property
     def skill(self) -> pd.DataFrame | None:
         """Long table: those of `IntegratedComparison.skill`, and reason; None without null model."""
-        some = any(has_skill(one) for one in self.segmented.total.scored)
-        return self._tables().skill() if self.segmented.total.null is not None and some else None
-
-    def between(
-        self, *, of: Quantity = "difference", model: str | None = None, against: str | Sequence[str] | None = None
-    ) -> pd.DataFrame:
-        """Return how much segments differ from each other; see `SegmentedComparison.interpolation`."""
-        return between(self._tables(independent=True), of, model, self.segmented._key(against))
-
-    def heterogeneity(self, *, of: Quantity = "difference", model: str | None = None) -> pd.DataFrame:
-        """Return whether all segments could be the same; see `SegmentedComparison.heterogeneity`."""
-        return heterogeneity(self._tables(independent=True), of, model)
+        return self._table().table("skill") if self.segmented.total.has_skill else None
 
     def plot(
         self,
@@ -361,71 +382,62 @@ class IntegratedSegments(PrintedAsTables):
         width: float | None = None,
     ) -> SegmentsDisplay:
         """Draw a forest plot; see `SegmentedComparison.plot`."""
-        from survscore.plots import SegmentsDisplay
+        display = self.segmented._display(self.contrasts, metric, weighting, model)
+        first, last = self.over[display.metric][1]
+        return replace(display, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most, width=width)
 
-        drawn = _drawn(self.segmented, self.contrasts, metric, weighting, model)
-        first, last = self.over[drawn["metric"]][1]
-        return SegmentsDisplay(**drawn, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most, width=width)
+    def _table(self) -> LongTable:
+        return replace(self.segmented._table(), over=self.over)
 
-    def _tables(self, *, independent: bool = False) -> SegmentTables:
-        return replace(self.segmented._tables(independent=independent), look=Means(self.over))
+    def _independent(self) -> LongTable:
+        return replace(self.segmented._independent(), over=self.over)
 
     def _printed(self) -> Tables:
-        return of_segments(self)
+        return printing.of_segments(self)
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def check_independent(segmented: SegmentedComparison) -> None:
-    """Raise if segments depend on each other."""
-    if segmented.n_spanning is None:
-        raise InputError(
-            "segments can't be compared with each other: `groups` are in random buckets, so it is not known whether "
-            "some have individuals in several segments; write files that hold whole groups"
-        )
-    if segmented.n_spanning:
-        raise InputError(
-            f"segments can't be compared with each other: {plural(segmented.n_spanning, 'group')} of `groups` "
-            f"{'has' if segmented.n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
-            "on each other; segment by something that is the same for all of a group"
-        )
+def check_names(by: tuple[str, ...]) -> None:
+    """Raise unless these can be columns beside those of the tables."""
+    if not by:
+        raise InputError("by is empty: name at least one column")
+    repeated = sorted({name for name in by if by.count(name) > 1})
+    if repeated:
+        raise InputError(f"by must name different columns; repeated: {', '.join(map(repr, repeated))}")
+    taken = [name for name in by if name in TAKEN.split()]
+    if taken:
+        raise InputError(f"by must not be called {taken[0]!r}, which is a column of the results: rename it")
 
 
-def _most_events(one: Comparison) -> int:
-    counted = one.scored[0].support.n_events
-    return int(np.nanmax(counted, initial=0.0)) if counted.size else 0
-
-
-def _drawn(
-    segmented: SegmentedComparison,
-    table: Any,
-    metric: str | None,
-    weighting: str | None,
-    model: str | None,
-) -> dict[str, Any]:
-    """Return what a forest plot needs, of one metric, weighting and model."""
-    total = segmented.total
-    metric = total.metrics[0] if metric is None else metric
-    weighting = total.weightings[0] if weighting is None else weighting
-    others = [name for name in total.models if name != total.reference]
-    if not others:
-        raise InputError("there is one model, and nothing to compare it with")
-    model = others[0] if model is None else model
-    check_choice("metric", metric, tuple(total.metrics))
-    check_choice("weighting", weighting, tuple(total.weightings))
-    check_choice("model", model, tuple(others))
-    rows = (table["metric"] == metric) & (table["weighting"] == weighting) & (table["model"] == model)
-    counts = segmented.counts[[*segmented.by, "n", "n_events"]]
-    return {
-        "contrasts": table[rows].merge(counts, on=list(segmented.by)).reset_index(drop=True),
-        "by": segmented.by,
-        "metric": metric,
-        "weighting": weighting,
-        "model": model,
-        "reference": total.reference,
-        "direction": next(one.direction for one in total.scored if one.metric == metric),
-        "level": total.level,
-        "models": total.models,
-        "null": total.null,
+def _check_part(by: tuple[str, ...], total: Comparison, key: Any, part: Any) -> None:
+    """Raise unless a comparison can be a part of the total, under this key."""
+    if not isinstance(key, tuple) or len(key) != len(by) or not all(isinstance(label, str) for label in key):
+        raise InputError(f"parts must have keys of {plural(len(by), 'label')} as text, one for each of by, not {key!r}")
+    if ALL in key:
+        raise InputError(f"by: the label {ALL!r} stands for all individuals in the results: rename it")
+    if not isinstance(part, Comparison):
+        raise InputError(f"parts must be Comparisons, not {type(part).__name__}, as that of {key} is")
+    same = {
+        "models": part.models == total.models,
+        "reference": part.reference == total.reference,
+        "level": part.level == total.level,
+        "times": np.array_equal(part.times, total.times),
+        "metrics and weightings": [one.metric for one in part.scored] == [one.metric for one in total.scored],
     }
+    for what, agree in same.items():
+        if not agree:
+            raise InputError(f"parts must have the {what} of the total; that of {key} has others")
+
+
+def _in_order(key: Key) -> list[tuple[int, float, str]]:
+    """Return what to sort labels by: numbers by their value, before texts."""
+    found = []
+    for label in key:
+        try:
+            number = float(label)
+        except ValueError:
+            number = np.nan
+        found.append((0, number, label) if np.isfinite(number) else (1, 0.0, label))
+    return found

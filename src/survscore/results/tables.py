@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import html
+import math
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import shown
-from survscore.results.rounding import DOUBT, Number
+from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
 SHORTEST = 14  # letters of a name that is shortened
@@ -20,8 +23,29 @@ LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
     sign: "\\" + sign for sign in "&%$#_{}"
 }
 MINUS = "$-$"
+ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
 
 Cell = str | Number
+
+
+class Value(NamedTuple):
+    """A number of a result, before it is rounded."""
+
+    value: float
+    se: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    reliable: bool = True
+    sign: str = ""
+
+
+class Line(NamedTuple):
+    """A row of a printed result, before it is rounded; lines of one `unit` have the same number of decimals."""
+
+    words: tuple[str, ...]
+    numbers: tuple[Value | None, ...]
+    rest: tuple[str, ...] = ()
+    unit: str = ""
 
 
 def spread_over(places: NDArray[np.intp], most: int) -> list[int]:
@@ -70,6 +94,33 @@ class Part:
         """How many columns of words come first."""
         return len(self.align) - len(self.align.lstrip("l"))
 
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        header: tuple[str, ...],
+        lines: Sequence[Line],
+        notes: Iterable[str],
+        align: str,
+        split: int = 0,
+        *,
+        decimals: Callable[[Iterable[float]], int] = typical_decimals,
+    ) -> Part:
+        """Round the numbers of some lines by their standard errors, and say what a mark of doubt means.
+
+        Lines of one unit have as many decimals; a later column never has fewer than those before it.
+        """
+        rows: list[tuple[Cell, ...]] = []
+        for _, some in groupby(lines, key=lambda line: line.unit):
+            same, columns, places = list(some), [], 0
+            for values in zip(*(line.numbers for line in same), strict=True):
+                places = max(places, decimals(value.se for value in values if value is not None))
+                columns.append([_number(value, places) for value in values])
+            numbers = zip(*columns, strict=True)
+            rows += [(*line.words, *cells, *line.rest) for line, cells in zip(same, numbers, strict=True)]
+        doubtful = any(isinstance(cell, Number) and cell.doubtful for row in rows for cell in row)
+        return cls(title, header, rows, (*dict.fromkeys(notes), *([ON_TOO_FEW] if doubtful else [])), align, split)
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -107,6 +158,13 @@ class PrintedAsTables(ABC):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def _number(value: Value | None, decimals: int) -> Cell:
+    if value is None:
+        return ""
+    reliable = value.reliable or math.isnan(value.lower)
+    return Number.of(value.value, value.lower, value.upper, decimals=decimals, sign=value.sign, reliable=reliable)
 
 
 def _by_decimals(cells: Iterable[Cell]) -> dict[int, list[Number]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -15,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from survscore._utils.files import check_regular
 from survscore._utils.progress import Progress, silent
-from survscore._validation import InputError, plural
+from survscore._validation import InputError, plural, warn
 from survscore.engine.averaging import check_ranges
 from survscore.engine.evaluation import Ranges
-from survscore.engine.warning import warn_about
 from survscore.io.forms import Form
 from survscore.results.comparison import Comparison
 from survscore.results.segments import SegmentedComparison
+from survscore.results.undefined import warn_about
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
@@ -182,7 +181,7 @@ def evaluate(
         storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
         checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
-    warn_about_all(total, result, stacklevel=4)
+    warn_about_all(total, result)
     return result
 
 
@@ -251,7 +250,7 @@ def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Optio
     if what.groups is not None:
         raise InputError("groups take a second pass over the data, and sums of one pass are no result: use evaluate")
     total = _added(run, what, stored) if stored else run.state(what, lasting=lasting)
-    warn_about_skipped(total, stacklevel=3)
+    warn_about_skipped(total)
     return total
 
 
@@ -323,20 +322,19 @@ def _stored(one: Any) -> State:
         raise InputError(f"{one}: can't be read: {error.strerror}") from None
 
 
-def warn_about_all(total: State | Gathered, result: Comparison | SegmentedComparison, stacklevel: int) -> None:
+def warn_about_all(total: State | Gathered, result: Comparison | SegmentedComparison) -> None:
     """Warn about files that were left out, times without score, and standard errors that rest on few groups."""
-    warn_about_skipped(total, stacklevel)
+    warn_about_skipped(total)
     everybody = result.total if isinstance(result, SegmentedComparison) else result
-    warn_about(everybody.scored, stacklevel)
+    warn_about(everybody.scored)
 
 
-def warn_about_skipped(total: State | Gathered, stacklevel: int) -> None:
+def warn_about_skipped(total: State | Gathered) -> None:
     """Warn if files were left out."""
     if total.skipped:
-        warnings.warn(
+        warn(
             f"{plural(len(total.skipped), 'file')} of {len(total.files)} could not be read and "
             f"{'was' if len(total.skipped) == 1 else 'were'} left out, the first {total.skipped[0]}",
-            stacklevel=stacklevel,
         )
 
 

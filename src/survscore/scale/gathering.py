@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import InputError, plural
+from survscore.analysis.compare import compare
 from survscore.io.tables import arrow
 from survscore.metrics import Metric
-from survscore.results.comparison import Comparison, compare
+from survscore.results.comparison import Comparison
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.memory import MemoryLimitError, as_text
 from survscore.scale.specification import Specification

@@ -26,7 +26,7 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "m
 
 
 class MemoryLimitError(InputError):
-    """What is asked for takes more memory than there may be."""
+    """The evaluation would take more memory than `memory_limit` allows."""
 
 
 @dataclass(frozen=True)

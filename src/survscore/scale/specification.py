@@ -31,7 +31,7 @@ Bins = Literal["units"] | tuple[float, ...] | None
 
 
 class BinsNeededError(InputError):
-    """Somebody leaves, and the specification has no bins to weight for that, or not fine enough ones."""
+    """Some individuals drop out, and the specification has no bins to weight for that, or bins too coarse."""
 
 
 @dataclass(frozen=True)

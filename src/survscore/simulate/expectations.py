@@ -20,7 +20,7 @@ def expected_score(
     censoring_time: ArrayLike,
     *,
     weighting: str | Weighting,
-    loss: str | Loss = "brier",
+    metric: str | Loss = "brier",
     times: ArrayLike,
 ) -> NDArray[np.float64]:
     r"""Return the expectation of a score over event times, with censoring times and predictions fixed.
@@ -50,7 +50,7 @@ def expected_score(
     weighting : str or Weighting
         ``"uncensored"``, ``"administrative"`` (nobody drops out), or `IPCW` with known censoring times, a function, or
         Kaplan-Meier of given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
-    loss : {"brier", "log"} or Loss
+    metric : {"brier", "log"} or Loss
         What a prediction costs.
     times : array_like of shape (m,)
         Where.
@@ -81,14 +81,14 @@ def expected_score(
     check_length("curves", len(curves), "truth", len(truth))
     end = as_vector(censoring_time, "censoring_time", allow_infinite=True)
     check_length("censoring_time", end.size, "truth", len(truth))
-    wanted, chosen_loss = as_times(times), as_metric(loss)
-    if not isinstance(chosen_loss, Loss):
-        raise InputError(f"loss must be a loss, which is known for each individual, not {chosen_loss.name!r}")
+    wanted, loss = as_times(times), as_metric(metric)
+    if not isinstance(loss, Loss):
+        raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
     chosen = as_weighting(weighting, Outcomes([0.0], [0]))
     predicted = np.asarray(curves.at(wanted), dtype=np.float64)
     event_free, with_event = _expected_weights(truth, end, chosen, wanted)
     with np.errstate(invalid="ignore", divide="ignore"):
-        losses = event_free * chosen_loss.of_event_free(predicted) + with_event * chosen_loss.of_event(predicted)
+        losses = event_free * loss.of_event_free(predicted) + with_event * loss.of_event(predicted)
         by_n = isinstance(chosen, IPCW) and chosen.normalize == "n"  # the others' weights sum to the number counted
         divisor = float(len(truth)) if by_n else (event_free + with_event).sum(axis=0)
         return np.asarray(losses.sum(axis=0) / divisor)

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._config import config
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
 from survscore.analysis.backtest.results import Day, pairs_of
+from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.metrics import HistoryMetric, Metric
 from survscore.outcomes import Outcomes
-from survscore.results.comparison import Comparison, compared, contrast_columns, score_columns
+from survscore.results.comparison import Comparison
+from survscore.results.estimates import Estimates
 from survscore.weighting import Administrative, Weighting
 
 if TYPE_CHECKING:
@@ -66,22 +69,19 @@ class Asked:
             )
         if isinstance(self.metric, HistoryMetric):
             return curves
-        return curves.only_at(self.horizons)
+        return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
 
     def in_truth(self, started: Started, curves: Mapping[str, SurvivalCurves]) -> Comparison:
         """Return how good models were, by all that is known now, and how sure that is."""
-        return compared(
-            started.now, curves, metric=self.metric, weighting=[Administrative()], times=self.horizons, null=False,
-            groups=None if self.groups is None else self.groups[started.there], level=self.level,
-        )  # fmt: skip
+        groups = None if self.groups is None else self.groups[started.there]
+        request = Request(self.metric, [Administrative()], self.horizons, groups=groups, level=self.level)
+        return request.run(started.now, curves)
 
     def scores(
         self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[str | Weighting]
     ) -> Comparison:
         """Return the scores of all models under some weightings, without errors."""
-        return compared(
-            y, curves, metric=self.metric, weighting=list(weightings), times=self.horizons, null=False, errors=False
-        )
+        return Request(self.metric, list(weightings), self.horizons, errors=False).run(y, curves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,14 +186,15 @@ class Study:
             warnings.simplefilter("ignore")  # times without score are NaN, and told below
             said, true = asked.scores(started.then, self.curves, self.weightings), asked.in_truth(started, self.curves)
         (truth,) = true.scored
+        seen = Estimates(truth, asked.level)
         pairs = [
-            np.isin(contrast_columns(truth, a, b, asked.level)["verdict"], ("better", "worse"))
+            np.isin(seen.difference(a, b)["verdict"], ("better", "worse"))
             for b, a in zip(*pairs_of(len(self.curves)), strict=True)
         ]
         scores = np.array([one.scores for one in said.scored])
         _check_defined(said, started.date, asked.horizons, "as of then")
         _check_defined(true, started.date, asked.horizons, "in truth")
-        se = np.array([score_columns(truth, a, asked.level)["se"] for a in range(len(self.curves))])
+        se = np.array([seen.se(a, a) for a in range(len(self.curves))])
         return Day(
             started.date, tuple(one.weighting for one in said.scored), len(started.then),
             int(started.then.event.sum()), started.judged(asked.horizons), scores, truth.scores, se,

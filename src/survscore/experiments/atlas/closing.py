@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.analysis.backtest.results import pairs_of
+from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, scores
-from survscore.results.comparison import Comparison, compared, contrast_columns, mean_of, score_columns
+from survscore.results.comparison import Comparison
+from survscore.results.estimates import Estimates
 
 #: In place of a horizon, the mean over all of them.
 MEAN = "mean"
@@ -53,12 +55,12 @@ class Verdicts:
         n = len(comparison.models)
         first, second = pairs_of(n)
         found: list[list[Values]] = []
-        for part in (one, mean_of(one, weights)):
-            contrasts = [contrast_columns(part, a, b, LEVEL) for a, b in zip(first, second, strict=True)]
+        for part in (Estimates(one, LEVEL), Estimates(one, LEVEL, weights)):
+            contrasts = [part.difference(a, b) for a, b in zip(first, second, strict=True)]
             found.append([
                 part.scores,
-                np.array([score_columns(part, a, LEVEL)["se"] for a in range(n)]),
-                np.array([contrast["difference"] for contrast in contrasts]),
+                np.array([part.se(a, a) for a in range(n)]),
+                np.array([contrast["estimate"] for contrast in contrasts]),
                 np.array([np.isin(contrast["verdict"], ("better", "worse")) for contrast in contrasts]),
             ])  # fmt: skip
         return cls(*(np.concatenate(several, axis=1) for several in zip(*found, strict=True)))
@@ -84,10 +86,8 @@ def judged(
     at_horizons = {name: one.only_at(horizons) for name, one in curves.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few groups, and what has no score: tables tell both
-        comparison = compared(
-            data.y, at_horizons, metric="brier", weighting=list(weightings.values()), times=horizons, null=False,
-            groups=data.groups, level=LEVEL,
-        )  # fmt: skip
+        request = Request("brier", list(weightings.values()), horizons, groups=data.groups, level=LEVEL)
+        comparison = request.run(data.y, at_horizons)
     said = {name: Verdicts.of(comparison, q) for q, name in enumerate(weightings)}
     places = [*horizons.tolist(), MEAN]
     hidden = [hidden_share(data.y, h) for h in horizons]

@@ -1,11 +1,10 @@
-"""What users are warned about: times without score, and standard errors of few groups."""
+"""What users are warned about: times without a score, and standard errors from few groups."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 
-from survscore._validation import FewGroupsWarning, UndefinedScoreWarning, plural
+from survscore._validation import FewGroupsWarning, UndefinedScoreWarning, plural, warn
 from survscore.engine.evaluation import Scored
 
 
@@ -24,12 +23,12 @@ def undefined_times(found: Iterable[Scored]) -> str | None:
     return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
 
 
-def warn_about(found: Iterable[Scored], stacklevel: int) -> None:
-    """Warn once, at the user's line, about times without score, and about standard errors that rest on few groups."""
+def warn_about(found: Iterable[Scored]) -> None:
+    """Warn once about times without a score, and about standard errors from few groups."""
     several = list(found)
     told = undefined_times(several)
     if told:
-        warnings.warn(told, UndefinedScoreWarning, stacklevel=stacklevel)
+        warn(told, UndefinedScoreWarning)
     cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
     for caution in dict.fromkeys(cautions):
-        warnings.warn(caution, FewGroupsWarning, stacklevel=stacklevel)
+        warn(caution, FewGroupsWarning)

@@ -1,0 +1,101 @@
+# What editors and type checkers see; `__init__.py` imports the same names when they are first asked for.
+from survscore import (
+    adapters as adapters,
+    censoring as censoring,
+    checks as checks,
+    datasets as datasets,
+    experiments as experiments,
+    io as io,
+    metrics as metrics,
+    models as models,
+    plots as plots,
+    reports as reports,
+    scale as scale,
+    simulate as simulate,
+    weighting as weighting,
+)
+from survscore._config import config as config
+from survscore._validation import (
+    DeviceMemoryError as DeviceMemoryError,
+    FewGroupsWarning as FewGroupsWarning,
+    InputError as InputError,
+    UndefinedScoreWarning as UndefinedScoreWarning,
+    UnfitError as UnfitError,
+)
+from survscore._version import __version__ as __version__
+from survscore.analysis.backtest.backtesting import backtest as backtest
+from survscore.analysis.backtest.results import Backtest as Backtest
+from survscore.analysis.calibration.calibrating import Calibration as Calibration, calibration as calibration
+from survscore.analysis.compare import compare as compare
+from survscore.analysis.cross_validation import CrossValidation as CrossValidation, cross_validate as cross_validate
+from survscore.analysis.decision_curves import DecisionCurve as DecisionCurve, decision_curve as decision_curve
+from survscore.analysis.diagnostics import Diagnosis as Diagnosis, diagnose as diagnose
+from survscore.analysis.distribution.calibration import distribution_calibration as distribution_calibration
+from survscore.analysis.distribution.results import DistributionCalibration as DistributionCalibration
+from survscore.analysis.horizon import at_horizon as at_horizon
+from survscore.analysis.populations import counted_population as counted_population
+from survscore.analysis.score_tables import score_table as score_table
+from survscore.analysis.scorers import make_scorer as make_scorer
+from survscore.analysis.splitters import EventKFold as EventKFold
+from survscore.analysis.streaming import StreamingScore as StreamingScore
+from survscore.censoring.distributions import (
+    CensoringCurves as CensoringCurves,
+    CensoringDistribution as CensoringDistribution,
+    CensoringFunction as CensoringFunction,
+    KaplanMeierCensoring as KaplanMeierCensoring,
+    KnownCensoring as KnownCensoring,
+)
+from survscore.curves import SurvivalCurves as SurvivalCurves
+from survscore.engine.blocks import CurveBatches as CurveBatches
+from survscore.metrics import (
+    AUC as AUC,
+    CRPS as CRPS,
+    E50 as E50,
+    E90 as E90,
+    ICI as ICI,
+    Brier as Brier,
+    CalibrationInTheLarge as CalibrationInTheLarge,
+    CalibrationSlope as CalibrationSlope,
+    Concordance as Concordance,
+    HistoryMetric as HistoryMetric,
+    Log as Log,
+    LogScore as LogScore,
+    Loss as Loss,
+    Metric as Metric,
+    Miscalibration as Miscalibration,
+    NetBenefit as NetBenefit,
+    ObservedExpected as ObservedExpected,
+    PooledMetric as PooledMetric,
+)
+from survscore.outcomes import Outcomes as Outcomes
+from survscore.reports.page import Report as Report, report as report
+from survscore.results.comparison import Comparison as Comparison, IntegratedComparison as IntegratedComparison
+from survscore.results.score_curve import (
+    Bounds as Bounds,
+    IntegratedScore as IntegratedScore,
+    ScoreCurve as ScoreCurve,
+    ScoreTerms as ScoreTerms,
+)
+from survscore.results.score_table import ScoreTable as ScoreTable
+from survscore.results.segments import (
+    IntegratedSegments as IntegratedSegments,
+    SegmentedComparison as SegmentedComparison,
+)
+from survscore.scale.evaluating import evaluate as evaluate
+from survscore.scale.files import BadFileError as BadFileError
+from survscore.scale.memory import MemoryLimitError as MemoryLimitError
+from survscore.scale.specification import BinsNeededError as BinsNeededError
+from survscore.scores import (
+    auc as auc,
+    brier_score as brier_score,
+    log_loss as log_loss,
+    score_all as score_all,
+    score_terms as score_terms,
+)
+from survscore.weighting import (
+    IPCW as IPCW,
+    Administrative as Administrative,
+    Uncensored as Uncensored,
+    Weighting as Weighting,
+    weightings_that_fit as weightings_that_fit,
+)

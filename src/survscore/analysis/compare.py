@@ -1,0 +1,261 @@
+"""Compare models on the same individuals: all of them together, and within segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, warn
+from survscore.analysis.plausibility import looks_far_worse, warn_if_reversed
+from survscore.analysis.segmenting import Segments, segment_name
+from survscore.engine.blocks import Predictions
+from survscore.engine.evaluation import Evaluation, Ranges, Scored, Variances
+from survscore.engine.inputs import Null, as_models, check_outcomes, one_or_more
+from survscore.engine.pooled import Look
+from survscore.inference.units import Groups
+from survscore.metrics import Metric, as_metric
+from survscore.outcomes import Outcomes
+from survscore.results.comparison import Comparison
+from survscore.results.segments import SegmentedComparison
+from survscore.results.undefined import undefined_times, warn_about
+from survscore.weighting import Weighting, as_weighting
+
+Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]
+
+
+@overload
+def compare(
+    y: Outcomes,
+    models: Models,
+    *,
+    metric: str | Metric | Sequence[str | Metric] = ...,
+    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
+    times: ArrayLike | None = ...,
+    reference: str | None = ...,
+    null: Null = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
+    ranges: Ranges = ...,
+    by: None = ...,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    y: Outcomes,
+    models: Models,
+    *,
+    metric: str | Metric | Sequence[str | Metric] = ...,
+    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
+    times: ArrayLike | None = ...,
+    reference: str | None = ...,
+    null: Null = ...,
+    groups: ArrayLike | None = ...,
+    level: float = ...,
+    ranges: Ranges = ...,
+    by: Any,
+) -> SegmentedComparison: ...
+
+
+def compare(
+    y: Outcomes,
+    models: Models,
+    *,
+    metric: str | Metric | Sequence[str | Metric] = "brier",
+    weighting: str | Weighting | Sequence[str | Weighting] | None = None,
+    times: ArrayLike | None = None,
+    reference: str | None = None,
+    null: Null = True,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    ranges: Ranges = None,
+    by: Any = None,
+) -> Comparison | SegmentedComparison:
+    r"""Score several models on the same individuals and test their differences.
+
+    The difference of two scores is a sum over individuals of the differences of their influences, so its standard
+    error allows for both models being evaluated on the same data. Quantiles are Student's; the degrees of freedom are
+    at most the number of groups, or of individuals with the rarer status, minus one. A difference within rounding
+    error of the scores has no verdict.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    models : mapping of str to SurvivalCurves, or pairs
+        What each model predicted, for the same individuals in the same order.
+    metric : str or Metric, or several
+        What to compute: "brier", "log", "auc"; "oe", "slope", "in_the_large", "miscalibration", "ici", "e50", "e90" for
+        calibration; "net_benefit@0.1" with its threshold; "concordance", "crps", "log_score" of all that happened up
+        to a time. Where values should be close to a target, as a slope to 1, verdicts on differences say lower or
+        higher.
+    weighting : str, Weighting, or several
+        As for `brier_score`; several show the same models side by side.
+    times : array_like, optional
+        The evaluation times; by default as for `brier_score`, within the reach of all models.
+    reference : str, optional
+        The model that the others are compared with; by default the first.
+    null : bool, Outcomes or "counted", default True
+        Whether to add the null model, and skill scores against it. True: the Kaplan-Meier curve of `y`, the same for
+        all individuals. Outcomes: the curve of these, such as the training data. ``"counted"``: the proportion
+        event-free among those counted at t, under each weighting its own. It is the best constant for them, which
+        Kaplan-Meier is not if risks depend on the start date; and as the best constant it adds nothing to first order
+        by being estimated. What estimating a Kaplan-Meier curve adds is part of the standard errors.
+    groups, ranges
+        As for `brier_score`.
+    level : float, default 0.95
+        Of all confidence intervals.
+    by : mapping of str to labels, data frame, or labels, optional
+        Columns that segment the individuals, such as country and plan; one array is called by its name, or "segment".
+        All individuals are scored together, and every segment as if it were scored alone: what is estimated inside
+        weights, and the null model, are of the segment's own outcomes. Times are the same for all.
+
+    Returns
+    -------
+    Comparison
+        Or, with `by`, a `SegmentedComparison`.
+
+    Warns
+    -----
+    UserWarning
+        If the Brier score of a model is far above that of Kaplan-Meier, and that of one minus its predictions is not:
+        probabilities of the event were taken for survival.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> rng = np.random.default_rng(1)
+    >>> rate = rng.gamma(2, 0.05, 500)
+    >>> event_time, end = rng.exponential(1 / rate), rng.uniform(5, 25, 500)
+    >>> y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    >>> times = np.arange(1.0, 21.0)
+    >>> models = {
+    ...     "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times),
+    ...     "pessimistic": ss.SurvivalCurves(np.exp(-2 * rate[:, None] * times), times),
+    ... }
+    >>> result = ss.compare(y, models, weighting="administrative", times=times, reference="truth")
+    >>> result.integrated(1, 20).contrasts.drop(columns=["metric", "weighting", "from", "to", "reliable"]).round(4)
+              model reference  difference      se   lower   upper  p_value verdict
+    0   pessimistic     truth      0.0447  0.0072  0.0304  0.0589      0.0   worse
+    1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
+    """
+    if not isinstance(models, Mapping):
+        models = list(models)  # pairs may come only once, and are looked at twice
+    request = Request(metric, weighting, times, reference, null, groups, level, ranges)
+    found = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
+    total = found.total if isinstance(found, SegmentedComparison) else found
+    warn_about(total.scored)
+    if isinstance(found, SegmentedComparison):
+        _warn_about_parts(found)
+    if looks_far_worse(total):
+        first = next(iter(one_or_more(weighting, Weighting, "weighting")))
+        warn_if_reversed(y, models, weighting=first, times=total.times)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be computed: the arguments of `compare`, then those of `Evaluation`."""
+
+    metric: Any = "brier"
+    weighting: Any = None
+    times: ArrayLike | None = None
+    reference: str | None = None
+    null: Any = False
+    groups: Any = None
+    level: float = 0.95
+    ranges: Any = None
+    errors: bool = True
+    variances: Variances = "both"
+
+    def run(self, y: Outcomes, models: Models, visit: Callable[[int, Look], None] | None = None) -> Comparison:
+        """Compare models, without warnings; `visit` is that of `Evaluation.run`."""
+        evaluation = Evaluation.of(
+            y, models, metric=self.metric, weighting=self.weighting, times=self.times, null=self.null,
+            groups=self.groups, level=self.level, ranges=self.ranges, errors=self.errors,
+            variances=self.variances,
+        )  # fmt: skip
+        if evaluation.index.times.size == 0:
+            raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
+        names = evaluation.names
+        reference = names[0] if self.reference is None else str(self.reference)
+        if reference not in names:
+            raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
+        scored = tuple(evaluation.run(visit))
+        return Comparison(
+            names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
+        )
+
+    def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
+        """Return the same for some of the individuals: what holds one value for each of them is cut."""
+        metrics = [as_metric(one) for one in one_or_more(self.metric, Metric, "metric")]
+        weightings = [as_weighting(one, y) for one in one_or_more(self.weighting, Weighting, "weighting")]
+        return replace(
+            self,
+            metric=[one.of_rows(rows) for one in metrics],
+            weighting=[one.of_rows(rows) for one in weightings],
+            groups=None if self.groups is None else Groups.of(self.groups, len(y)).codes[rows],
+        )
+
+
+def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -> SegmentedComparison:
+    """Compare models on all individuals, then on every segment at the same times."""
+    check_outcomes(y)
+    segments = Segments.of(by, len(y))
+    total = request.run(y, models)
+    keep = request.ranges == "any"
+    ranges = _ranges(total, request.ranges)
+    request = replace(request, times=total.times, reference=total.reference, ranges=ranges)
+    parts = {}
+    for key, rows in segments.rows.items():
+        try:
+            some = {name: curves[rows] for name, curves in models.items()}
+            part = request.of_rows(y, rows).run(y[rows], some)
+        except InputError as error:
+            raise InputError(f"segment {segment_name(segments.by, key)}: {error}") from None
+        parts[key] = part if keep else replace(part, scored=tuple(_lean(one) for one in part.scored))
+    spanning = 0 if request.groups is None else segments.n_spanning(Groups.of(request.groups, len(y)))
+    return SegmentedComparison(segments.by, total, parts, n_spanning=spanning)
+
+
+def _ranges(total: Comparison, asked: Ranges) -> Any:
+    """Return the ranges asked for, and those over which the total has its means: segments will be asked for these."""
+    if isinstance(asked, str) or total.times.size == 1:
+        return asked
+    found = [] if asked is None else list(asked)
+    for lower, upper in [(None, None), *found]:
+        try:
+            found += [ends for _, ends in total.means_over(lower, upper, nan="stop").values()]
+        except InputError:  # nothing is left to average, which is told when it is asked for
+            continue
+    return list(dict.fromkeys(found))
+
+
+def _lean(one: Scored) -> Scored:
+    """Leave out what serves means over ranges that nobody asked for."""
+    return one if one.bounds is None else replace(one, bounds=replace(one.bounds, kept=None))
+
+
+def _warn_about_parts(found: SegmentedComparison) -> None:
+    """Warn once about all segments without score at some time, and once about those whose groups are few."""
+    undefined = {key: told for key, part in found.parts.items() if (told := undefined_times(part.scored))}
+    n = plural(len(found.parts), "segment")
+    if undefined:
+        key, told = next(iter(undefined.items()))
+        warn(
+            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(found.by, key)}: {told}; the "
+            "table `undefined` has all",
+            UndefinedScoreWarning,
+        )
+    few = [key for key, part in found.parts.items() if any(one.support.cautions() for one in part.scored)]
+    if few:
+        warn(
+            f"in {len(few)} of {n} standard errors are based on few groups, such as in "
+            f"{segment_name(found.by, few[0])}: intervals allow for that, and there are none below five groups",
+            FewGroupsWarning,
+        )

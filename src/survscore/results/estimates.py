@@ -1,0 +1,258 @@
+"""From scores and their moments to estimates with intervals: the formulas behind every table of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore.engine.evaluation import Scored
+from survscore.inference.intervals import (
+    Contrast,
+    difference_interval,
+    few_for_score,
+    normal_quantile,
+    ratio_interval,
+    score_interval,
+    simultaneous_quantile,
+    student_quantile,
+    verdicts,
+    with_degrees,
+)
+from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, Support
+from survscore.inference.units import Units
+from survscore.metrics import Direction, sides
+
+Vector = NDArray[np.float64]
+Columns = dict[str, Any]
+TOO_FEW = "too few"
+
+
+def has_skill(one: Scored) -> bool:
+    """Whether there are skill scores: the null model has a score, too, lower is better, and zero is no error at all."""
+    return one.has_null and one.has_ratios and one.direction == "lower"
+
+
+def defined_models(one: Scored) -> NDArray[np.float64]:
+    """Return the scores of the models that have any, or of all: a model without scores has no mean anyway."""
+    some = np.isfinite(one.scores).any(axis=1)
+    return one.scores[some] if some.any() else one.scores
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Scores by one metric under one weighting, at each time or as means over time, with all that follows from them.
+
+    Models are named by their place. Columns have one row for each time, and one for a mean; a mean is NaN if a score
+    within the range is missing.
+
+    Attributes
+    ----------
+    scored : Scored
+        Scores and their moments.
+    level : float
+        Of the confidence intervals.
+    weights : ndarray of shape (times,) or None
+        For a mean over time, the weight of each time.
+    """
+
+    scored: Scored
+    level: float = 0.95
+    weights: Vector | None = None
+
+    # What is known at each time, or of the mean
+
+    @property
+    def _used(self) -> Vector | None:
+        """The weights of the scored times; None at each time."""
+        return None if self.weights is None else self.weights[: self.scored.scores.shape[1]]
+
+    @cached_property
+    def _missing(self) -> bool:
+        """Whether there is no mean, since some score within the range is missing."""
+        if self.weights is None or self._used is None:
+            return False
+        used = self._used > 0
+        beyond = self.weights[self._used.size :].any()
+        return bool(beyond or not used.any() or not np.isfinite(defined_models(self.scored)[:, used]).all())
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """The scores, of shape (models, rows)."""
+        if self._used is None:
+            return self.scored.scores
+        if self._missing:
+            return np.full((len(self.scored.scores), 1), np.nan)
+        used = self._used > 0
+        return self.scored.scores[:, used] @ self._used[used][:, None]
+
+    @cached_property
+    def support(self) -> Support:
+        """How many individuals, events and groups there are."""
+        if self._used is None:
+            return self.scored.support
+        if self._missing:
+            none, nobody = np.zeros(1), Units(np.zeros(1), np.full(1, np.nan), np.zeros(1))
+            return Support(none, none, none, none, nobody, self.scored.support.grouped)
+        return self.scored.support.mean(self._used)
+
+    def variance(self, a: int, b: int) -> Vector:
+        """Return the variance of a score, or of the difference of two; NaN where errors were not asked for."""
+        moments = self.scored.moments
+        if moments is None or self._missing:
+            return np.full(self.scores.shape[1], np.nan)
+        return moments.variance(a, b) if self._used is None else _one(moments.of_average(self._used, a, b))
+
+    def added_share(self, a: int, b: int) -> Vector:
+        """Return which share of the variance is not that of influences."""
+        moments = self.scored.moments
+        if moments is None or self._missing:
+            return np.zeros(self.scores.shape[1])
+        used = self._used
+        return moments.added_share(a, b) if used is None else _one(moments.added_share_of_average(used, a, b))
+
+    def se(self, a: int, b: int) -> Vector:
+        """Return the standard error of a score, or of the difference of two."""
+        return np.where(np.isnan(self.scores[a] - self.scores[b]), np.nan, np.sqrt(self.variance(a, b)))
+
+    # Columns of tables
+
+    def score(self, a: int) -> Columns:
+        """Return the scores of a model with their intervals."""
+        se = self.se(a, a)
+        interval = score_interval(
+            self.scores[a], se, self.level, self.scored.scale, self.support, self.added_share(a, a)
+        )
+        return {"estimate": self.scores[a], "se": se, **interval._asdict()}
+
+    def difference(self, a: int, r: int) -> Columns:
+        """Return the differences of a model to another with their intervals and p-values."""
+        found = self._difference(a, r, student_quantile(self.level, self.support.difference_degrees))
+        return self._judged(self.scores[a] - self.scores[r], self.se(a, r), found, self.scored.direction)
+
+    def skill(self, a: int, null: int) -> Columns:
+        """Return 1 - score / null score, with the variance of that ratio to first order; NaN if the null score is zero.
+
+        The ratio is positive, so its interval is made on the logarithmic scale.
+        """
+        of_null = self._null_score(null)
+        ratio = self.scores[a] / of_null
+        variance = self.variance(a, a) - 2 * ratio * self._covariance(a, null) + ratio**2 * self.variance(null, null)
+        se = np.sqrt(np.maximum(variance, 0.0)) / of_null
+        found = ratio_interval(ratio, se, self.level, self.support)
+        return {
+            "estimate": 1.0 - ratio,
+            "se": se,
+            "lower": 1.0 - found.upper,
+            "upper": 1.0 - found.lower,
+            "reliable": found.reliable,
+        }
+
+    def skill_difference(self, a: int, r: int, null: int) -> Columns:
+        """Return the differences of two models' skill scores, (reference - score) / null, to first order."""
+        of_null = self._null_score(null)
+        difference = (self.scores[r] - self.scores[a]) / of_null
+        with_null = self._covariance(r, null) - self._covariance(a, null)
+        variance = self.variance(a, r) - 2 * difference * with_null + difference**2 * self.variance(null, null)
+        se = np.sqrt(np.maximum(variance, 0.0)) / of_null
+        of_model, of_reference = (1.0 - self.scores[b] / of_null for b in (a, r))
+        critical = student_quantile(self.level, self.support.difference_degrees)
+        found = difference_interval(of_model, of_reference, se, critical, "plain", self.support)
+        return self._judged(difference, se, found, "higher")
+
+    def band(self, a: int, r: int, n_draws: int, seed: int) -> Columns:
+        """Return simultaneous confidence bands of the differences of a model to another."""
+        if self.scored.moments is None:
+            raise TypeError("bands need moments")
+        normal = simultaneous_quantile(self.scored.moments.covariance_over_time(a, r), self.level, n_draws, seed)
+        if np.isnan(normal):  # nothing varies but rounding
+            normal = normal_quantile(self.level)
+        critical = with_degrees(normal, self.support.difference_degrees)
+        found = self._difference(a, r, critical)
+        return {
+            "estimate": self.scores[a] - self.scores[r],
+            "lower": found.lower,
+            "upper": found.upper,
+            "critical_value": critical,
+            "reliable": self.support.enough(FEW_FOR_BAND) & found.reliable,
+        }
+
+    def bounds(self, a: int, b: int) -> Columns:
+        """Return within which values a score or difference lies, whatever happened to those who dropped out."""
+        bounds = self.scored.bounds
+        if bounds is None or self._missing:
+            return {}
+        lower, upper = bounds.at_times(a, b) if self._used is None else map(_one, bounds.of_average(self._used, a, b))
+        undefined = np.isnan(self.scores[a])
+        return {"bound_lower": np.where(undefined, np.nan, lower), "bound_upper": np.where(undefined, np.nan, upper)}
+
+    def counts(self) -> Columns:
+        """Return how many individuals, events and groups there are."""
+        support = self.support
+        found = {"n_counted": support.n_counted, "n_events": support.n_events, "n_effective": support.n_effective}
+        if support.grouped:
+            found |= {"n_groups": support.units.counted, "largest_share": support.units.largest_share}
+        return found
+
+    def reason(self, models: Sequence[int], *, of_difference: bool, reliable: bool) -> str:
+        """Return why the mean of some models, or its interval, is missing; nothing where neither is."""
+        if np.isnan(self.scores[models]).any():
+            return "; ".join(self.scored.undefined) or "there is no score"
+        if self.scored.scale == "none":
+            return "chance alone makes much of it, so that it has no interval"
+        few = FEW_FOR_DIFFERENCE if of_difference else few_for_score(self.scored.scale)
+        if reliable:
+            return ""
+        if self.support.enough(few)[0]:
+            return "too much of its variance comes from individuals who are not observed"
+        if float(self.support.n_rarer[0]) < few:
+            return f"fewer than {few} with event, or without"
+        return "too few groups, or groups of too different size" if self.support.grouped else "too few individuals"
+
+    # Parts of formulas
+
+    def _difference(self, a: int, r: int, critical: Vector) -> Contrast:
+        return difference_interval(
+            self.scores[a], self.scores[r], self.se(a, r), critical, self.scored.scale, self.support,
+            self.added_share(a, r),
+        )  # fmt: skip
+
+    def _judged(self, value: Vector, se: Vector, found: Contrast, direction: Direction) -> Columns:
+        return {
+            "estimate": value,
+            "se": se,
+            "lower": found.lower,
+            "upper": found.upper,
+            "p_value": found.p_value,
+            "verdict": verdicts(found.lower, found.upper, direction),
+            "reliable": found.reliable,
+        }
+
+    def _null_score(self, null: int) -> Vector:
+        return np.where(self.scores[null] > 0, self.scores[null], np.nan)
+
+    def _covariance(self, a: int, b: int) -> Vector:
+        return (self.variance(a, a) + self.variance(b, b) - self.variance(a, b)) / 2
+
+
+def verdicts_by_p(
+    difference: Vector, p_value: Vector, reliable: NDArray[np.bool_], directions: Sequence[Direction], level: float
+) -> NDArray[np.object_]:
+    """Return whether models are better, worse or undecided by p-values; too few, where there is no interval for that.
+
+    `directions` says of each difference which values are better; see `sides`.
+    """
+    below, above = np.array([sides(one) for one in directions], dtype=object).reshape(-1, 2).T
+    with np.errstate(invalid="ignore"):
+        sure = p_value < 1.0 - level
+        lower = sure & (difference < 0)
+    conditions = [np.isnan(difference), ~reliable, np.isnan(p_value), lower, sure]
+    return np.select(conditions, ["unknown", TOO_FEW, "unknown", below, above], "undecided").astype(object)
+
+
+def _one(value: float) -> Vector:
+    return np.array([value])

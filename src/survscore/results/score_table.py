@@ -1,0 +1,182 @@
+"""What `score_table` returns: one row for each metric, horizon, weighting and model."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from survscore._validation import shown
+from survscore.results.long_tables import ALL
+from survscore.results.printing import caption, verdict_text
+from survscore.results.rounding import decimals, p_text
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables, Value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DISTRIBUTION = "distribution"  # the one row that is a test
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One metric of one model, at one horizon or over all time; NaN where there is nothing.
+
+    Attributes
+    ----------
+    segment : tuple of str
+        Labels of the segment; "(all)" for all individuals, empty without segments.
+    metric, label, direction : str
+        What it is, what it is called, and which values are better.
+    time : float
+        The horizon; of what is over all time, up to when; infinite for all follow-up.
+    over_time : bool
+        Whether it is over all time.
+    weighting, model, reference : str
+    estimate, se, lower, upper : float
+        With the limits of the confidence interval.
+    difference, difference_se, difference_lower, difference_upper, p_value : float
+        Estimate minus that of the reference.
+    verdict : str
+        What the interval of the difference says: better, worse, undecided or unknown; lower or higher where values
+        should be close to a target.
+    reliable, difference_reliable : bool
+        Whether there is enough for a reliable interval of the estimate, and of the difference.
+    n_counted, n_events, n_lost, n_groups : float
+        How many individuals it refers to, how many of them are known to have the event, how many dropped out, and in
+        how many groups they are.
+    note : str
+        Why there is no number, or what to know about it.
+    """
+
+    segment: tuple[str, ...]
+    metric: str
+    label: str
+    direction: str
+    time: float
+    over_time: bool
+    weighting: str
+    model: str
+    reference: str
+    estimate: float
+    se: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    difference: float = math.nan
+    difference_se: float = math.nan
+    difference_lower: float = math.nan
+    difference_upper: float = math.nan
+    p_value: float = math.nan
+    verdict: str = ""
+    reliable: bool = False
+    difference_reliable: bool = False
+    n_counted: float = math.nan
+    n_events: float = math.nan
+    n_lost: float = math.nan
+    n_groups: float = math.nan
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreTable(PrintedAsTables):
+    """What `score_table` returns. Numbers only; prints as a table.
+
+    Attributes
+    ----------
+    rows : tuple of TableRow
+        One for each metric, horizon, weighting and model.
+    by : tuple of str
+        Names of the segmenting columns.
+    level : float
+        Of the confidence intervals.
+    n : int
+        The number of individuals.
+    n_dropped_out : int or None
+        How many of them dropped out; None where that is unknown.
+    settings : dict
+        What was asked for, and the version.
+    """
+
+    rows: tuple[TableRow, ...]
+    by: tuple[str, ...]
+    level: float
+    n: int
+    n_dropped_out: int | None
+    settings: dict[str, Any]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return all numbers as a long table, one row for each metric, horizon, weighting and model."""
+        import pandas as pd
+
+        records = []
+        for row in self.rows:
+            fields = asdict(row)
+            records.append({**dict(zip(self.by, fields.pop("segment"), strict=False)), **fields})
+        frame = pd.DataFrame(records)
+        return frame if self.settings["groups"] else frame.drop(columns="n_groups")
+
+    def to_json(self) -> str:
+        """Return the same with settings and version, as JSON; missing values are null."""
+        rows = [
+            {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row}
+            for row in (asdict(row).items() for row in self.rows)
+        ]
+        others = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "rows"}
+        return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False)
+
+    def _printed(self) -> Tables:
+        places = {(row.segment, row.weighting): None for row in self.rows}
+        order = {place: k for k, place in enumerate(places)}
+        # stable: metrics stay in the order asked for
+        ordered = sorted(self.rows, key=lambda row: (order[row.segment, row.weighting], row.over_time, row.time))
+        parts = groupby(ordered, key=lambda row: (row.segment, row.weighting, row.over_time, row.time))
+        return Tables(caption(self.n, self.n_dropped_out, self.level), [self._part(list(rows)) for _, rows in parts])
+
+    def _part(self, rows: list[TableRow]) -> Part:
+        """Return the table of one segment, weighting and horizon."""
+        first = rows[0]
+        if all(row.metric == DISTRIBUTION for row in rows):
+            header: tuple[str, ...] = ("", "", "chi-square", "p")
+            align = "llrr"
+        elif any(row.model != row.reference for row in rows):
+            header, align = ("", "", "estimate", f"difference to {shown(first.reference)}", "p", ""), "llrrrl"
+        else:
+            header, align = ("", "", "estimate"), "llr"
+        lines, seen = [], set[str]()
+        for row in rows:
+            lines.append(_line(row, header, is_first=row.metric not in seen))
+            seen.add(row.metric)
+        notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
+        return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
+
+    def _title(self, row: TableRow) -> str:
+        labels = zip(self.by, row.segment, strict=False)
+        of = ", ".join(f"{name} {shown(label)}" for name, label in labels if label != ALL)
+        when = "over all follow-up"
+        if not math.isinf(row.time):
+            words = ("up to" if row.over_time else "at", f"{row.time:g}", self.settings.get("unit"))
+            when = " ".join(filter(None, words))
+        counts = ""
+        if not row.over_time and not math.isnan(row.n_counted):
+            lost = f", {row.n_lost:.0f} lost" if row.n_lost >= 0.5 else ""
+            groups = f", {row.n_groups:.0f} groups" if not math.isnan(row.n_groups) else ""
+            counts = f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
+        return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counts)))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _line(row: TableRow, header: tuple[str, ...], *, is_first: bool) -> Line:
+    better = f" ({row.direction})" if row.direction.startswith("closer") else ""
+    words = (row.label + better if is_first else "", shown(row.model))
+    numbers: tuple[Value, ...] = (Value(row.estimate, row.se, row.lower, row.upper, row.reliable),)
+    if "chi-square" in header:
+        return Line(words, numbers, (p_text(row.p_value),), row.metric)
+    if "p" not in header:
+        return Line(words, numbers, (), row.metric)
+    limits = (row.difference_lower, row.difference_upper)
+    numbers += (Value(row.difference, row.difference_se, *limits, row.difference_reliable, "+"),)
+    return Line(words, numbers, (p_text(row.p_value), verdict_text(row.verdict)), row.metric)

@@ -1,0 +1,72 @@
+"""How large the package is: lines and files by folder of src/survscore. Lines are physical lines of .py files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "src" / "survscore"
+#: Folders around the computing half: files in, pages out, models and studies.
+AROUND = ("scale", "io", "cli", "reports", "plots", "models", "adapters", "datasets", "checks", "experiments")
+ROOT = "(root)"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Lines and files of some part."""
+
+    lines: int = 0
+    files: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.lines + other.lines, self.files + other.files)
+
+
+def sizes(package: Path = PACKAGE) -> dict[str, Size]:
+    """Return the size of each folder of the package, and of the modules at its root."""
+    found: dict[str, Size] = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).parts
+        folder = parts[0] if len(parts) > 1 else ROOT
+        with path.open(encoding="utf-8") as file:
+            found[folder] = found.get(folder, Size()) + Size(sum(1 for _ in file), 1)
+    return found
+
+
+def total(some: Iterable[Size]) -> Size:
+    """Return the size of several parts together."""
+    return sum(some, Size())
+
+
+def rows(found: dict[str, Size]) -> list[tuple[str, Size]]:
+    """Return the table: the computing half and its total, the rest, and the whole."""
+    computing = {folder: size for folder, size in found.items() if folder not in AROUND}
+    around = {folder: size for folder, size in found.items() if folder in AROUND}
+    return [
+        *computing.items(),
+        ("computing half", total(computing.values())),
+        *around.items(),
+        ("total", total(found.values())),
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    table = rows(sizes())
+    if parser.parse_args().markdown:
+        print("| folder | lines | files |\n| --- | ---: | ---: |")
+        for name, size in table:
+            mark = "**" if name in ("computing half", "total") else ""
+            print(f"| {mark}{name}{mark} | {mark}{size.lines}{mark} | {mark}{size.files}{mark} |")
+        return
+    wide = max(len(name) for name, _ in table)
+    for name, size in table:
+        print(f"{name:{wide}}  {size.lines:6}  {size.files:4}")
+
+
+if __name__ == "__main__":
+    main()
