@@ -25,6 +25,14 @@ import survscore as ss
 
 #: What a column is called by now, and what it is called in the record; None for what is not recorded.
 COLUMNS = {"fit_seconds": None, "score_seconds": None, "cutoff": None}
+#: What a metric or a measure is called by now, and what it is called in the record.
+NAMES = {
+    "in_the_large": "intercept",
+    "calibration in the large": "intercept at slope 1",
+    "miscalibration": "mean square miscalibration",
+    "isotonic miscalibration": "miscalibration",
+    "isotonic miscalibration, corrected": "miscalibration, corrected",
+}
 #: Columns of text that say what a row is about, or what was decided. Others are words, and may change.
 TEXTS = {
     "best", "chosen", "component", "estimator", "measure", "metric", "model", "plan", "reference", "region", "strategy",
@@ -109,9 +117,10 @@ def compared(y, models, **settings):
         return ss.compare(y, models, **settings)
 
 
-def table_of_scores(y, models, **settings):
+def table_of_scores(y, models, metrics=None, **settings):
+    asked = {} if metrics is None else {"metric": metrics}
     with expected_warnings():
-        return ss.score_table(y, models, **settings)
+        return ss.score_table(y, models, **asked, **settings)
 
 
 def calibrated(y, predicted, time, **settings):
@@ -185,7 +194,9 @@ class Record(dict):
                 continue
             values = frame[column]
             if kept in TEXTS:
-                self[f"{name}/{kept}"] = runs(values)
+                self[f"{name}/{kept}"] = runs(
+                    values.replace(NAMES if kept == "measure" else {"in_the_large": "intercept"})
+                )
             elif pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
                 self.put(f"{name}/{kept}", values.to_numpy(dtype=np.float64, na_value=np.nan))
 
@@ -293,7 +304,7 @@ def survival_of_leaving(t):
 
 
 AT_TIMES = [
-    "brier", "log", "auc", "oe", "slope", "intercept", "miscalibration", "ici", "e50", "e90", "net_benefit@0.2",
+    "brier", "log", "auc", "oe", "slope", "in_the_large", "miscalibration", "ici", "e50", "e90", "net_benefit@0.2",
     "net_benefit@0.5",
 ]  # fmt: skip
 UP_TO = ["concordance", "crps", "log_score"]

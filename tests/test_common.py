@@ -83,7 +83,8 @@ def test_compiled_loops_agree_with_array_code(case: Case, data):
 def test_sums_of_weights_are_those_of_the_cells(case: Case, data):
     """From index ranges alone, and from the matrix that they stand for."""
     problem = data.draw(problems(case.data))
-    index, ((weights,),) = (lambda index, several: (index, [one.each for one in several]))(*prepared(case, problem))
+    index, (of_models,) = prepared(case, problem)
+    weights = of_models[0]
     assume(not weights.individual)
     early, late = weights.cells(index.times)
     event = index.before_time[:, None] <= np.arange(index.times.size)

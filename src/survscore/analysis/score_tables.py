@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.loops import side_by_side
-from survscore._utils.parallel import each
+from survscore._utils.parallel import LONG_VECTOR, each
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
@@ -251,7 +250,7 @@ class _Part:
         if DISTRIBUTION in self.metrics:
             parts += [partial(self._distribution, name) for name in self.models]
         found: dict[str, list[TableRow]] = {}
-        for rows in each(lambda part: part(), parts, threads=side_by_side(len(self.y))):
+        for rows in each(lambda part: part(), parts, threads=len(self.y) >= LONG_VECTOR):
             for row in rows:
                 found.setdefault(row.metric, []).append(row)
         names = [one if isinstance(one, str) and one in MADE else as_metric(one).name for one in self.metrics]

@@ -1,13 +1,15 @@
 """The compiled kernels as the engine calls them: the same sums and variances as in array code, on all cores.
 
-Blocks of rows are shared out among threads. Where a curve was estimated inside the weights, individuals come in order of
-time, and what a block adds to the running sums is found first, so that each block knows where it begins; on few cores,
-and where there are groups, columns are shared out instead.
+Blocks of rows are shared out among threads. Where a curve was estimated inside the weights, individuals come in order
+of time, and what a block adds to the running sums is found first, so that each block knows where it begins; on few
+cores, and where there are groups, columns are shared out instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -155,7 +157,7 @@ class _SecondMoments:
         if self.groups is not None:  # a group is in one block
             unit = self.visits.unit
             edges = sorted({0, self.n, *(int(np.searchsorted(unit, unit[block.start])) for block in blocks)})
-            blocks = [slice(*ends) for ends in zip(edges[:-1], edges[1:], strict=True)]
+            blocks = [slice(*ends) for ends in pairwise(edges)]
         starts = [(self.start, np.zeros_like(self.start))] * len(blocks)
         if self.scored.fitted:
             carried = each(lambda rows: self._kernel(rows, columns, carry=True), blocks[:-1], threads=True)
@@ -175,13 +177,14 @@ class _SecondMoments:
         for first in range(0, self.m, width):
             some = slice(first, min(first + width, self.m))
             parts = [slice(first + part.start, first + part.stop) for part in _cut(some.stop - first, n_cores, 1)]
-            found = each(lambda part: self._columns(part, len(parts) > 1, means), parts, threads=True)
+            work = partial(self._columns, several=len(parts) > 1, means=means)
+            found = each(work, parts, threads=True)
             for part, (of_part, own) in zip(parts, found, strict=True):
                 squares[:, part] = of_part
                 if own is not None:
                     means += own
 
-    def _columns(self, columns: slice, several: bool, means: Values) -> tuple[Values, Values | None]:
+    def _columns(self, columns: slice, *, several: bool, means: Values) -> tuple[Values, Values | None]:
         own = np.zeros_like(means) if several else None
         n_groups = 0 if self.groups is None else self.groups.n_groups
         table = np.zeros((self.k, n_groups, columns.stop - columns.start))
@@ -214,8 +217,8 @@ class _SecondMoments:
         squares = np.zeros((len(self.pairs), width))
         kernels.second_moments(
             self.readers, _columns_of(self.weights, columns), self._deviation(columns), self.visits, rows.start,
-            rows.stop, columns.start, carry, self.scored.fitted, _fixed(self.scaled[:, columns], np.float64), self.pairs,
-            running, drift, squares, np.zeros((self.k, 0, 0)) if means is None else means,
+            rows.stop, columns.start, carry, self.scored.fitted, _fixed(self.scaled[:, columns], np.float64),
+            self.pairs, running, drift, squares, np.zeros((self.k, 0, 0)) if means is None else means,
             np.zeros((self.k, 0, width)) if table is None else table,
         )  # fmt: skip
         return running, drift, squares
@@ -370,4 +373,4 @@ def _cut(n: int, at_most: int, size: int) -> list[slice]:
     """Cut a range into at most so many parts, of at least this size."""
     n_parts = max(1, min(at_most, n // size))
     edges = np.linspace(0, n, n_parts + 1).astype(np.intp)
-    return [slice(int(start), int(stop)) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]

@@ -669,19 +669,20 @@ def variances_of(
     n_cells: int,
 ) -> Moments:
     """Return the variances of one loss under one weighting, compiled where that pays."""
-    if not any_range and models.in_memory is not None:
-        if can_compile(scored.index, [scored.loss], [scored.weights], n_cells):
-            from survscore.engine import compiled
+    matrices = None if any_range else models.in_memory
+    if matrices is not None and can_compile(scored.index, [scored.loss], [scored.weights], n_cells):
+        from survscore.engine import compiled
 
-            return compiled.second_moments(scored, models.in_memory, groups, units, averages)
+        return compiled.second_moments(scored, matrices, groups, units, averages)
     return second_moments(scored, models, groups, units, averages, any_range=any_range)
 
 
 def moving_totals(scored: ScoredLoss, ranges: Values, sums: WeightSums, defined: NDArray[np.bool_]) -> list[Values]:
     """Return for each model, by stratum, the sum of the deviations whose weights move with the estimated curve.
 
-    Those of weights from the curves of each individual are summed later, when their cells are at hand. `ranges` holds sums of weight times loss in the first range and the second, (2, models, buckets, times); of capped
-    weights, buckets behind those of the strata.
+    Those of weights from the curves of each individual are summed later, when their cells are at hand. `ranges` holds
+    sums of weight times loss in the first range and the second, (2, models, buckets, times); of capped weights, buckets
+    behind those of the strata.
     """
     found = []
     m = scored.index.times.size

@@ -19,6 +19,7 @@ Both running sums, of x and of greenwood X, are carried from block to block, by 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -229,7 +230,7 @@ class CurveInfluence:
             return count[arrays.count_below(time, time, inclusive=True) - 1]
         found = count * 0
         edges = arrays.to_host(by_stratum.edges)
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges):
             some = time[start:stop]
             found[start:stop] = count[start + arrays.count_below(some, some, inclusive=True) - 1]
         return found

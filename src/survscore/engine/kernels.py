@@ -1,8 +1,8 @@
 """The two compiled loops over predictions: first moments, and second moments; for any number of models.
 
-They do what `engine.sums` and `engine.second_moments` do with matrices, row by row, while a row is in the nearest cache:
-predictions are read in place, in either precision. Nothing here starts threads: the functions release the interpreter's
-lock, and `engine.compiled` shares out rows or columns.
+They do what `engine.sums` and `engine.second_moments` do with matrices, row by row, while a row is in the nearest
+cache: predictions are read in place, in either precision. Nothing here starts threads: the functions release the
+interpreter's lock, and `engine.compiled` shares out rows or columns.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def second_moments(
     in_groups, in_table = visits.unit.size > 0, table.shape[1] > 0
     # where only those who are counted have influences, later columns are left out
     short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or weights.reference.shape[2])
-    kind, epsilon, last_column = deviation.kind, deviation.epsilon, first_column + m
+    kind, epsilon = deviation.kind, deviation.epsilon
     for i in range(start, stop):
         width, w, k, own, share, event, end, exits = m, 0, 0, 0.0, 0.0, 0, 0, False
         reach, with_event = min(max(np.int64(visits.time_index[i]) - first_column, 0), m), visits.label[i] != 0

@@ -1,7 +1,7 @@
 r"""Variances of scores: every influence, block by block, and at once squared.
 
-With deviations :math:`e_i(t) = w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`, the influences are these plus what estimating
-the curve inside the weights adds (`engine.influence`), for which the individuals are visited in order of time.
+With deviations :math:`e_i(t) = w_i(t) [\ell_i(t) - s(t)] / \sum_k w_k(t)`, the influences are these plus what
+estimating the curve inside the weights adds (`engine.influence`), for which individuals are visited in order of time.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ class Influences:
             if scored.by_n:
                 stop = scored.weights[0].population_index[rows]
                 inside = self._column(rows) < stop[:, None]
-                for a, influence in enumerate(influences):
-                    influence -= inside * arrays.beside(scored.offset[a, columns], influence)
+                for a in range(len(influences)):
+                    influences[a] -= inside * arrays.beside(scored.offset[a, columns], influences[a])
             if scored.null is not None and scored.null.of_scored:
                 influences[-1] += scored.null.influence(rows, scored.index.before_time, columns)
             yield rows, influences

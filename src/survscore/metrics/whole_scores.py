@@ -98,7 +98,7 @@ class CRPS(HistoryMetric):
         by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
         by_knot *= 2.0 / followed.sum()
         # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
-        reading = curves.reading(pieces.knots)
+        reading = curves.interpolate(pieces.knots)
         upper = np.minimum(reading.lower + 1, grid.size - 1)
         known = reading.lower >= 0
         of_lower = np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)

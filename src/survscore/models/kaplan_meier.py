@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from survscore._utils import loops as _loops
 from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_whole
 from survscore.analysis.survival_model import SurvivalModel, as_training_data
@@ -90,7 +89,7 @@ class KaplanMeier(SurvivalModel):
             grid = self.times_
         else:
             grid = self.times_[equal_steps(self.survival_, self.n_times)]
-        values = _loops.step_values(self.times_, self.survival_, grid, inclusive=True)
+        values = np.concatenate(([1.0], self.survival_))[np.searchsorted(self.times_, grid, side="right")]
         return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", extrapolation="hold")
 
     def save(self, path: str | Path) -> None:

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from survscore._utils import loops as _loops
 from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
 from survscore.analysis.streaming import StreamingScore
@@ -300,7 +299,7 @@ class NetworkModel(SurvivalModel):
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
         reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).interpolate(grid)
         for rows, logits in self._outputs(encoded):
-            _loops.read_into(curves[rows], reading, self._survival(logits).cpu().numpy(), size=curves.size)
+            curves[rows] = reading(self._survival(logits).cpu().numpy())
         return SurvivalCurves(curves, grid, self.interpolation, monotone=self._monotone)
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:

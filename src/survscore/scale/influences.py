@@ -201,8 +201,8 @@ class Influences:
                         for a in range(k):
                             predicted[a] = columns[a][j]
                         _kernels.fill_influences(
-                            predicted, j, kind, loss.epsilon, one.event_index, one.follow_up_index, one.label, left, segment,
-                            bins, known.score[j], known.usable[j], known.first[j], known.late[j], known.event,
+                            predicted, j, kind, loss.epsilon, one.event_index, one.follow_up_index, one.label, left,
+                            segment, bins, known.score[j], known.usable[j], known.first[j], known.late[j], known.event,
                             known.moved[j], known.drift[j], known.own, factor, influences[:, j],
                         )  # fmt: skip
                     self._add_influences((level, q, metric), influences, groups, segment)

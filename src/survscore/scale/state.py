@@ -348,8 +348,9 @@ class _Pending:
 
         counts, m = self.counts, self.late.shape[1]
         _kernels.count_rows(
-            one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins, counts.first_stops,
-            counts.late_counts, counts.event_changes, counts.population_stops, counts.everybody, counts.left,
+            one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins,
+            counts.first_stops, counts.late_counts, counts.event_changes, counts.population_stops, counts.everybody,
+            counts.left,
         )  # fmt: skip
         if one.dropout_index is not None:
             lost = np.flatnonzero(one.dropout_index < one.population_index)

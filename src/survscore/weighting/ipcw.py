@@ -201,4 +201,5 @@ class IPCW(Weighting):
 
     def __str__(self) -> str:
         source = "Kaplan-Meier of the scored outcomes" if self.estimated else str(self.censoring)
-        return f"ipcw ({', '.join([source, *settings_in_words(self.max_weight, self.normalize, self.variance, self.strata)])})"
+        settings = settings_in_words(self.max_weight, self.normalize, self.variance, self.strata)
+        return f"ipcw ({', '.join([source, *settings])})"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._config import config
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
 from survscore.analysis.backtest.results import Day, pairs_of
@@ -69,7 +68,7 @@ class Asked:
             )
         if isinstance(self.metric, HistoryMetric):
             return curves
-        return curves.only_at(self.horizons, compiled=config.compiles(len(curves) * self.horizons.size))
+        return curves.only_at(self.horizons)
 
     def in_truth(self, started: Started, curves: Mapping[str, SurvivalCurves]) -> Comparison:
         """Return how good models were, by all that is known now, and how sure that is."""
