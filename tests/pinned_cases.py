@@ -26,13 +26,13 @@ import survscore as ss
 #: What a column is called by now, and what it is called in the record; None for what is not recorded.
 COLUMNS = {"fit_seconds": None, "score_seconds": None, "cutoff": None}
 #: What a metric or a measure is called by now, and what it is called in the record.
-NAMES = {
-    "in_the_large": "intercept",
+MEASURES = {
     "calibration in the large": "intercept at slope 1",
     "miscalibration": "mean square miscalibration",
     "isotonic miscalibration": "miscalibration",
     "isotonic miscalibration, corrected": "miscalibration, corrected",
 }
+NAMES = {"measure": MEASURES, "metric": {"in_the_large": "intercept"}}
 #: Columns of text that say what a row is about, or what was decided. Others are words, and may change.
 TEXTS = {
     "best", "chosen", "component", "estimator", "measure", "metric", "model", "plan", "reference", "region", "strategy",
@@ -194,9 +194,7 @@ class Record(dict):
                 continue
             values = frame[column]
             if kept in TEXTS:
-                self[f"{name}/{kept}"] = runs(
-                    values.replace(NAMES if kept == "measure" else {"in_the_large": "intercept"})
-                )
+                self[f"{name}/{kept}"] = runs(values.replace(NAMES.get(kept, {})))
             elif pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
                 self.put(f"{name}/{kept}", values.to_numpy(dtype=np.float64, na_value=np.nan))
 

@@ -521,10 +521,8 @@ def _has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
 
     def bad(rows: slice) -> bool:
         block = matrix[rows]
-        if (
-            arrays.is_tensor(block) and block.element_size() < 4
-        ):  # a sum in half precision would round the tolerance away
-            block = block.float()
+        if arrays.is_tensor(block) and block.element_size() < 4:
+            block = block.float()  # a sum in half precision would round the tolerance away
         bad = ~((block.min() >= 0) & (block.max() <= 1))
         if tolerance < np.inf and block.shape[1] > 1:
             bad = bad | ((block[:, 1:] - block[:, :-1]).max() > tolerance)

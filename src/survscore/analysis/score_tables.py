@@ -40,6 +40,7 @@ from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
 from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting, as_weighting
 
+NO_ERROR = 1e-12  # a standard error that is rounding
 SKILL, INTEGRATED = "skill", "integrated_brier"
 #: What a table can hold that is made of a metric of the engine, or is a test.
 MADE = {SKILL: "scaled Brier score", INTEGRATED: "integrated Brier score", DISTRIBUTION: "distribution calibration"}
@@ -406,6 +407,6 @@ def _at_times(
             cells = {name: values[j] for name, values in columns.items()}
             missing = math.isnan(cells["estimate"])
             # where order is all, a prediction that is the same for all individuals says nothing
-            if model != of.null or not (cells["se"] == 0 or missing):
+            if model != of.null or not (cells["se"] < NO_ERROR or missing):
                 names = (*labels, time, over_time, seen.scored.weighting, model, of.reference)
                 yield TableRow(segment, *names, **cells, note=reasons if missing else "")
