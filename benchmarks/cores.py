@@ -16,7 +16,7 @@ from data import Data
 from measure import Timing, timings
 from report import spaced
 from results import Row, Run
-from survscore._utils.parallel import each, row_blocks
+from survscore._utils.parallel import each
 
 ROWS, TIMES = 2_000_000, 150
 ROWS_WITH_GROUPS, TIMES_WITH_GROUPS, GROUPS = 10_000_000, 24, (0, 50, 4_000_000)
@@ -66,7 +66,7 @@ def make(n: int, m: int) -> Data:
             own = (rate[rows] * bias).astype(np.float32)
             np.exp(-own[:, None] * grid.astype(np.float32), out=matrix[rows])
 
-        each(fill, row_blocks(n, m, compiled=True), threads=True)
+        each(fill, [slice(start, start + 10_000) for start in range(0, n, 10_000)], threads=True)
         return matrix
 
     return Data(time, event, censoring_time, grid, curves(1.0), curves(1.1))
@@ -100,7 +100,7 @@ def _sum_of(matrix: np.ndarray[Any, Any]) -> Callable[[], Any]:
                 found += rows[i, j]
         return found
 
-    blocks = row_blocks(*matrix.shape, compiled=True)
+    blocks = [slice(start, start + 10_000) for start in range(0, len(matrix), 10_000)]
     return lambda: sum(each(lambda rows: total(matrix[rows]), blocks, threads=True))
 
 

@@ -50,7 +50,8 @@ class Brier(Loss):
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array."""
-        return self._square(arrays.as_float64(survival) - event_free)
+        status = arrays.as_float64(event_free) if arrays.is_tensor(event_free) else event_free
+        return self._square(arrays.as_float64(survival) - status)
 
     @staticmethod
     def _square(distance: NDArray[np.float64]) -> NDArray[np.float64]:
