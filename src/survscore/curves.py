@@ -520,7 +520,7 @@ def _has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
     """
 
     def bad(rows: slice) -> bool:
-        block = matrix[rows]
+        block: Any = matrix[rows]
         if arrays.is_tensor(block) and block.element_size() < 4:
             block = block.float()  # a sum in half precision would round the tolerance away
         bad = ~((block.min() >= 0) & (block.max() <= 1))
@@ -528,7 +528,7 @@ def _has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
             bad = bad | ((block[:, 1:] - block[:, :-1]).max() > tolerance)
         return bool(bad)
 
-    cells = DEVICE_CELLS if arrays.is_tensor(matrix) and matrix.is_cuda else CHECKED_CELLS
+    cells = DEVICE_CELLS if arrays.on_device(matrix) else CHECKED_CELLS
     size = max(1, cells // matrix.shape[1])
     blocks = [slice(start, start + size) for start in range(0, len(matrix), size)]
     return any(each(bad, blocks, threads=len(blocks) > 8))

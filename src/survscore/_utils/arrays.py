@@ -22,6 +22,11 @@ def is_tensor(values: Any) -> bool:
     return hasattr(values, "detach") and hasattr(values, "is_cuda")
 
 
+def on_device(values: Any) -> bool:
+    """Whether this is a tensor on a CUDA device."""
+    return is_tensor(values) and bool(values.is_cuda)
+
+
 def device_of(values: Any) -> Any:
     """Return the torch device that holds a tensor; None for a NumPy array."""
     return values.device if is_tensor(values) else None

@@ -41,9 +41,9 @@ class ProductLimit:
     (array([1, 1]), array([2, 1]), array([1. , 0.5, 0. ]))
     """
 
-    times: Array
-    exits: Array
-    at_risk: Array
+    times: NDArray[np.float64]
+    exits: NDArray[np.int64]
+    at_risk: NDArray[np.int64]
     n: int
     starts: tuple[int, ...] = ()
 
@@ -64,8 +64,8 @@ class ProductLimit:
             return cls(*_jumps(time, leaves, others_first), len(time))
         parts = [_jumps(time[codes == k], leaves[codes == k], others_first) for k in range(n_strata)]
         starts = np.cumsum([0, *(len(times) for times, _, _ in parts)])
-        joined = (arrays.concatenate(column) for column in zip(*parts, strict=True))
-        return cls(*joined, len(time), tuple(starts.tolist()))
+        times, exits, at_risk = (arrays.concatenate(column) for column in zip(*parts, strict=True))
+        return cls(times, exits, at_risk, len(time), tuple(starts.tolist()))
 
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:

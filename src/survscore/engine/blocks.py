@@ -23,7 +23,7 @@ FEWEST_ROWS = 64
 
 def row_blocks(n_rows: int, n_columns: int, like: Any = None) -> Iterator[slice]:
     """Cut rows into blocks whose matrices stay in the cache, or keep a device busy, the same on every machine."""
-    cells = DEVICE_CELLS if arrays.is_tensor(like) and like.is_cuda else BLOCK_CELLS
+    cells = DEVICE_CELLS if arrays.on_device(like) else BLOCK_CELLS
     size = max(FEWEST_ROWS, cells // max(n_columns, 1))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

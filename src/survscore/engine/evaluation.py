@@ -420,7 +420,7 @@ class Evaluation:
         divisor = np.where(np.isnan(total), np.nan, one.n_population) if by_n else total
         with np.errstate(invalid="ignore", divide="ignore"):
             scores = losses / divisor
-        defined = np.isfinite(scores).all(axis=0)
+        defined = np.asarray(np.isfinite(scores).all(axis=0))
         scale = np.where(defined, 1.0 / np.where(defined, divisor, 1.0), 0.0)
         centre = np.zeros_like(scores) if by_n else np.where(defined, scores, 0.0)
         offset = np.where(defined, scores, 0.0) * scale if by_n else np.zeros_like(scores)
@@ -690,7 +690,8 @@ def moving_totals(scored: ScoredLoss, ranges: Values, sums: WeightSums, defined:
     sums_of: dict[int, tuple[Values, Values]] = {}
     for a in range(len(scored.scores)):
         weights = scored.weights[a]
-        if weights.censoring_model is None or weights.hidden_share is not None or weights.individual:
+        at_risk, projects = weights.weight_at_risk, weights.hidden_share is not None
+        if weights.censoring_model is None or projects or weights.individual or at_risk is None:
             found.append(np.zeros((weights.n_strata, m)))
             continue
         if id(weights) not in sums_of:
@@ -698,8 +699,8 @@ def moving_totals(scored: ScoredLoss, ranges: Values, sums: WeightSums, defined:
         early, late = sums_of[id(weights)]  # sums of moving weights, (strata, statuses, times)
         if a < n_models:
             k = weights.n_strata
-            moves = weights.weight_at_risk < weights.max_weight
             if weights.capped:
+                moves = at_risk < weights.max_weight
                 losses = np.where(moves, ranges[0, a, :k] + ranges[0, a, k : 2 * k], 0.0) + ranges[1, a, :k]
             else:
                 losses = ranges[:, a, :k].sum(axis=0)

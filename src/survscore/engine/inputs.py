@@ -81,7 +81,7 @@ def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.flo
     Those are 5 %, and 20 or, of few, a quarter. A score further out rests on too few for an interval; whoever wants it
     names the times.
     """
-    follow_up = y.time if y.censoring_time is None else y.censoring_time
+    follow_up: Any = y.time if y.censoring_time is None else y.censoring_time
     place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
     place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
     if arrays.is_tensor(follow_up):

@@ -7,7 +7,6 @@ of squares of the differences, so that nearly equal models do not cancel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,7 +201,7 @@ class Totals:
         self.means = None if whole else arrays.zeros((n, n_units, k), like)
         self.jump_means: Any = None
 
-    def add(self, influence: Sequence[Any], columns: slice, units: Any) -> None:
+    def add(self, influence: Any, columns: slice, units: Any) -> None:
         """Add influences of some units, each named once, at some times: (models, units, times)."""
         k = len(self.averages)
         by_model = [self._means(one, 0, columns) for one in influence] if self.by_model and k else None
@@ -230,7 +229,7 @@ class Totals:
         # not by BLAS, whose threads wait busily beside ours
         return np.einsum("ij,kj->ik", values, scaled)
 
-    def add_jumps(self, jumps: Any, steps: Any, X: Sequence[Any], columns: slice) -> None:
+    def add_jumps(self, jumps: Any, steps: Any, X: Any, columns: slice) -> None:
         """Add what a curve fitted to others varies, from X(s; t) at some of its jumps: an independent source.
 
         It has no small-sample correction. `steps` are the Greenwood weights of all jumps.

@@ -122,7 +122,8 @@ def status(weights: IntervalWeights, event_free: Array, columns: slice) -> Array
 def hidden(weights: IntervalWeights, columns: slice) -> Array:
     """Return which cells have a projected status."""
     column = arrays.columns(columns.stop, weights.event_index)[columns.start :]
-    return (column >= weights.follow_up_index[:, None]) & (weights.hidden_share > 0)[:, None]
+    share: Array = weights.hidden_share
+    return (column >= weights.follow_up_index[:, None]) & (share > 0)[:, None]
 
 
 def _cells(weights: IntervalWeights, times: NDArray[np.float64], *, split: bool) -> tuple[Array, ...]:

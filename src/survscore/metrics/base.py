@@ -185,7 +185,7 @@ class History:
     label: NDArray[np.int8]
     until: NDArray[np.float64]
     lost: ProductLimit | None = None
-    in_order: Callable[[], NDArray[np.int32]] | None = None
+    in_order: Callable[[], NDArray[np.intp]] | None = None
 
     @cached_property
     def event(self) -> NDArray[np.bool_]:
@@ -193,7 +193,7 @@ class History:
         return np.asarray((self.label != 0) & (self.time <= self.horizon))
 
     @cached_property
-    def order(self) -> NDArray[np.int32]:
+    def order(self) -> NDArray[np.intp]:
         """The individuals' positions by time, for all who need them in that order."""
         return np.argsort(self.time, kind="stable").astype(np.int32) if self.in_order is None else self.in_order()
 

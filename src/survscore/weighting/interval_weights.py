@@ -311,12 +311,15 @@ class IntervalWeights:
         # the second range by final status: of the event-free, and of those with event
         status = (self.label != EVENT_FREE) * m
         ends = self.event_index + status, self.follow_up_index + status
-        own = None if unit else self.weight_at_event
-        late, late_squares, counts = (_open_at(*ends, weight, m) for weight in (own, None if unit else own**2, None))
-        factor = float(self.weight_at_event[0]) if unit and len(self.label) else 1.0
-        late, late_squares, events = late * factor, late_squares * factor**2, counts[1]
-        if not unit and bool((self.weight_at_event == 0).any()):
-            events = events - _open_at(*ends, (self.weight_at_event == 0) * 1.0, m)[1]
+        own, counts = self.weight_at_event, _open_at(*ends, None, m)
+        late = late_squares = counts
+        if not unit:
+            late, late_squares = _open_at(*ends, own, m), _open_at(*ends, own**2, m)
+        elif len(own):
+            late, late_squares = counts * float(own[0]), counts * float(own[0]) ** 2
+        events = counts[1]
+        if not unit and bool((own == 0).any()):
+            events = events - _open_at(*ends, (own == 0) * 1.0, m)[1]
         with np.errstate(invalid="ignore"):  # an infinite weight of nobody
             early = np.where(at_risk > 0, at_risk * self.weight_at_risk, 0.0)
             squares = np.where(at_risk > 0, early * self.weight_at_risk, 0.0).sum(axis=0) + late_squares.sum(axis=0)
