@@ -179,7 +179,8 @@ def running_sums(rows: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... rows of a matrix."""
     if is_tensor(rows):
         sums = zeros((len(rows) + 1, *rows.shape[1:]), rows)
-        namespace(rows).cumsum(rows, 0, out=sums[1:])
+        sums[1:] = rows
+        _accumulate_tensor(sums[1:])
         return sums
     sums = np.empty((len(rows) + 1, *rows.shape[1:]))
     sums[0] = 0.0
@@ -203,6 +204,21 @@ def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
         grouped[1:] += ends[:-1, None]
     for i in range(n if n > group else 1, len(rows)):
         rows[i] += rows[i - 1]
+
+
+def _accumulate_tensor(rows: Any, group: int = 64) -> None:
+    """The same for a tensor, whose cumulative sum down a column is one thread's work: groups keep more of them busy."""
+    n = len(rows) // group * group
+    if n > group:
+        grouped = rows[:n].view(n // group, group, *rows.shape[1:])
+        grouped.copy_(grouped.cumsum(1))
+        ends = grouped[:, -1].clone()
+        _accumulate_tensor(ends)
+        grouped[1:] += ends[:-1, None]
+        if n < len(rows):
+            rows[n:] = rows[n:].cumsum(0) + ends[-1]
+    else:
+        rows.copy_(rows.cumsum(0))
 
 
 def column_products(a: Any, b: Any) -> Any:

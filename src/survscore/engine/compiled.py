@@ -40,7 +40,7 @@ Values = NDArray[np.float64]
 def knows(losses: Sequence[Loss], weights: Sequence[ModelWeights]) -> bool:
     """Whether the kernels know these losses and weights."""
     every = [one for part in weights for one in part.each]
-    plain = all(not one.individual and _fits(one) for one in every)
+    plain = all(not one.individual and one.hidden_share is None and _fits(one) for one in every)
     return plain and all(type(loss) in KERNELS for loss in losses)
 
 

@@ -349,8 +349,8 @@ class Evaluation:
         n_population = still_counted(first.population_index, m)
         known = first.follow_up_index is first.population_index or first.hidden_share is not None
         n_known = n_population if known else still_counted(first.follow_up_index, m)
-        groups = self._host_groups
-        units = Units.of(arrays.to_host(first.population_index), groups, m, n_population)
+        groups, stop = self._host_groups, first.population_index
+        units = Units.of(stop if groups is None else arrays.to_host(stop), groups, m, n_population)
         return Prepared(self.weightings[q], weights, sums, n_population, n_known, units)
 
     @cached_property

@@ -141,7 +141,7 @@ def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
     if weights.hidden_share is not None:
         counted = counted | hidden(weights, columns)
     if arrays.is_repeated(weights.weight_at_event) and weights.unit:  # all weights are 1
-        return arrays.as_float64(counted)
+        return counted if arrays.is_tensor(counted) else counted.astype(np.float64)
     early, late = weights.at_risk(columns), weights.weight_at_event[:, None]
     cells = arrays.where(column < weights.event_index[:, None], early, late)
     cells *= counted

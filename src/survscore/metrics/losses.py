@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,12 @@ class Brier(Loss):
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array."""
-        status = arrays.as_float64(event_free) if arrays.is_tensor(event_free) else event_free
-        return self._square(arrays.as_float64(survival) - status)
+        values: Any = arrays.as_float64(survival)
+        # torch does not subtract booleans
+        distance: Any = values.add(event_free, alpha=-1) if arrays.is_tensor(values) else values - event_free
+        distance *= distance
+        squares: NDArray[np.float64] = distance
+        return squares
 
     @staticmethod
     def _square(distance: NDArray[np.float64]) -> NDArray[np.float64]:
