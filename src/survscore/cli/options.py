@@ -15,7 +15,8 @@ from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError
 from survscore.inference.multiplicity import CORRECTIONS
 from survscore.metrics import LOSSES, METRICS, as_metric
-from survscore.weighting import IPCW, NORMALIZE, WEIGHTINGS, Administrative, weightings_that_fit
+from survscore.weighting import IPCW, WEIGHTINGS, Administrative, weightings_that_fit
+from survscore.weighting.base import NORMALIZE
 
 if TYPE_CHECKING:
     import numpy as np
