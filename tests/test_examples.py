@@ -42,7 +42,8 @@ def churn_with_dates(found):
 def the_leak(found):
     def difference(outcomes, weighting):
         models = {name: found["models"][name] for name in ("hazard net", "classifiers")}
-        result = ss.compare(outcomes, models, weighting=weighting, times=found["times"], null=False)
+        settings = {"weighting": weighting, "times": found["times"], "null": False, "ranges": [(10, 90)]}
+        result = ss.compare(outcomes, models, **settings)
         return result.integrated(10, 90).contrasts.iloc[0]
 
     truth, administrative = difference(found["in_full"], "uncensored"), difference(found["y"], "administrative")
