@@ -62,11 +62,8 @@ class DiscriminationSlope(ss.PooledMetric):
     def evaluate(self, sample):
         """Return the value, and everybody's influence on it with the weights held fixed."""
         value, influence = 0.0, np.zeros(len(sample))
-        for share, sign in (
-            (sample.share * sample.event, 1.0),
-            (sample.share * (1.0 - sample.event), -1.0),
-        ):
-            share = share / share.sum()
+        for status, sign in ((sample.event, 1.0), (1.0 - sample.event, -1.0)):
+            share = sample.share * status / (sample.share @ status)
             mean = float(share @ sample.risk)
             value += sign * mean
             influence += sign * share * (sample.risk - mean)
@@ -75,7 +72,7 @@ class DiscriminationSlope(ss.PooledMetric):
 
 # %%
 # Data to try them on: customers, one in ten of them a company. Companies leave more slowly, and
-# move abroad more often, after which nobody knows their status. One model is right about private
+# move abroad more often, after which their status is unknown. One model is right about private
 # customers and too pessimistic about companies; the other is right about companies only.
 
 rng = np.random.default_rng(5)
@@ -148,7 +145,9 @@ class Sampled(ss.Weighting):
         model = fit_on_sample(
             index, outcomes.dropped_out, Strata.of(self.probability, "probability"), "exact"
         )
-        at, before = curve_weights(model, index)  # G_k(t), (strata, times), and everybody's G_k(T-)
+        at, before = curve_weights(
+            model, index
+        )  # G_k(t), (strata, times), and everybody's G_k(T-)
         drawn = np.unique(self.probability)  # by stratum, in the order of model.codes
         return replace(
             ss.Administrative().unweighted(index),
@@ -224,7 +223,9 @@ plan = np.where(company[drawn], "company", "private")
 own = {"metric": [Spherical(), DiscriminationSlope()], "weighting": sampled, "times": times}
 by_plan = ss.compare(y, models, by=plan, **own)
 page = ss.report(y, models, **own)
-by_plan.integrated(2, 60).contrasts[["segment", "metric", "model", "difference", "se", "verdict"]]
+by_plan.integrated(2, 60).contrasts[
+    ["segment", "metric", "model", "difference", "se", "verdict"]
+]
 
 # %%
 # A loss without a compiled form runs in NumPy, slower on large data and with the same result.

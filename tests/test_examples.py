@@ -202,7 +202,7 @@ def test_an_example_runs_and_shows_what_it_says(path, tmp_path, monkeypatch):
 
 
 def test_a_metric_and_a_weighting_of_the_example_are_known_by_name_by_one_line_each(monkeypatch):
-    """What the example defines, on small data: with its line in the registry, by name, with influences that are right."""
+    """What the example defines, on small data: by name, with standard errors that agree with the jackknife."""
     found = definitions("plot_add_a_weighting")
     slope, sampled = found["DiscriminationSlope"], found["Sampled"]
     monkeypatch.setitem(ss.metrics.METRICS, slope.name, slope)
