@@ -21,14 +21,11 @@ TABLE = """\
 | pycox, administrative Brier alone | [[pycox, administrative Brier]] |
 | scikit-survival, IPCW Brier | [[scikit-survival, brier_score]] |"""
 SENTENCES = """
-One run of `benchmarks/scores.py`, everything a score prepares included. Below half a million cells everything is
-computed in NumPy, instantly but slower per cell: pycox, itself compiled, is faster there.
+One run of `benchmarks/scores.py`, everything a score prepares included. Small data are computed in NumPy, which needs
+no compiling.
 [[scale | settings | {rows} x {times}]] predictions in Parquet files are compared in
-[[scale | files | administrative Brier, two models with paired errors | {wall:.1f} seconds and {peak:GB.1f} GB]];
-[[gpu_scores | settings | {rows} x {times}]] on one [[gpu_scores | machine | {device}]] are scored under two weightings
-in [[gpu_scores | scores | with preparation: sorting, Kaplan-Meier, weights | {seconds:ms.0f} ms]],
-in [[gpu_scores | scores | with standard errors | {seconds:ms.0f} ms]] with standard errors. More peers, memory,
-[[cores | machine | {cores} cores]] and training in
+[[scale | files | administrative Brier, two models with paired errors | {wall:.1f} seconds and {peak:GB.1f} GB]]. More
+peers, memory, [[cores | machine | {cores} cores]], GPUs and training in
 [performance](https://survscore.readthedocs.io/en/latest/performance.html)."""
 
 

@@ -1,30 +1,33 @@
 """
-A loss and a weighting of your own
-==================================
+A metric and a weighting of your own
+====================================
 
-A score is a loss under a weighting, and both can be yours. Everything else then works with
-them as with the built-in ones: standard errors, comparisons, scorers for scikit-learn.
+A score is a metric under a weighting, and both can be yours: each is one class. Standard
+errors, comparisons, tables and the report then work with them as with the built-in ones.
 """
 
 # %%
 # A loss
 # ------
 #
-# A loss says what a prediction costs an individual who is event-free, and one who is not: a
-# name and two methods. The spherical loss is proper, like the Brier score: its expectation is
-# smallest for the true probability.
+# The simplest metric is the mean of a loss. A loss says what a prediction costs an individual
+# who is event-free, and one who is not: a name and two methods. The spherical loss is proper,
+# like the Brier score: its expectation is smallest for the true probability.
+
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 import survscore as ss
-from survscore.metrics import Loss
-from survscore.weighting.interval_weights import Stretches
-from survscore.weighting import Weighting
+from survscore.metrics import Found
+from survscore.weighting.base import curve_weights, fit_on_sample, support_end
+from survscore.weighting.interval_weights import inverse
+from survscore.weighting.strata import Strata
 
 
-class Spherical(Loss):
+class Spherical(ss.Loss):
     """1 - the probability of what happened / the length of the vector of both probabilities."""
 
     name = "spherical"
@@ -39,8 +42,38 @@ class Spherical(Loss):
 
 
 # %%
-# Data to try it on: customers of whom one in ten is a company. Companies leave more slowly. One
-# model is right about the others and gloomy about companies; the other knows only companies.
+# A metric that is not a mean
+# ---------------------------
+#
+# The discrimination slope is the mean predicted risk of those with the event minus that of
+# those without. The difference between two models is known as the integrated discrimination
+# improvement (IDI). Such a metric is computed from all who are counted at a time: it gets their
+# predictions, statuses and weights, and returns its value and each individual's influence on
+# it. The influence on a weighted mean is the weight times the distance to the mean.
+
+
+class DiscriminationSlope(ss.PooledMetric):
+    """The mean predicted risk of those with event minus that of those without."""
+
+    name = "discrimination_slope"
+    label = "discrimination slope"
+    direction = "higher"
+
+    def evaluate(self, sample):
+        """Return the value, and everybody's influence on it with the weights held fixed."""
+        value, influence = 0.0, np.zeros(len(sample))
+        for status, sign in ((sample.event, 1.0), (1.0 - sample.event, -1.0)):
+            share = sample.share * status / (sample.share @ status)
+            mean = float(share @ sample.risk)
+            value += sign * mean
+            influence += sign * share * (sample.risk - mean)
+        return Found(value, influence)
+
+
+# %%
+# Data to try them on: customers, one in ten of them a company. Companies leave more slowly, and
+# move abroad more often, after which their status is unknown. One model is right about private
+# customers and too pessimistic about companies; the other is right about companies only.
 
 rng = np.random.default_rng(5)
 n = 40_000
@@ -48,7 +81,9 @@ company = rng.random(n) < 0.1
 rate = rng.gamma(4.0, 0.005, n) * np.where(company, 0.3, 1.0)
 leaves = rng.exponential(1 / rate)
 end = rng.uniform(0.0, 120.0, n)  # C*, from the start to the cut-off
-everybody = ss.Outcomes(np.minimum(leaves, end), leaves <= end, end)
+moves = rng.exponential(np.where(company, 60.0, 400.0))
+time = np.minimum(np.minimum(leaves, moves), end)
+everybody = ss.Outcomes(time, leaves <= time, end)
 
 times = np.arange(2.0, 61.0, 2.0)
 
@@ -60,83 +95,100 @@ def curves_at(predicted_rate):
 
 of_everybody = {
     "for all": curves_at(rate * np.where(company, 2.5, 1.0)),
-    "for companies": curves_at(rate * np.where(company, 1.0, 0.7)),
+    "for companies": curves_at(rate * np.where(company, 1.0, 0.6)),
 }
 comparison = ss.compare(
-    everybody, of_everybody, metric=Spherical(), weighting="administrative", times=times
+    everybody,
+    of_everybody,
+    metric=[Spherical(), DiscriminationSlope()],
+    weighting=ss.Administrative(dropout_strata=company),
+    times=times,
 )
-comparison.integrated(2, 60).contrasts.drop(columns=["metric", "weighting"]).round(4)
+comparison.integrated(2, 60).contrasts.drop(columns="weighting").round(4)
 
 # %%
-# Judged on all customers, the first model is better.
+# On all customers, the model for all has the better spherical score. The discrimination slope
+# answers another question, whether risks differ between those with and without the event. It is
+# not proper: predictions that are too extreme may have a larger one.
 #
 # A weighting
 # -----------
 #
-# Predictions are dear, so they are made for a sample only: all companies, and one in twenty of
-# the others. Every one in the sample had a known chance of being drawn, and stands for the
-# inverse of that many customers:
+# Predictions cost money, so they are made for a sample only: all companies, and one in twenty
+# of the others. With :math:`p_i` the known probability of being drawn and :math:`G_k` the
+# probability of not having moved abroad in stratum k, those who are drawn and still observed
+# stand for all others:
 #
 # .. math::
 #
-#    w_i(t) = \frac{1\{C^*_i \ge t\}}{p_i}
+#    w_i(t) = \frac{1\{C^*_i \ge t\}}{p_i} \left[\frac{1\{T_i > t\}}{G_k(t)}
+#        + \frac{1\{T_i \le t, D_i = 1\}}{G_k(T_i-)}\right]
 #
-# Such a weight depends on covariates alone, so the score remains proper. A weighting returns
-# its weights as two stretches of the evaluation times. Up to ``first_stop``, an individual is
-# event-free and has ``first_weight`` at each time, or the inverse of a curve of its own. From
-# there to ``last_stop`` it has its final status (``label``), and one weight.
-# ``population_stop`` says up to when it belongs to those for whom the score speaks.
+# A weighting returns its weights as index ranges of the evaluation times (:doc:`/engine`). Who
+# is counted when is the same as for the administrative score, so the ranges are taken from
+# there. The strata are those who were drawn with the same probability. ``fit_on_sample``
+# estimates :math:`G_k` in each of them, and ``curve_weights`` evaluates it. Returned as
+# ``censoring_model``, the estimate becomes part of all standard errors.
 
 
-class Sampled(Weighting):
-    """Those with C* at or after t count, by the inverse of their chance of being drawn."""
+class Sampled(ss.Weighting):
+    """Those with C* >= t, by the inverse probability of being drawn and of being observed."""
 
     name = "administrative, sampled"
 
-    def __init__(self, chance):
-        self.chance = np.asarray(chance, dtype=float)
+    def __init__(self, probability):
+        self.probability = np.asarray(probability, dtype=float)
 
     def prepare(self, index):
         """Return the weights at the times of the index."""
-        if index.outcomes.n_dropped_out:
-            raise ss.InputError("this weighting knows no drop-outs")
-        counted = index.until_censoring_time  # how many evaluation times are at or before C*
-        return Stretches(
-            first_stop=np.minimum(index.before_time, counted),
-            last_stop=counted,
-            label=index.label,
-            first_weight=None,  # not the same for all, but one over these curves
-            survival=ss.SurvivalCurves(
-                self.chance[:, None], [0.0], "step", extrapolation="hold"
-            ),
-            last_weight=1.0 / self.chance,
-            population_stop=counted,
+        outcomes = index.outcomes
+        model = fit_on_sample(
+            index, outcomes.dropped_out, Strata.of(self.probability, "probability"), "exact"
         )
+        at, before = curve_weights(
+            model, index
+        )  # G_k(t), (strata, times), and everybody's G_k(T-)
+        drawn = np.unique(self.probability)  # by stratum, in the order of model.codes
+        return replace(
+            ss.Administrative().unweighted(index),
+            weight_at_risk=inverse(drawn[:, None] * at, np.inf),
+            weight_at_event=inverse(self.probability * before, np.inf),
+            codes=model.codes,
+            censoring_model=model,
+            support_end=support_end(outcomes, outcomes.dropped_out, index.times, model.codes),
+            dropout_index=None,  # no bounds: these would count each individual once
+        )
+
+    def of_rows(self, rows):
+        """Return the same for some of the individuals, for scores by segment."""
+        return Sampled(self.probability[rows])
 
 
 # %%
 # Tested where the answer is known
 # --------------------------------
 #
-# A new weighting should be tried on data in which the answer is known. With the same chance for
-# all it must be the administrative score, up to rounding:
+# A new weighting should be tried on data in which the answer is known. If all have the same
+# probability, it must be the administrative score, and so must its standard errors:
 
 same_for_all, administrative = (
     ss.brier_score(everybody, of_everybody["for all"], weighting=weighting, times=times)
     for weighting in (Sampled(np.full(n, 0.05)), "administrative")
 )
 print(np.abs(same_for_all.scores - administrative.scores).max() < 1e-12)
+print(np.abs(same_for_all.se - administrative.se).max() < 1e-12)
 
 # %%
 # And with the sample it must come close to what the score would be with everybody:
 
-chance = np.where(company, 1.0, 0.05)
-drawn = rng.random(n) < chance
+probability = np.where(company, 1.0, 0.05)
+drawn = rng.random(n) < probability
 y, models = everybody[drawn], {name: curves[drawn] for name, curves in of_everybody.items()}
+sampled = Sampled(probability[drawn])
 shown = {
-    "everybody": (everybody, of_everybody, "administrative"),
-    "sample, weighted": (y, models, Sampled(chance[drawn])),
-    "sample as it is": (y, models, "administrative"),
+    "everybody": (everybody, of_everybody, ss.Administrative(dropout_strata=company)),
+    "sample, weighted": (y, models, sampled),
+    "sample, not weighted": (y, models, "administrative"),
 }
 results = {
     name: ss.compare(*given[:2], weighting=given[2], times=times, null=False)
@@ -159,11 +211,24 @@ table = pd.DataFrame(
 table
 
 # %%
-# It does, with a standard error to match: the sample has a seventh of the customers. Without
-# weights, seven in ten of the sample are companies, and the verdict turns round.
+# It does, with a larger standard error: the sample has a seventh of the customers. Without
+# weights, seven in ten of the sample are companies, and the verdict is reversed.
 #
-# Two things to know. Standard errors take these weights as given. A weighting that estimates
-# something from the scored outcomes says so by ``nuisance=`` (see :doc:`/engine`). And a loss
-# without a compiled form runs in NumPy, slower on large data and with the same result. If
-# others could use your loss or weighting, ``CONTRIBUTING.md`` says which lines make it a part
-# of this library.
+# Everything else
+# ---------------
+#
+# Whatever takes a metric or a weighting takes these, by segment as well:
+
+plan = np.where(company[drawn], "company", "private")
+own = {"metric": [Spherical(), DiscriminationSlope()], "weighting": sampled, "times": times}
+by_plan = ss.compare(y, models, by=plan, **own)
+page = ss.report(y, models, **own)
+by_plan.integrated(2, 60).contrasts[
+    ["segment", "metric", "model", "difference", "se", "verdict"]
+]
+
+# %%
+# A loss without a compiled form runs in NumPy, slower on large data and with the same result.
+# If others could use your metric or weighting, make it part of this library: its class in one
+# module, and a line in ``METRICS`` or ``WEIGHTINGS``, by which it is known by name
+# (``CONTRIBUTING.md``).

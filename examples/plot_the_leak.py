@@ -142,7 +142,9 @@ weightings = {
 }
 rows = {}
 for label, (outcomes, weighting) in weightings.items():
-    comparison = ss.compare(outcomes, models, weighting=weighting, times=times, null=False)
+    comparison = ss.compare(
+        outcomes, models, weighting=weighting, times=times, null=False, ranges=[(10, 90)]
+    )
     whole = comparison.integrated(10, 90)
     difference = whole.contrasts.set_index("model").loc["classifiers"]
     interval = f"{difference.lower:+.4f} to {difference.upper:+.4f}"

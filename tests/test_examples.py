@@ -42,7 +42,8 @@ def churn_with_dates(found):
 def the_leak(found):
     def difference(outcomes, weighting):
         models = {name: found["models"][name] for name in ("hazard net", "classifiers")}
-        result = ss.compare(outcomes, models, weighting=weighting, times=found["times"], null=False)
+        settings = {"weighting": weighting, "times": found["times"], "null": False, "ranges": [(10, 90)]}
+        result = ss.compare(outcomes, models, **settings)
         return result.integrated(10, 90).contrasts.iloc[0]
 
     truth, administrative = difference(found["in_full"], "uncensored"), difference(found["y"], "administrative")
@@ -91,13 +92,21 @@ def caps(found):
 
 
 def add_a_weighting(found):
-    assert (found["comparison"].integrated(2, 60).contrasts.verdict == "worse").all()
-    assert np.abs(found["same_for_all"].scores - found["administrative"].scores).max() < 1e-12
+    by_metric = found["comparison"].integrated(2, 60).contrasts.query("model == 'for companies'").set_index("metric")
+    assert by_metric.verdict.to_dict() == {"spherical": "worse", "discrimination_slope": "worse"}
+    for name in ("scores", "se"):
+        of_all, administrative = (getattr(found[key], name) for key in ("same_for_all", "administrative"))
+        assert np.abs(of_all - administrative).max() < 1e-12
     everybody, weighted, as_it_is = (row for _, row in found["table"].iterrows())
     assert [one.verdict for one in (everybody, weighted, as_it_is)] == ["worse", "worse", "better"]
     assert abs(weighted.difference - everybody.difference) < 2 * weighted.se
     assert found["drawn"].mean() == pytest.approx(1 / 7, abs=0.01)
     assert found["company"][found["drawn"]].mean() == pytest.approx(0.7, abs=0.02)
+    assert found["by_plan"].integrated(2, 60).contrasts.se.gt(0).all()
+    verdicts = found["page"].summary["verdicts"]
+    assert {*verdicts["metric"]} == {"spherical", "discrimination_slope"}
+    assert {*verdicts["weighting"]} == {"administrative, sampled"}
+    assert np.all(np.array(verdicts["se"]) > 0)
 
 
 def report(found):
@@ -190,3 +199,52 @@ def test_an_example_runs_and_shows_what_it_says(path, tmp_path, monkeypatch):
         plt.close("all")
     assert list(tmp_path.iterdir()) == []
     CLAIMS[path.stem](found)
+
+
+def test_a_metric_and_a_weighting_of_the_example_are_known_by_name_by_one_line_each(monkeypatch):
+    """What the example defines, on small data: by name, with standard errors that agree with the jackknife."""
+    found = definitions("plot_add_a_weighting")
+    slope, sampled = found["DiscriminationSlope"], found["Sampled"]
+    monkeypatch.setitem(ss.metrics.METRICS, slope.name, slope)
+    rng = np.random.default_rng(3)
+    n, times = 300, np.array([2.0, 4.0, 6.0])
+    rate, end = rng.gamma(4.0, 0.05, n), rng.uniform(3.0, 12.0, n)
+    leaves, moves = rng.exponential(1 / rate), rng.exponential(15.0, n)
+    time = np.minimum(np.minimum(leaves, moves), end)
+    y = ss.Outcomes(time, leaves <= time, end)
+    models = {
+        name: ss.SurvivalCurves(np.exp(-factor * rate[:, None] ** power * times), times)
+        for name, factor, power in (("a", 1.0, 1.0), ("b", 0.5, 0.5))
+    }
+    probability = np.where(np.arange(n) % 3, 0.5, 0.2)
+    monkeypatch.setitem(ss.weighting.WEIGHTINGS, sampled.name, lambda: sampled(probability))
+    settings = {"metric": ["brier", slope.name], "weighting": sampled.name, "times": times}
+    contrasts = ss.compare(y, models, **settings, null=False).contrasts
+    assert (contrasts.se > 0).all()
+    page = ss.report(y, models, **settings)
+    assert {*page.summary["verdicts"]["metric"]} == {"brier", slope.name}
+
+    # standard errors are those of the jackknife, which estimates everything anew without each individual
+    def value(rows, name):
+        weighting = sampled(probability[rows])
+        of_b, of_a = (
+            ss.score_all(y[rows], models[model][rows], metric=name, weighting=weighting, times=times[:2], errors=False)
+            for model in ("b", "a")
+        )
+        return of_b[0].scores - of_a[0].scores
+
+    for name in ("brier", slope.name):
+        values = np.array([value(np.delete(np.arange(n), i), name) for i in range(n)])
+        jackknife = np.sqrt((n - 1) / n * np.square(values - values.mean(axis=0)).sum(axis=0))
+        se = contrasts.query("metric == @name").se.to_numpy()[:2]
+        np.testing.assert_allclose(se, jackknife, rtol=0.02)
+
+
+def definitions(name):
+    """Return the imports and classes of an example, without running the rest."""
+    (path,) = (path for path in EXAMPLES if path.stem == name)
+    tree = ast.parse(path.read_text())
+    tree.body = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef))]
+    namespace = {"__name__": name}
+    exec(compile(tree, str(path), "exec"), namespace)
+    return namespace

@@ -1,4 +1,4 @@
-"""How the library computes: which backend, and on how many cores."""
+"""How the library computes: with NumPy, compiled code or torch, and on how many cores."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Config:
     Attributes
     ----------
     backend : {"auto", "numpy", "compiled", "torch"}
-        What runs the loops over individuals: NumPy, machine code compiled by numba, or torch. ``"auto"`` (default) goes
-        by the size of the input alone: compiled from 524 288 cells on. So the same call gives the same bits, whatever
-        ran before it. All agree to 1e-12. A loss without a compiled form runs in NumPy. ``"torch"`` scores and compares
-        with torch what is in the processor's memory, and keeps tensors of curves as they are; curves on a CUDA device
-        are scored there by torch whatever this says.
+        What computes: NumPy, code compiled by numba, or torch. ``"auto"`` (default) depends on the size of the input
+        alone: NumPy for small data, compiled code where it saves more time than compiling takes. They agree to 1e-12.
+        What has no compiled form, such as a loss of your own, runs in NumPy. ``"torch"`` scores and compares with torch
+        what is in the processor's memory, and keeps tensors of curves as they are; curves on a CUDA device are scored
+        there by torch whatever this says.
     threads : int or None
-        How many cores to use at most; None takes all that the process may use. The result does not depend on it.
+        How many cores to use at most; None takes all that the process may use. Results differ by rounding only.
 
     Examples
     --------

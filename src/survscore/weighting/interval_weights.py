@@ -370,5 +370,5 @@ def inverse(survival: FloatArray, max_weight: float) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
         weights = 1.0 / arrays.as_float64(survival)
     if max_weight < np.inf:
-        weights = arrays.minimum(weights, weights * 0.0 + max_weight)
+        weights = weights.clip(max=max_weight)
     return np.asarray(weights) if not arrays.is_tensor(weights) else weights
