@@ -127,6 +127,8 @@ def test_a_small_score_does_not_load_numba():
 LARGE_MATRIX = """
     import numpy as np, survscore as ss
     curves = ss.SurvivalCurves(np.full((400_000, 3), 0.25, dtype=np.float32), [1, 2, 3])
+    with ss.config.using(backend="compiled"):
+        ss.brier_score(ss.Outcomes(np.ones(400_000), np.ones(400_000)), curves, times=[1, 2], errors=False)
     print(ss.__file__, curves.probabilities.sum())
 """
 

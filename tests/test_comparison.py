@@ -27,7 +27,7 @@ def data():
 @pytest.fixture(scope="module")
 def result(data):
     y, models = data
-    return ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="truth")
+    return ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="truth", ranges="any")
 
 
 def test_tables(result):
@@ -169,7 +169,7 @@ def test_band_is_wider_than_the_intervals_and_reproducible(result):
 def test_a_model_equal_to_the_reference(data):
     y, models = data
     pair = [("a", models["truth"]), ("b", models["truth"])]
-    result = ss.compare(y, pair, weighting="ipcw", times=TIMES, null=False)
+    result = ss.compare(y, pair, weighting="ipcw", times=TIMES, null=False, ranges="any")
     assert (result.contrasts["difference"] == 0).all()
     assert (result.contrasts["se"] == 0).all()
     assert (result.contrasts["verdict"] == "undecided").all()
@@ -185,7 +185,7 @@ def test_default_times_and_one_model(data):
     short = ss.SurvivalCurves(models["truth"].probabilities[:, :3], TIMES[:3])
     result = ss.compare(y, {"long": models["truth"], "short": short}, weighting="administrative")
     assert result.times[-1] == 3
-    alone = ss.compare(y, {"only": short}, weighting="administrative", null=False)
+    alone = ss.compare(y, {"only": short}, weighting="administrative", null=False, ranges="any")
     assert alone.contrasts.empty
     assert "p_value" in alone.contrasts
     assert "critical_value" in alone.band()
@@ -257,7 +257,7 @@ def test_one_range_for_all_weightings(data):
         whole = result.integrated(nan="stop")
         assert whole.range == (1, 5)  # at 6 the administrative score still stands, Kaplan-Meier does not
         for weighting in order:
-            alone = ss.brier_score(cut, models["truth"], weighting=weighting, times=TIMES)
+            alone = ss.brier_score(cut, models["truth"], weighting=weighting, times=TIMES, ranges=[(1, 5)])
             row = whole.scores.query("weighting == @alone.weighting and model == 'truth'")
             assert row["score"].item() == pytest.approx(alone.integrated(1, 5).value)
             assert row["se"].item() == pytest.approx(alone.integrated(1, 5).se)
@@ -292,8 +292,8 @@ def test_a_time_at_which_nothing_varies(data):
     }
     for normalize in ("weights", "n"):
         weighting = ss.IPCW(normalize=normalize)
-        with_zero = ss.compare(y, several, weighting=weighting, times=[0, *TIMES], null=False).band()
-        without = ss.compare(y, several, weighting=weighting, times=TIMES, null=False).band()
+        with_zero = ss.compare(y, several, weighting=weighting, times=[0, *TIMES], null=False, ranges="any").band()
+        without = ss.compare(y, several, weighting=weighting, times=TIMES, null=False, ranges="any").band()
         assert with_zero["critical_value"].iloc[-1] == pytest.approx(without["critical_value"].iloc[-1], rel=0.02)
         # nobody has had the event at time 0: that the difference does not vary there tells nothing
         assert np.isnan(with_zero["lower"].iloc[0])

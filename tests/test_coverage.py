@@ -69,7 +69,9 @@ def one_replicate(seed, *, per_group=1):
     rate, y, groups = draw(rng, N, per_group=per_group)
     labels = None if per_group == 1 else groups
     models = {name: ss.SurvivalCurves(pi, TIMES) for name, pi in predict(rate).items()}
-    result = ss.compare(y, models, weighting=WEIGHTINGS, times=TIMES, reference="gloomy", groups=labels, null=False)
+    result = ss.compare(
+        y, models, weighting=WEIGHTINGS, times=TIMES, reference="gloomy", groups=labels, null=False, ranges="any"
+    )
     whole = result.integrated()
     one = models["gloomy"]
     auc = ss.auc(y, one, weighting="administrative", times=[HORIZON], groups=labels)

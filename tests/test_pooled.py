@@ -321,7 +321,9 @@ def test_distances_that_chance_makes_larger_have_no_interval():
 def test_the_null_model_has_none_of_these_and_no_skill():
     problem = fitted_problem("administrative", 1, n=200)
     asked = [*(ASKED.get(name, name) for name in EVERY_NEW), "brier", "auc"]
-    result = ss.compare(problem.y, {"a": problem.curves}, metric=asked, weighting="administrative", times=[15, 30])
+    result = ss.compare(
+        problem.y, {"a": problem.curves}, metric=asked, weighting="administrative", times=[15, 30], ranges="any"
+    )
     of_null = result.scores.query("model == 'Kaplan-Meier'").groupby("metric")["score"].agg(lambda x: x.notna().all())
     assert sorted(of_null[of_null].index) == ["auc", "brier"]
     assert set(result.skill["metric"]) == {"brier"}
@@ -423,7 +425,7 @@ def test_differences_of_net_benefit_that_rest_on_few_are_not_reliable(discordant
     times, survival = [2.0, 3.0], np.full((400, 2), 0.2)
     other = np.where(np.arange(400)[:, None] < discordant, 0.9, survival)
     models = {"a": ss.SurvivalCurves(survival, times), "b": ss.SurvivalCurves(other, times)}
-    asked = {"weighting": "administrative", "times": times, "null": False}
+    asked = {"weighting": "administrative", "times": times, "null": False, "ranges": "any"}
     result = ss.compare(y, models, metric=["net_benefit@0.5", "brier"], **asked)
     assert result.contrasts["reliable"].tolist() == [reliable] * 2 + [True] * 2
     assert result.integrated().contrasts["reliable"].tolist() == [reliable, True]

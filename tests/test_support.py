@@ -44,14 +44,13 @@ def test_degrees_of_freedom_are_those_of_the_quadratic_form(sizes):
     assert units.largest_share[0] == max(share)
 
 
-def test_units_by_time_are_those_of_the_individuals_left_then(monkeypatch):
+def test_units_by_time_are_those_of_the_individuals_left_then():
     rng = np.random.default_rng(0)
     n, codes = 300, rng.integers(0, 12, 300)
     end = rng.uniform(0, 5, n)
     y = ss.Outcomes(end, np.zeros(n), end)
-    stretches = ss.Administrative().prepare(TimeIndex(y, TIMES))
-    monkeypatch.setattr("survscore.inference.units.CELLS_PER_CHUNK", 12)  # some groups at a time
-    units = Units.of(stretches.population_stop, Groups.of(codes, n), TIMES.size)
+    weights = ss.Administrative().prepare(TimeIndex(y, TIMES))
+    units = Units.of(weights.population_index, Groups.of(codes, n), TIMES.size)
     for j, t in enumerate(TIMES):
         left = codes[end >= t]
         alone = ss.Outcomes(np.ones(left.size), np.ones(left.size))
@@ -63,7 +62,7 @@ def test_units_by_time_are_those_of_the_individuals_left_then(monkeypatch):
 def test_few_groups_are_told_and_allowed_for():
     y, truth, other, rng = draw(1)
     groups = rng.integers(0, 8, len(y))
-    with pytest.warns(ss.FewGroupsWarning, match=r"rest on 8 groups at some times, the largest with \d+% of"):
+    with pytest.warns(ss.FewGroupsWarning, match=r"come from 8 groups at some times, the largest with \d+% of"):
         result = ss.compare(y, two(truth, other), weighting="administrative", times=TIMES, groups=groups)
     scores, row = result.scores, result.contrasts.iloc[0]
     assert (scores["n_groups"] == 8).all()

@@ -15,7 +15,7 @@ BACKENDS = ("auto", "numpy", "compiled", "torch")
 
 #: Cells (individuals times evaluation times, of all models) from which "auto" takes the compiled loops. Below, NumPy
 #: needs less time than it takes to load them.
-LARGE_MATRIX = 1 << 19
+LARGE_MATRIX = 1 << 23
 
 
 @dataclass

@@ -207,7 +207,7 @@ def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
 
 
 def _accumulate_tensor(rows: Any, group: int = 64) -> None:
-    """The same for a tensor, whose cumulative sum down a column is one thread's work: groups keep more of them busy."""
+    """Do the same for a tensor, whose cumulative sum down a column is one thread's work: groups keep more busy."""
     n = len(rows) // group * group
     if n > group:
         grouped = rows[:n].view(n // group, group, *rows.shape[1:])

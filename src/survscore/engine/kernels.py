@@ -158,11 +158,12 @@ def _losses(kind, epsilon, survival, event_free):
         for j in range(survival.size):
             survival[j] = (survival[j] - y) * (survival[j] - y)
         return
-    if not event_free:
+    if event_free:
         for j in range(survival.size):
-            survival[j] = 1.0 - survival[j]
-    for j in range(survival.size):
-        survival[j] = -_log(min(max(survival[j], epsilon), 1.0 - epsilon))
+            survival[j] = -_log(min(max(survival[j], epsilon), 1.0 - epsilon))
+    else:
+        for j in range(survival.size):
+            survival[j] = -_log(1.0 - min(max(survival[j], epsilon), 1.0 - epsilon))
 
 
 @inlined

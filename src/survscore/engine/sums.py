@@ -104,7 +104,7 @@ def loss_cells(loss: Loss, survival: Array, event_free: Array) -> Array:
     A loss that is not written for tensors gets NumPy arrays.
     """
     formula = loss.of_fraction if event_free.dtype == survival.dtype else loss
-    if not arrays.is_tensor(survival) or loss.takes_tensors:
+    if not arrays.is_tensor(survival) or (loss.takes_tensors and "takes_tensors" in vars(type(loss))):
         return formula(survival, event_free)
     return arrays.beside(formula(arrays.to_host(survival), arrays.to_host(event_free)), survival)
 

@@ -50,6 +50,8 @@ class Brier(Loss):
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array."""
+        if type(self) is not Brier:  # a subclass may have changed the formula
+            return super().__call__(survival, event_free)
         values: Any = arrays.as_float64(survival)
         # torch does not subtract booleans
         distance: Any = values.add(event_free, alpha=-1) if arrays.is_tensor(values) else values - event_free
@@ -102,20 +104,25 @@ class Log(Loss):
         check_epsilon(self.epsilon)
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return -self._log(arrays.as_float64(survival))
+        return -self._log(self._clipped(survival))
 
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return -self._log(1.0 - arrays.as_float64(survival))
+        return -self._log(1.0 - self._clipped(survival))
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array: one logarithm, of what was predicted for what happened."""
-        survival = arrays.as_float64(survival)
-        return -self._log(arrays.where(event_free, survival, 1.0 - survival))
+        if type(self) is not Log:
+            return super().__call__(survival, event_free)
+        clipped = self._clipped(survival)
+        return -self._log(arrays.where(event_free, clipped, 1.0 - clipped))
 
-    def _log(self, probability: NDArray[np.float64]) -> NDArray[np.float64]:
-        logarithm: NDArray[np.float64] = arrays.namespace(probability).log(
-            probability.clip(self.epsilon, 1.0 - self.epsilon)
-        )
+    def _clipped(self, survival: FloatArray) -> NDArray[np.float64]:
+        clipped: NDArray[np.float64] = arrays.as_float64(survival).clip(self.epsilon, 1.0 - self.epsilon)
+        return clipped
+
+    @staticmethod
+    def _log(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+        logarithm: NDArray[np.float64] = arrays.namespace(probability).log(probability)
         return logarithm
 
 

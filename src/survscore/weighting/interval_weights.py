@@ -314,13 +314,14 @@ class IntervalWeights:
         own, counts = self.weight_at_event, _open_at(*ends, None, m)
         late = late_squares = counts
         if not unit:
-            late, late_squares = _open_at(*ends, own, m), _open_at(*ends, own**2, m)
+            with np.errstate(over="ignore"):  # weights may be as large as numbers go
+                late, late_squares = _open_at(*ends, own, m), _open_at(*ends, own**2, m)
         elif len(own):
             late, late_squares = counts * float(own[0]), counts * float(own[0]) ** 2
         events = counts[1]
         if not unit and bool((own == 0).any()):
             events = events - _open_at(*ends, (own == 0) * 1.0, m)[1]
-        with np.errstate(invalid="ignore"):  # an infinite weight of nobody
+        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight of nobody
             early = np.where(at_risk > 0, at_risk * self.weight_at_risk, 0.0)
             squares = np.where(at_risk > 0, early * self.weight_at_risk, 0.0).sum(axis=0) + late_squares.sum(axis=0)
         return WeightSums(np.array([early.sum(axis=0), *late]), squares, events, early)
