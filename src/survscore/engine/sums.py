@@ -144,8 +144,7 @@ def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
         return counted if arrays.is_tensor(counted) else counted.astype(np.float64)
     early, late = weights.at_risk(columns), weights.weight_at_event[:, None]
     cells = arrays.where(column < weights.event_index[:, None], early, late)
-    cells *= counted
-    return cells
+    return arrays.where(counted, cells, 0.0)  # no product: a weight that does not count may be infinite
 
 
 def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> NDArray[np.float64]:
