@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 import survscore as ss
 from commands import run as run_command
-from survscore.analysis.backtest.results import judge
+from survscore.analysis.backtest_results import judge
 
 BASE = np.datetime64("2010-01-01")
 END = BASE + np.timedelta64(3650, "D")

@@ -17,7 +17,7 @@ import demo_case
 import survscore as ss
 from commands import run
 from survscore import cli
-from survscore.analysis.diagnostics import leaking_models
+from survscore.analysis.diagnose import leaking_models
 from survscore.analysis.recommendation import which_to_believe
 from survscore.cli import horizons
 from survscore.cli.demonstrating import print_demo, print_opening, print_written

@@ -10,10 +10,10 @@ import pytest
 
 import survscore as ss
 from calendar_study import TIMES, CalendarStudy
-from survscore.analysis.diagnostics import cliff, diagnosis
-from survscore.analysis.diagnostics.answer import Answer
-from survscore.analysis.diagnostics.covariates import as_features
-from survscore.analysis.diagnostics.two_weightings import Contrast, contrasts_of
+from survscore.analysis import censoring_leak as cliff
+from survscore.analysis import diagnose as diagnosis
+from survscore.analysis.ipcw_evidence import Contrast, as_features, contrasts_of
+from survscore.analysis.recommendation import Answer
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
-from survscore._utils.jobs import results_of
-from survscore._utils.progress import Progress, telling
+from survscore._utils.jobs import Progress, results_of, telling
 from survscore._validation import InputError, check_length, check_whole, plural, warn
 from survscore._version import __version__
 from survscore.analysis.compare import compare
-from survscore.analysis.scorers import curves_of, innermost
-from survscore.analysis.splitters import EventKFold
+from survscore.analysis.selection import EventKFold, curves_of, innermost
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null

@@ -19,10 +19,10 @@ from survscore._utils.parallel import LONG_VECTOR, each
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
-from survscore.analysis.calibration.curves import Distance, Spline, distance_limits
+from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request
-from survscore.analysis.distribution.calibration import distribution_calibration
-from survscore.analysis.segmenting import Segments
+from survscore.analysis.distribution_calibration import distribution_calibration
+from survscore.analysis.segments import Segments
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more

@@ -240,7 +240,7 @@ def _storage_options(given: tuple[str, ...]) -> dict[str, Any] | None:
 
 def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
     """Check now where results are to go, and return a function that writes them and the sums."""
-    from survscore._utils.files import written_whole
+    from survscore.io.files import written_whole
 
     nothing = {"outcomes": None, "predictions": (), "train": None, "censoring": None}
     files = [Path(source) for source in sources if Path(source).is_file()]

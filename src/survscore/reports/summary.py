@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import (
     FewGroupsWarning,
@@ -22,7 +22,7 @@ from survscore._validation import (
     plural,
 )
 from survscore._version import __version__
-from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
 from survscore.analysis.recommendation import which_to_believe
 from survscore.curves import SurvivalCurves

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
-from survscore.analysis.backtest.results import Day, pairs_of
+from survscore.analysis.backtest_results import Day, pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves

@@ -12,11 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
-from survscore.analysis.diagnostics.answer import Answer, Trust, sentences, trust
-from survscore.analysis.diagnostics.cliff import Windows
-from survscore.analysis.diagnostics.covariates import explained_variance
-from survscore.analysis.diagnostics.two_weightings import Contrast, contrasts_of
-from survscore.analysis.diagnostics.weights import scores_by_cap, weights_over_time
+from survscore.analysis.censoring_leak import Windows
+from survscore.analysis.ipcw_evidence import (
+    Contrast,
+    contrasts_of,
+    explained_variance,
+    scores_by_cap,
+    weights_over_time,
+)
+from survscore.analysis.recommendation import MORE_LOST, ONSET, Answer, Trust, sentences, trust
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
@@ -394,3 +398,72 @@ def _table_of_placebo(answers: Sequence[Answer], windows: Windows | None) -> pd.
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
         columns=["model", "offset", "fall", "fall_of_others"]
     )  # fmt: skip
+
+
+#: The same for models whose leakage nobody asked about.
+MOST_ROWS_UNASKED = 2_000
+
+
+def leaking_models(
+    y: Outcomes, models: Mapping[str, Any], *, groups: ArrayLike | None = None, level: float = 0.95, seed: int = 0
+) -> list[Answer]:
+    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals.
+
+    The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
+    C*, and clearly more than right before.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    models : mapping of str to SurvivalCurves
+        What was predicted; those that are not in the processor's memory are not looked at.
+    groups : array_like, optional
+        Who belongs together.
+    level : float
+        Of the intervals that the rule goes by.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    list of Answer
+        Empty where C* is unknown, or the same for all, or no model knows it.
+    """
+    named = {
+        name: curves
+        for name, curves in models.items()
+        if isinstance(curves, SurvivalCurves) and curves.device is None and name != NULL_MODEL
+    }
+    if y.censoring_time is None or not named or not np.ptp(y.censoring_time) > 0:
+        return []
+    grouping = None if groups is None else Groups.of(groups, len(y))
+    last = min(float(curves.times[-1]) for curves in named.values())
+    width = default_width(np.asarray(y.censoring_time), last)
+    some, curves_of, weighting, groups_of = drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
+    windows = None if some.censoring_time is None else Windows.of(np.asarray(some.censoring_time), width, last)
+    if windows is None:
+        return []
+    suspects = {name: curves for name, curves in curves_of.items() if _falls(windows, curves)}
+    if not suspects:
+        return []
+    with suppress(InputError):  # without a score under both weightings there is no second witness
+        contrasts, _ = contrasts_of(some, suspects, weighting, default_times(some, suspects.values()), groups_of, level)
+        against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
+        answers = [
+            Answer(name, windows.cliff(curves, groups_of, level), against_null.get(name))
+            for name, curves in suspects.items()
+        ]
+        return [one for one in answers if one.verdict == "knows C*"]
+    return []
+
+
+def _falls(windows: Windows, curves: SurvivalCurves) -> bool:
+    """Whether a model falls after C* at all, and more than right before: without that it can't know it."""
+    own = curves[windows.order[windows.own]]
+    at_end, before = windows.starts[:2]
+    start, end, later = (float(own.before(ages).sum()) for ages in (before, at_end, at_end + windows.width))
+    if end <= 0:
+        return False
+    after = 1.0 - later / end
+    return after > MORE_LOST and -np.log1p(-min(after, 0.99)) > -ONSET * np.log(max(end / start, 0.01))

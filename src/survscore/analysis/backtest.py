@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.digest import digest
-from survscore._utils.jobs import results_of
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, results_of, silent
 from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
 from survscore._version import __version__
-from survscore.analysis.backtest.days import Asked, Fitting, Index, Started, Study, WeightingOf, dates_of, shown_day
-from survscore.analysis.backtest.results import Backtest, Day
-from survscore.analysis.backtest.state import Kept
+from survscore.analysis.backtest_days import Asked, Fitting, Index, Started, Study, WeightingOf, dates_of, shown_day
+from survscore.analysis.backtest_results import Backtest, Day
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.inference.units import Groups
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting
+
+if TYPE_CHECKING:
+    from survscore.io.checkpoints import Checkpoints
 
 DRAWS_AT_ONCE = 10  # that a process makes
 
@@ -155,11 +155,14 @@ def backtest(
         _check_ids(ids, len(y))
     days = [Started.of(y, date, asked.horizons) for date in _cut_offs(as_of, y)]
     _check_predicted_on(predicted_on, y, days)
-    identity = "" if state is None else digest(
-        __version__, y, given, asked, n_draws, seed, *(() if fitting is None else (fitting.X, cv))
-    )  # fmt: skip
+    checkpoints = None
+    if state is not None:
+        from survscore.io.checkpoints import Checkpoints, digest
+
+        fitted = () if fitting is None else (fitting.X, cv)
+        checkpoints = Checkpoints(state, digest(__version__, y, given, asked, n_draws, seed, *fitted))
     work = _Work(asked, given, fitting, _Draws(len(y), _members(labels), n_draws, seed), n_jobs, progress)
-    judged = work.days(days, Kept(state, identity))
+    judged = work.days(days, checkpoints)
     named = judged[-1].weightings
     settings = {
         "survscore": __version__, "metric": chosen.name, "weightings": list(named), "seed": seed, "n_draws": n_draws,
@@ -199,15 +202,16 @@ class _Work:
     n_jobs: int | None
     progress: Progress
 
-    def days(self, days: Sequence[Started], kept: Kept) -> list[Day]:
+    def days(self, days: Sequence[Started], checkpoints: Checkpoints | None) -> list[Day]:
         """Return what was found on each; those that are kept are not done again."""
         steps = 1 + self.draws.number
         found = []
         for place, started in enumerate(days):
-            day = kept.read(started.date)
+            day = None if checkpoints is None else checkpoints.read(started.date)
             if day is None:
                 day = self._day(started, partial(self._tell, place * steps, len(days) * steps))
-                kept.write(day)
+                if checkpoints is not None:
+                    checkpoints.write(day)
             found.append(day)
         self.progress(len(days) * steps, len(days) * steps, "done")
         return found

@@ -11,21 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_whole
-from survscore.analysis.calibration.curves import (
+from survscore.analysis.calibration_measures import (
+    CountedSample,
     Distance,
     IsotonicCurve,
+    RiskGroups,
     SmoothCurve,
     distances,
     isotonic_curve,
-    smooth_curve,
-    spline_of,
-)
-from survscore.analysis.calibration.measures import (
-    CountedSample,
-    RiskGroups,
     observed_expected,
     regressions,
     risk_groups,
+    smooth_curve,
+    spline_of,
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation
