@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
-from survscore._validation import InputError, as_times, check_whole
+from survscore._validation import InputError, check_whole
 from survscore.analysis.calibration_measures import (
     CountedSample,
     Distance,
@@ -25,18 +25,14 @@ from survscore.analysis.calibration_measures import (
     smooth_curve,
     spline_of,
 )
+from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Evaluation
-from survscore.engine.influence import Estimation
-from survscore.engine.placing import on_processor
 from survscore.inference.estimate import Estimate
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
-from survscore.metrics import PooledSample
 from survscore.outcomes import Outcomes
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 from survscore.weighting import Weighting
-from survscore.weighting.interval_weights import EVENT_FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,7 +239,7 @@ class Calibration(PrintedAsTables):
 def calibration(
     y: Outcomes,
     curves: SurvivalCurves,
-    t: float,
+    time: float,
     *,
     weighting: str | Weighting = "administrative",
     groups: ArrayLike | None = None,
@@ -276,8 +272,8 @@ def calibration(
         What was observed.
     curves : SurvivalCurves
         What was predicted.
-    t : float
-        The horizon.
+    time : float
+        The horizon t.
     weighting : str or Weighting, default "administrative"
         As for the scores; weights are divided by their sum.
     groups : array_like, optional
@@ -332,34 +328,17 @@ def calibration(
     check_whole("n_groups", n_groups, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    time = as_times([t], "t")
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    y, curves = on_processor(y, curves, time)
-    evaluation = Evaluation.of(
-        y,
-        {"curves": curves},
-        metric="brier",
-        weighting=weighting,
-        times=time,
-        groups=groups,
-        level=level,
-        errors=False,
-        needs_numpy="calibration",
-    )
-    if len(evaluation.weightings) > 1:
-        raise InputError("weighting must be one, not several")
-    (scored,) = evaluation.run()
-    if scored.undefined:
-        raise InputError(f"there is no calibration at {t:g}: {next(iter(scored.undefined))}")
-    sample = _counted(evaluation, curves)
+    at = AtTime.of(y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level)
+    sample = CountedSample.of(at)
     counted, reasons = sample.counted, dict[str, str]()
     in_the_large, intercept, slope = regressions(sample, level, reasons)
     spline = spline_of(sample, reasons)
     found = distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
     return Calibration(
-        time=float(time[0]),
+        time=at.time,
         observed_expected=observed_expected(sample, level, reasons),
         slope=slope,
         intercept=intercept,
@@ -382,18 +361,8 @@ def calibration(
         n_effective=sample.effective(by_group=False),
         n_units=int(sample.n_units),
         reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
-        weighting=scored.weighting,
+        weighting=at.scored.weighting,
         level=level,
         histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
     )
-
-
-def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
-    """Return risk, status and weight of each individual at the only time."""
-    index = evaluation.index
-    weights = evaluation.weightings[0].prepare(index)
-    early, late = weights.cells(index.times)
-    label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
-    counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
-    return CountedSample(index.times, counted, len(index.outcomes), Estimation(index, weights), evaluation.groups)

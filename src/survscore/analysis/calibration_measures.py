@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.products import dot
+from survscore.analysis.populations import AtTime
 from survscore.engine.influence import Estimation, joint_covariance
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import fisher_quantile, student_quantile
@@ -42,7 +43,6 @@ class CountedSample:
 
     Attributes
     ----------
-    time : ndarray of shape (1,)
     counted : PooledSample
         Those who are counted.
     n : int
@@ -53,11 +53,16 @@ class CountedSample:
         Who belongs together.
     """
 
-    time: NDArray[np.float64]
     counted: PooledSample
     n: int
     estimation: Estimation
     groups: Groups | None
+
+    @classmethod
+    def of(cls, at: AtTime) -> CountedSample:
+        """Take the only model at a time."""
+        counted = PooledSample.of(at.survival[0], at.label, at.weight)
+        return cls(counted, at.weight.size, at.estimation, at.evaluation.groups)
 
     @cached_property
     def _units(self) -> Units:

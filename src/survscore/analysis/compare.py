@@ -267,11 +267,7 @@ FEW = 50  # individuals, whom chance alone may put on the wrong side
 
 
 def warn_if_reversed(
-    y: Outcomes,
-    models: Mapping[str, Any] | Iterable[tuple[str, Any]],
-    *,
-    weighting: Any,
-    times: ArrayLike,
+    y: Outcomes, models: Mapping[str, Any] | Iterable[tuple[str, Any]], *, weighting: Any, times: ArrayLike
 ) -> None:
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
@@ -306,7 +302,7 @@ def warn_if_reversed(
                 f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, that "
                 f"of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were probabilities "
                 "of the event taken for those of survival, or otherwise? SurvivalCurves.from_event_probabilities takes "
-                "the former, SurvivalCurves the latter",
+                "the former, SurvivalCurves the latter"
             )
 
 

@@ -358,7 +358,7 @@ def _splits(
         if count:
             warn(
                 f"cv does not keep groups together: of {np.unique(groups).size}, {count} are in the training and the "
-                "test data of a fold, so scores may be too good; EventKFold keeps them together",
+                "test data of a fold, so scores may be too good; EventKFold keeps them together"
             )
     return splits, repr(cv) if hasattr(cv, "split") else f"{len(splits)} given folds"
 

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils import arrays
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
+from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Evaluation
 from survscore.engine.influence import CurveInfluence, Estimation
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair, pairs
-from survscore.engine.placing import on_processor
 from survscore.inference.intervals import normal_quantile, simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.inference.units import Groups
@@ -305,44 +304,27 @@ def decision_curve(
     4   treat none        0.2      -0.242 -0.287 -0.198         484
     5   treat none        0.4      -0.115 -0.157 -0.074         241
     """
-    at = as_times([time], "time")
     chosen = as_thresholds(thresholds)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    named: dict[str, SurvivalCurves] = {}
-    for name, curves in as_models(models).items():
+    named = as_models(models)
+    for name, curves in named.items():
         if not isinstance(curves, SurvivalCurves):
             raise InputError(f"the curves of {name!r} must be SurvivalCurves, not {type(curves).__name__}")
         if name in (TREAT_ALL, TREAT_NONE):
             raise InputError(f"models must not be called {name!r}, which is the name of another strategy")
-        y, named[name] = on_processor(y, curves, at)
-    evaluation = Evaluation.of(
-        y,
-        named,
-        metric="brier",
-        weighting=weighting,
-        times=at,
-        groups=groups,
-        level=level,
-        errors=False,
-        needs_numpy="decision_curve",
-    )
-    if len(evaluation.weightings) > 1:
-        raise InputError("weighting must be one, not several")
     strategies = (*named, TREAT_ALL, TREAT_NONE)
     reference = strategies[0] if reference is None else reference
     check_choice("reference", reference, strategies)
-    (scored,) = evaluation.run()
-    if scored.undefined:
-        raise InputError(f"there is no net benefit at {time:g}: {next(iter(scored.undefined))}")
-    decisions = Decisions.of(evaluation, list(named.values()), chosen)
+    at = AtTime.of(y, named, time, "net benefit", weighting=weighting, groups=groups, level=level)
+    scored, decisions = at.scored, Decisions.of(at, chosen)
     return DecisionCurve(
-        time=float(at[0]),
+        time=at.time,
         thresholds=chosen,
         strategies=strategies,
         reference=reference,
         net_benefit=decisions.net_benefit,
-        moments=decisions.moments(evaluation.groups, float(scored.support.units.inflation[0])),
+        moments=decisions.moments(at.evaluation.groups, float(scored.support.units.inflation[0])),
         discordant=decisions.discordant(),
         support=scored.support,
         weighting=scored.weighting,
@@ -388,26 +370,15 @@ class Decisions:
     estimation: Estimation
 
     @classmethod
-    def of(cls, evaluation: Evaluation, curves: list[SurvivalCurves], thresholds: Values) -> Decisions:
-        """Take the only time of an evaluation."""
-        index = evaluation.index
-        weights = evaluation.weightings[0].prepare(index)
-        early, late = weights.cells(index.times)
-        weight = (early + late)[:, 0]
-        rows = np.flatnonzero(weight)
-        label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)[rows]
-        share = weight[rows] / weight[rows].max()  # before they are added up: they may be as large as numbers go
-        survival = [np.asarray(one.at(index.times)[:, 0], dtype=np.float64)[rows] for one in curves]
+    def of(cls, at: AtTime, thresholds: Values) -> Decisions:
+        """Take models at a time."""
+        rows = np.flatnonzero(at.weight)
+        weight = at.weight[rows]
+        share = weight / weight.max()  # before they are added up: they may be as large as numbers go
+        survival = [np.asarray(predicted, dtype=np.float64)[rows] for predicted in at.survival]
         risk = np.array([*(1.0 - one for one in survival), *np.full((2, rows.size), [[np.inf], [-np.inf]])])
-        return cls(
-            thresholds,
-            risk,
-            rows,
-            label != EVENT_FREE,
-            share / share.sum(),
-            float(weight[rows].sum()),
-            Estimation(index, weights),
-        )
+        event, total = at.label[rows] != EVENT_FREE, float(weight.sum())
+        return cls(thresholds, risk, rows, event, share / share.sum(), total, at.estimation)
 
     @property
     def odds(self) -> Values:

@@ -326,12 +326,7 @@ def _around(
 
 
 def drawn(
-    y: Outcomes,
-    models: Mapping[str, SurvivalCurves],
-    weighting: IPCW,
-    groups: Groups | None,
-    seed: int,
-    most: int,
+    y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
     if len(y) <= most:

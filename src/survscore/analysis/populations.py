@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import columns_of
 from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.influence import Estimation
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
-from survscore.engine.placing import check_on_processor
+from survscore.engine.placing import check_on_processor, on_processor
 from survscore.outcomes import Outcomes
 from survscore.weighting import Administrative
 from survscore.weighting.base import check_censoring_time
-from survscore.weighting.interval_weights import TimeIndex
+from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,6 +126,54 @@ def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
                 [value is not None and str(value) == level for value in values], float
             )
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class AtTime:
+    """Predictions, weights and statuses of all individuals at one time, under one weighting.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+    scored : Scored
+        The Brier scores, for the numbers of individuals behind them.
+    estimation : Estimation
+        Where the weights come from, and what was estimated inside them.
+    survival : list of ndarray of shape (n,)
+        What each model predicts.
+    weight, label : ndarray of shape (n,)
+    """
+
+    evaluation: Evaluation
+    scored: Scored
+    estimation: Estimation
+    survival: list[NDArray[Any]]
+    weight: NDArray[np.float64]
+    label: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> AtTime:
+        """Weight individuals at a time; `what` is computed, and `settings` are those of `Evaluation.of`."""
+        at, curves = as_times([time], "time"), dict[str, SurvivalCurves]()
+        for name, predicted in models.items():
+            y, curves[name] = on_processor(y, predicted, at)
+        evaluation = Evaluation.of(y, curves, metric="brier", times=at, errors=False, needs_numpy=what, **settings)
+        if len(evaluation.weightings) > 1:
+            raise InputError("weighting must be one, not several")
+        (scored,) = evaluation.run()
+        if scored.undefined:
+            raise InputError(f"there is no {what} at {time:g}: {next(iter(scored.undefined))}")
+        index = evaluation.index
+        weights = evaluation.weightings[0].prepare(index)
+        label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
+        survival = [predicted.at(index.times)[:, 0] for predicted in curves.values()]
+        weight = sum(weights.cells(index.times), np.zeros(()))[:, 0]
+        return cls(evaluation, scored, Estimation(index, weights), survival, weight, label)
+
+    @property
+    def time(self) -> float:
+        """The time."""
+        return float(self.evaluation.times[0])
 
 
 class Horizon(NamedTuple):
