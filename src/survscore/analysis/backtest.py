@@ -290,6 +290,6 @@ def _check_predicted_on(predicted_on: Any, y: Outcomes, cohorts: Sequence[Cohort
             first = int(np.argmax(late))
             raise InputError(
                 f"predicted_on must not be after the cut-off {shown_day(cohort.date)}, since such predictions know "
-                f"what happened: {int(late.sum())} of {plural(int(cohort.there.sum()), 'individual')} are, the first at "
-                f"position {first} ({shown_day(made[first])})"
+                f"what happened: {int(late.sum())} of {plural(int(cohort.there.sum()), 'individual')} are, the first "
+                f"at position {first} ({shown_day(made[first])})"
             )

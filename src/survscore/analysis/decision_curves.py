@@ -474,7 +474,8 @@ class Decisions:
             return
         if exits.martingale:  # all individuals of one time belong together
             blocks = [slice(0, self.n)]
-        exits = exits.at_one_time(0, k)
+        # all thresholds belong to one time, also where jumps of a training curve are held against it
+        exits = replace(exits.at_one_time(0, k), times=np.repeat(self.estimation.index.times, k))
         codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
         totals = np.zeros((len(self.risk), exits.n_strata, k))
         for block in blocks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,8 @@ N_POINTS = 41
 DEFAULT_SHARE = 0.1
 #: Of more individuals, as many are drawn for what needs everybody's influence.
 MOST_ROWS = 10_000
+#: The same for models whose leakage nobody asked about.
+MOST_ROWS_UNASKED = 2_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,6 +232,8 @@ def diagnose(
     0    truth   no sign        0.08            0.08
     1  leaking  knows C*        1.00            0.08
     """
+    import pandas as pd
+
     check_outcomes(y)
     named = as_models(models)
     for name, curves in named.items():
@@ -248,8 +252,8 @@ def diagnose(
     scored_at = default_times(y, named.values()) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
     width = default_width(y.censoring_time, last) if width is None else width
-    check_number("width", width, f"positive, and less than half of {last:g}, the time that all predictions reach",
-                 lambda value: 0 < value < last / 2)  # fmt: skip
+    rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
+    check_number("width", width, rule, lambda value: 0 < value < last / 2)
     offsets, survival, n = _around(y, named, float(width), last)
     told = None if X is None else explained_variance(X, y.censoring_time, grouping, level, seed)
     weights = weights_over_time(y, questioned, scored_at)
@@ -265,7 +269,7 @@ def diagnose(
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
     against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
     answers = [
-        Answer(name, None if windows is None else windows.cliff(curves, groups_of, level), against_null.get(name))
+        Answer(name, None if windows is None else windows.leak(curves, groups_of, level), against_null.get(name))
         for name, curves in curves_of.items()
         if name != NULL_MODEL
     ]
@@ -279,9 +283,9 @@ def diagnose(
     return Diagnosis(
         verdict,
         sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
-        _table_of_models(answers),
-        _table_of_pairs(contrasts),
-        _table_of_placebo(answers, windows),
+        pd.DataFrame([_row(answer) for answer in answers]),
+        pd.DataFrame([_pair_row(contrast) for contrast in contrasts]),
+        pd.DataFrame(_placebo_rows(answers, windows), columns=["model", "offset", "fall", "fall_of_others"]),
         weights,
         caps,
         told,
@@ -343,60 +347,29 @@ def _limits(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
 
 
-def _table_of_models(answers: Sequence[Answer]) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = []
-    for one in answers:
-        unknown = Estimate()
-        cliff = one.cliff
-        rows.append(
-            {
-                "model": one.model,
-                "verdict": one.verdict,
-                "fall_after": np.nan if cliff is None else cliff.after.value,
-                "fall_elsewhere": np.nan if cliff is None else cliff.elsewhere,
-                **_limits("excess", unknown if cliff is None else cliff.excess),
-                **_limits("ratio", unknown if cliff is None else cliff.ratio),
-                **_limits("onset", unknown if cliff is None else cliff.onset),
-                **_limits("ipcw_minus_administrative", one.favour),
-            }
-        )
-    return pd.DataFrame(rows)
+def _row(answer: Answer) -> dict[str, Any]:
+    """Return the row of a model in `Diagnosis.models`."""
+    leak = answer.leak
+    falls = (np.nan, np.nan) if leak is None else (leak.after.value, leak.elsewhere)
+    row = {"model": answer.model, "verdict": answer.verdict, "fall_after": falls[0], "fall_elsewhere": falls[1]}
+    for name in ("excess", "ratio", "onset"):
+        row |= _limits(name, getattr(leak, name, Estimate()))
+    return row | _limits("ipcw_minus_administrative", answer.favour)
 
 
-def _table_of_pairs(contrasts: Sequence[Contrast]) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = [
-        {
-            "model": one.model,
-            "reference": one.reference,
-            **_limits("ipcw", one.ipcw),
-            **_limits("administrative", one.administrative),
-            **_limits("ipcw_minus_administrative", one.difference),
-            "contradicts": one.contradicts,
-        }
-        for one in contrasts
-    ]
-    return pd.DataFrame(rows)
+def _pair_row(contrast: Contrast) -> dict[str, Any]:
+    """Return the row of two models in `Diagnosis.pairs`."""
+    row: dict[str, Any] = {"model": contrast.model, "reference": contrast.reference}
+    row |= _limits("ipcw", contrast.ipcw) | _limits("administrative", contrast.administrative)
+    return row | _limits("ipcw_minus_administrative", contrast.difference) | {"contradicts": contrast.contradicts}
 
 
-def _table_of_placebo(answers: Sequence[Answer], windows: Windows | None) -> pd.DataFrame:
-    import pandas as pd
-
-    parts = [
-        pd.DataFrame({"model": one.model, "offset": windows.offsets, "fall": one.cliff.falls,
-                      "fall_of_others": one.cliff.falls_of_others})
-        for one in answers if windows is not None and one.cliff is not None
-    ]  # fmt: skip
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
-        columns=["model", "offset", "fall", "fall_of_others"]
-    )  # fmt: skip
-
-
-#: The same for models whose leakage nobody asked about.
-MOST_ROWS_UNASKED = 2_000
+def _placebo_rows(answers: Sequence[Answer], windows: Windows | None) -> Iterator[tuple[str, float, float, float]]:
+    """Yield the rows of `Diagnosis.placebo`."""
+    for answer in answers:
+        if windows is not None and answer.leak is not None:
+            falls = zip(windows.offsets, answer.leak.falls, answer.leak.falls_of_others, strict=True)
+            yield from ((answer.model, *row) for row in falls)
 
 
 def leaking_models(
@@ -446,7 +419,7 @@ def leaking_models(
         contrasts, _ = contrasts_of(some, suspects, weighting, default_times(some, suspects.values()), groups_of, level)
         against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
         answers = [
-            Answer(name, windows.cliff(curves, groups_of, level), against_null.get(name))
+            Answer(name, windows.leak(curves, groups_of, level), against_null.get(name))
             for name, curves in suspects.items()
         ]
         return [one for one in answers if one.verdict == "knows C*"]

@@ -331,12 +331,12 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
     from survscore.analysis.diagnose import leaking_models
-    from survscore.analysis.recommendation import which_to_believe
+    from survscore.analysis.recommendation import recommended_weighting
 
     y = study.outcomes
     told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
     if len(weightings) > 1:
-        told.append(which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
+        told.append(recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
     return told
 
 

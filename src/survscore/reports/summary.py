@@ -24,7 +24,7 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
-from survscore.analysis.recommendation import which_to_believe
+from survscore.analysis.recommendation import recommended_weighting
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
@@ -158,7 +158,7 @@ def summarise(
     comparison: Comparison = compared if by is None else compared.total
     segments = None if by is None else SegmentFindings.of(compared.corrected(correction), time_range)
     findings = Findings.of(comparison, time_range)
-    believed = which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+    believed = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
     headline = believed.position
     chosen, label = weightings[headline], comparison.weightings[headline]
     answers = Answers(findings, time_range, label)
