@@ -141,9 +141,15 @@ class Day:
     def only(self, places: NDArray[np.intp]) -> Day:
         """Return the same of some of the models, in the order of all."""
         pairs = np.isin(pairs_of(len(self.truth)), places).all(axis=0)
-        drawn = {"drawn_scores": self.drawn_scores[:, :, places], "drawn_truth": self.drawn_truth[:, places]}
-        truth = {"truth": self.truth[places], "truth_se": self.truth_se[places], "sure": self.sure[pairs]}
-        return replace(self, scores=self.scores[:, places], **truth, **drawn)
+        return replace(
+            self,
+            scores=self.scores[:, places],
+            truth=self.truth[places],
+            truth_se=self.truth_se[places],
+            sure=self.sure[pairs],
+            drawn_scores=self.drawn_scores[:, :, places],
+            drawn_truth=self.drawn_truth[:, places],
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,22 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, check_whole
 from survscore.analysis.calibration_measures import (
+    NO_VARIANCE,
     CountedSample,
     Distance,
     IsotonicCurve,
-    RiskGroups,
     SmoothCurve,
     distances,
     isotonic_curve,
     observed_expected,
     regressions,
-    risk_groups,
     smooth_curve,
     spline_of,
 )
 from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
 from survscore.inference.estimate import Estimate
+from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.outcomes import Outcomes
 from survscore.results.rounding import DOUBT, Number, decimals
@@ -40,6 +40,29 @@ if TYPE_CHECKING:
     from survscore.plots import CalibrationDisplay
 
 HISTOGRAM_BINS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class RiskGroups:
+    """Individuals with like predictions.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray
+        The weighted mean of predicted risks, and the weighted proportion with event.
+    se, lower, upper : ndarray
+        Standard error and confidence limits of `observed`.
+    counts, events : ndarray
+        How many are counted, and how many of them with event.
+    """
+
+    predicted: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    se: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    events: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -366,3 +389,45 @@ def calibration(
         histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
     )
+
+
+def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroups:
+    r"""Return groups between quantiles of the predictions, fewer where predictions are tied.
+
+    The interval is Wilson's, for the effective sample size of the standard error, :math:`O (1 - O)/\mathrm{se}^2`; that
+    of the weights where all have the same status.
+    """
+    weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
+    edges = np.unique(np.quantile(risk, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
+    _, label = np.unique(np.searchsorted(edges, risk, side="left"), return_inverse=True)
+    counts, totals = np.bincount(label), np.bincount(label, weight)
+    predicted, observed = np.bincount(label, weight * risk) / totals, np.bincount(label, weight * event) / totals
+    influence = np.zeros((counts.size, risk.size))
+    influence[label, np.arange(risk.size)] = weight * (event - observed[label]) / totals[label]
+    # the weights of units, individuals or clusters, within each group of predictions
+    units, unit = np.unique(label * risk.size + _unit_codes(sample), return_inverse=True)
+    group_of_unit, unit_weights = units // risk.size, np.bincount(unit, weight)
+    n_units = np.bincount(group_of_unit).astype(np.float64)
+    variance = np.diag(sample.covariance(influence, n_units))
+    effective = totals**2 / np.bincount(group_of_unit, unit_weights**2)
+
+    observed = np.clip(observed, 0.0, 1.0)
+    varies, spread = variance > NO_VARIANCE, observed * (1 - observed)
+    known = (n_units >= 2) & ~np.isnan(variance) & (varies | (spread == 0))
+    # Wilson's variance is that of the limits themselves, which is not estimated; only that of clusters is
+    degrees = np.full(n_units.size, math.inf) if sample.groups is None else n_units - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = student_quantile(level, degrees) ** 2 / np.where(varies, spread / variance, effective)
+        middle = (observed + square / 2) / (1 + square)
+        half = np.sqrt(square * spread + square**2 / 4) / (1 + square)
+        se = np.where(known & varies, np.sqrt(variance), np.nan)
+    lower, upper = (np.where(known, limit, np.nan) for limit in (middle - half, middle + half))
+    events = np.bincount(label, event).astype(np.int64)
+    return RiskGroups(predicted, observed, se, np.maximum(lower, 0.0), np.minimum(upper, 1.0), counts, events)
+
+
+def _unit_codes(sample: CountedSample) -> NDArray[np.intp]:
+    """Return which unit each of those who are counted is, by numbers below how many there are."""
+    if sample.codes is None:
+        return np.arange(len(sample.counted))
+    return np.unique(sample.codes, return_inverse=True)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
@@ -175,11 +175,8 @@ class Request:
 
     def run(self, y: Outcomes, models: Models, visit: Callable[[int, Look], None] | None = None) -> Comparison:
         """Compare models, without warnings; `visit` is that of `Evaluation.run`."""
-        evaluation = Evaluation.of(
-            y, models, metric=self.metric, weighting=self.weighting, times=self.times, null=self.null,
-            groups=self.groups, level=self.level, ranges=self.ranges, errors=self.errors,
-            variances=self.variances,
-        )  # fmt: skip
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "reference"}
+        evaluation = Evaluation.of(y, models, **settings)
         if evaluation.index.times.size == 0:
             raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
         names = evaluation.names

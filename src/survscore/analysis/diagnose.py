@@ -212,9 +212,9 @@ def diagnose(
     **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
     :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the data end is as steep right before C\*,
     and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
-    threefold on just the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the
-    verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort effects, none
-    of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
+    threefold on just the day of the data cut-off can't be distinguished from a weak leak: from a lower limit of 1.25
+    on, the verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort
+    effects, none of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
     Examples
     --------

@@ -37,10 +37,10 @@ def counted_population(
 ) -> pd.DataFrame:
     r"""Return who is counted at each time: those with :math:`C^*_i \ge t`, and what is known about them.
 
-    An administrative score at t speaks for these, the early starters. Where their covariates, or the risks that models
+    An administrative score at t refers to these, the early starters. Where their covariates, or the risks that models
     predict for them at one and the same horizon, change with t, scores at different times are about different people,
     and their mean over time mixes them: ``Administrative(population="fixed")`` keeps to one population, and curves of
-    :math:`P(C^*_i \ge t \mid X_i)` speak for all.
+    :math:`P(C^*_i \ge t \mid X_i)` make scores refer to all.
 
     Parameters
     ----------
