@@ -18,9 +18,9 @@ import survscore as ss
 from commands import run
 from survscore import cli
 from survscore.analysis.diagnose import leaking_models
-from survscore.analysis.recommendation import recommended_weighting
 from survscore.cli import horizons
 from survscore.cli.demonstrating import print_demo, print_opening, print_written
+from survscore.reports.recommendation import recommended_weighting
 from survscore.simulate import ConstantHazardStudy
 
 DEMO_FILES = ["demo.png", "demo-narrow.png", "demo-log.png", "scores.csv", "around.csv", "summary.csv",

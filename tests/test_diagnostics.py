@@ -13,7 +13,7 @@ from calendar_study import TIMES, CalendarStudy
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
 from survscore.analysis.ipcw_evidence import Contrast, as_features, contrasts_of
-from survscore.analysis.recommendation import Answer
+from survscore.analysis.ipcw_trust import Answer
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy

@@ -20,7 +20,7 @@ from survscore.analysis.ipcw_evidence import (
     scores_by_cap,
     weights_over_time,
 )
-from survscore.analysis.recommendation import MORE_LOST, ONSET, Answer, Trust, sentences, trust
+from survscore.analysis.ipcw_trust import MORE_LOST, ONSET, Answer, Trust, sentences, trust
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times

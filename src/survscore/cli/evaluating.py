@@ -116,9 +116,9 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
       survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
     """  # noqa: D301
     from survscore._utils.units import plural_word
-    from survscore.analysis.recommendation import recommended_weighting
     from survscore.cli.evaluated import Evaluated
     from survscore.cli.tables import console
+    from survscore.reports.recommendation import recommended_weighting
     from survscore.scale.evaluating import sums_and_result, warn_about_all
 
     sources, form = _form(sources, arguments)

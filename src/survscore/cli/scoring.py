@@ -331,7 +331,7 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
     from survscore.analysis.diagnose import leaking_models
-    from survscore.analysis.recommendation import recommended_weighting
+    from survscore.reports.recommendation import recommended_weighting
 
     y = study.outcomes
     told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
@@ -341,8 +341,8 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> 
 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
-    """Warn if predictions may be the opposite of what they are said to be; see `plausibility`."""
-    from survscore.analysis import plausibility
+    """Warn if predictions may be the opposite of what they are said to be; see `warn_if_reversed`."""
+    from survscore.analysis.compare import warn_if_reversed
     from survscore.engine.evaluation import Evaluation
 
     given = arguments.get("times")
@@ -350,7 +350,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
         times = Evaluation.of(study.outcomes, study.models, metric="brier", weighting=weightings, times=given).times
     except InputError:  # the command itself will say what is wrong
         return
-    plausibility.warn_if_reversed(study.outcomes, study.models, weighting=weightings[0], times=times)
+    warn_if_reversed(study.outcomes, study.models, weighting=weightings[0], times=times)
 
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
-from survscore.analysis.recommendation import recommended_weighting
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
@@ -40,6 +39,7 @@ from survscore.reports.comparing import WHOLE, Findings, as_table, plain
 from survscore.reports.follow_up import follow_up, for_whom
 from survscore.reports.leaks import around_censoring, leak_sentences
 from survscore.reports.methods import methods
+from survscore.reports.recommendation import recommended_weighting
 from survscore.reports.segments import SegmentFindings
 from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
