@@ -26,7 +26,7 @@ from coverage_designs import (
     weighting_of,
 )
 from coverage_truths import DECISION_THRESHOLDS, THRESHOLDS, mean_over, of_decisions, of_losses, of_metrics
-from survscore.analysis.calibration.curves import Distance
+from survscore.analysis.calibration_measures import Distance
 from survscore.results.estimates import Estimates
 
 LEVEL = 0.95

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import survscore as ss
-from survscore._utils.progress import silent
+from survscore._utils.jobs import silent
 from survscore.scale import State, specify
 from survscore.scale.running import Run
 from survscore.scale.sources import open_source

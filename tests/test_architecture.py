@@ -27,7 +27,8 @@ LAYERS = [
     ["results"],
     ["scores"],
     ["analysis"],
-    ["adapters", "simulate", "models"],
+    ["adapters"],
+    ["simulate", "models"],
     ["io"],
     ["scale"],
     ["datasets"],
@@ -45,6 +46,8 @@ ALLOWED_LAZILY = {
     ("results", "plots"),
     ("analysis", "plots"),
     ("models", "plots"),
+    ("analysis", "io"),  # what is written, such as checkpoints and models, is written whole
+    ("models", "io"),
     ("outcomes", "results"),  # for HTML in notebooks
 }
 MOST_AT_THE_ROOT = 12

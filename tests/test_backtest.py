@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 import survscore as ss
 from commands import run as run_command
-from survscore.analysis.backtest.results import judge
+from survscore.analysis.backtest_results import judge
 
 BASE = np.datetime64("2010-01-01")
 END = BASE + np.timedelta64(3650, "D")
@@ -116,7 +116,7 @@ def test_tables_tell_it():
     ipcw = summary.iloc[1]
     assert ipcw["regret_lower"] <= ipcw["relative_regret"] <= ipcw["regret_upper"]
     assert found.accused == (summary.index[1],)
-    assert "surely worse than those by administrative" in found.sentence
+    assert "significantly worse than those by administrative" in found.sentence
     assert found.settings["seed"] == 1
     assert repr(found).startswith("Backtest(4 models, 1 cut-off, 2 horizons, administrative; ipcw")
     again, other = run(y, models, n_draws=20), run(y, models, n_draws=20, seed=2)

@@ -538,9 +538,9 @@ def test_results_are_tables_and_pictures():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"t": 9}, "there is no calibration at 9: the predictions end at 8"),
-        ({"t": -1}, "t must be zero or larger"),
-        ({"t": np.nan}, "t must be finite"),
+        ({"time": 9}, "there is no calibration at 9: the predictions end at 8"),
+        ({"time": -1}, "time must be zero or larger"),
+        ({"time": np.nan}, "time must be finite"),
         ({"level": 0}, "level must be"),
         ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
         ({"n_draws": 10.5}, "n_draws must be a whole number"),
@@ -559,7 +559,7 @@ def test_results_are_tables_and_pictures():
 def test_bad_input_is_named(change, message):
     y, curves = problem()
     with pytest.raises(ss.InputError, match=message):
-        ss.calibration(**({"y": y, "curves": curves, "t": 5} | change))
+        ss.calibration(**({"y": y, "curves": curves, "time": 5} | change))
 
 
 # Whether intervals hold what they promise

@@ -17,10 +17,10 @@ import demo_case
 import survscore as ss
 from commands import run
 from survscore import cli
-from survscore.analysis.diagnostics import leaking_models
-from survscore.analysis.recommendation import which_to_believe
+from survscore.analysis.diagnose import leaking_models
 from survscore.cli import horizons
 from survscore.cli.demonstrating import print_demo, print_opening, print_written
+from survscore.reports.recommendation import recommended_weighting
 from survscore.simulate import ConstantHazardStudy
 
 DEMO_FILES = ["demo.png", "demo-narrow.png", "demo-log.png", "scores.csv", "around.csv", "summary.csv",
@@ -185,7 +185,7 @@ def test_plots_label_their_axes():
 )  # fmt: skip
 def test_which_weighting_to_believe(weightings, n_dropped_out, position, sentence):
     kinds = {"ipcw": ss.IPCW(), "administrative": ss.Administrative(), "uncensored": ss.Uncensored()}
-    found = which_to_believe([kinds[name] for name in weightings], n=100, n_dropped_out=n_dropped_out)
+    found = recommended_weighting([kinds[name] for name in weightings], n=100, n_dropped_out=n_dropped_out)
     assert found.position == position
     assert re.match(sentence, found.sentence)
 

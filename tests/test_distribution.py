@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from scipy.interpolate import interp1d
 
 import survscore as ss
-from survscore.analysis.distribution.sums import Followed
+from survscore.analysis.distribution_sums import Followed
 from survscore.inference.intervals import chi_square_p
 from survscore.inference.smooth_test import moments, pooling, quadratic_test, ratio_limits
 

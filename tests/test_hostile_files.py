@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from survscore._utils import files as _files
-from survscore._utils import temporary as _temporary
-from survscore._utils.spreadsheets import FORMULA, NUMBER, as_text, without_formulas
 from survscore.cli import main
 from survscore.datasets.kkbox import prepare, prepared, synthesize
+from survscore.io import files as _files
 from survscore.io import limits, read_outcomes, write_study
+from survscore.io import temporary as _temporary
+from survscore.io.spreadsheets import FORMULA, NUMBER, as_text, without_formulas
 from survscore.io.tables import open_table
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="named pipes and devices are those of POSIX")
@@ -248,7 +248,7 @@ def test_paths_that_look_like_addresses_stay_paths(raw, tmp_path, monkeypatch):
 
 
 def test_databases_fetch_no_extensions(tmp_path):
-    from survscore._utils.databases import connect
+    from survscore.io.databases import connect
 
     for path in (None, tmp_path / "a.duckdb"):
         with connect(path) as database:
@@ -416,7 +416,7 @@ def left_behind(folder, code):
 KILLED = """
 import os, sys
 from pathlib import Path
-from survscore._utils.files import written_whole
+from survscore.io.files import written_whole
 with written_whole(Path(sys.argv[1]) / "a.csv") as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), 9)
@@ -424,7 +424,7 @@ with written_whole(Path(sys.argv[1]) / "a.csv") as temporary:
 KILLED_FOLDER = """
 import os, sys
 from pathlib import Path
-from survscore._utils.temporary import temporary_folder
+from survscore.io.temporary import temporary_folder
 with temporary_folder(Path(sys.argv[1])) as temporary:
     (temporary / "work.duckdb").write_text("half")
     os.kill(os.getpid(), 9)

@@ -12,8 +12,7 @@ import pytest
 
 import survscore as ss
 from registry import random_problem
-from survscore._utils.caching import cached_property
-from survscore._utils.parallel import each
+from survscore._utils.parallel import cached_property, each
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 

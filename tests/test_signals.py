@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from survscore._utils.starting import is_command
+from survscore.cli.starting import is_command
 from survscore.datasets.kkbox import synthesize
 from survscore.io import write_study
 

@@ -13,27 +13,24 @@ read ``__init__.pyi``, which lists the same names; a test compares both.
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from survscore._utils import starting as _starting  # noqa: F401
 from survscore._version import __version__
 
 #: The public names, by the module that each comes from.
 _NAMES = {
     "_config": "config",
     "_validation": "DeviceMemoryError FewGroupsWarning InputError UndefinedScoreWarning UnfitError",
-    "analysis.backtest.backtesting": "backtest",
-    "analysis.backtest.results": "Backtest",
-    "analysis.calibration.calibrating": "Calibration calibration",
+    "analysis.backtest": "backtest",
+    "analysis.backtest_results": "Backtest",
+    "analysis.calibration": "Calibration calibration",
     "analysis.compare": "compare",
     "analysis.cross_validation": "CrossValidation cross_validate",
     "analysis.decision_curves": "DecisionCurve decision_curve",
-    "analysis.diagnostics": "Diagnosis diagnose",
-    "analysis.distribution.calibration": "distribution_calibration",
-    "analysis.distribution.results": "DistributionCalibration",
-    "analysis.horizon": "at_horizon",
-    "analysis.populations": "counted_population",
+    "analysis.diagnose": "Diagnosis diagnose",
+    "analysis.distribution_calibration": "distribution_calibration",
+    "analysis.distribution_results": "DistributionCalibration",
+    "analysis.populations": "at_horizon counted_population",
     "analysis.score_tables": "score_table",
-    "analysis.scorers": "make_scorer",
-    "analysis.splitters": "EventKFold",
+    "analysis.selection": "EventKFold make_scorer",
     "analysis.streaming": "StreamingScore",
     "censoring.distributions": (
         "CensoringCurves CensoringDistribution CensoringFunction KaplanMeierCensoring KnownCensoring"

@@ -23,20 +23,18 @@ from survscore._validation import (
     UnfitError as UnfitError,
 )
 from survscore._version import __version__ as __version__
-from survscore.analysis.backtest.backtesting import backtest as backtest
-from survscore.analysis.backtest.results import Backtest as Backtest
-from survscore.analysis.calibration.calibrating import Calibration as Calibration, calibration as calibration
+from survscore.analysis.backtest import backtest as backtest
+from survscore.analysis.backtest_results import Backtest as Backtest
+from survscore.analysis.calibration import Calibration as Calibration, calibration as calibration
 from survscore.analysis.compare import compare as compare
 from survscore.analysis.cross_validation import CrossValidation as CrossValidation, cross_validate as cross_validate
 from survscore.analysis.decision_curves import DecisionCurve as DecisionCurve, decision_curve as decision_curve
-from survscore.analysis.diagnostics import Diagnosis as Diagnosis, diagnose as diagnose
-from survscore.analysis.distribution.calibration import distribution_calibration as distribution_calibration
-from survscore.analysis.distribution.results import DistributionCalibration as DistributionCalibration
-from survscore.analysis.horizon import at_horizon as at_horizon
-from survscore.analysis.populations import counted_population as counted_population
+from survscore.analysis.diagnose import Diagnosis as Diagnosis, diagnose as diagnose
+from survscore.analysis.distribution_calibration import distribution_calibration as distribution_calibration
+from survscore.analysis.distribution_results import DistributionCalibration as DistributionCalibration
+from survscore.analysis.populations import at_horizon as at_horizon, counted_population as counted_population
 from survscore.analysis.score_tables import score_table as score_table
-from survscore.analysis.scorers import make_scorer as make_scorer
-from survscore.analysis.splitters import EventKFold as EventKFold
+from survscore.analysis.selection import EventKFold as EventKFold, make_scorer as make_scorer
 from survscore.analysis.streaming import StreamingScore as StreamingScore
 from survscore.censoring.distributions import (
     CensoringCurves as CensoringCurves,

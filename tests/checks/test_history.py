@@ -14,8 +14,8 @@ import pytest
 
 import survscore as ss
 from checks_case import compared, day
-from survscore._utils import files as _files
 from survscore.checks import History, Run, append_run, read_history, run_of_results
+from survscore.io import files as _files
 
 KINDS = ["history.jsonl", "history", "history.parquet"]
 

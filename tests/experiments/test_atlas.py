@@ -22,7 +22,7 @@ import survscore as ss
 from atlas_case import MODELS, TINY, simulated
 from commands import run as run_command
 from survscore import datasets
-from survscore.analysis.scorers import curves_of
+from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
 from survscore.experiments.atlas import closing, data, earlier, models, running, scores
 from survscore.experiments.atlas.results import Atlas

@@ -7,7 +7,6 @@ torch is imported only where a tensor is at hand already, or asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,24 +58,6 @@ def to_host(values: Any) -> NDArray[Any]:
         return np.asarray(values)
     tensor = values.detach().cpu()
     return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
-
-
-def on_its_way(values: Any) -> Callable[[], NDArray[Any]]:
-    """Start the way to the processor's memory, and return what waits for it: a device can be given more to do first."""
-    if not is_tensor(values) or not values.is_cuda:
-        found = to_host(values)
-        return lambda: found
-    import torch
-
-    target = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-    target.copy_(values, non_blocking=True)
-    arrived = torch.cuda.current_stream(values.device).record_event()
-
-    def wait() -> NDArray[Any]:
-        arrived.synchronize()
-        return np.asarray(target.numpy())
-
-    return wait
 
 
 def numbers(*values: Any) -> Any:

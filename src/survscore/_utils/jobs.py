@@ -1,11 +1,12 @@
-"""Calls that run side by side in processes, by joblib."""
+"""Long work: calls that run side by side in processes, and reports of their progress."""
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from survscore._validation import InputError
 
@@ -30,3 +31,35 @@ def results_of(calls: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib counts what it cancels, which may hide why
             finished.close()
+
+
+#: Is told (done, total, what is being done).
+Progress: TypeAlias = Callable[[int, int, str], None]
+
+
+def silent(done: int, total: int, what: str) -> None:
+    """Tell nobody."""
+
+
+@contextmanager
+def telling(progress: Progress | bool | None) -> Iterator[Progress]:
+    """Give whom to tell: the user's own function, or a bar where one is wanted, by default on a terminal."""
+    if callable(progress):
+        yield progress
+        return
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=what)
+
+        yield tell

@@ -75,10 +75,6 @@ _ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
 # ln 2 in two parts; the first has so many trailing zeros that its product with an exponent is exact
 _LN2_HIGH = float((np.float64(math.log(2.0)).view(np.int64) & ~np.int64(0xFFFFFFFF)).view(np.float64))
 _LN2_LOW = float(Decimal("0.693147180559945309417232121458") - Decimal(_LN2_HIGH))
-_PER_LN2 = 1.0 / math.log(2.0)
-_ROUND = 1.5 * 2.0**52  # what is added to it is rounded to a whole number, in the lowest bits
-_LEAST_EXPONENT = -700.0  # below, an exponential is as good as zero
-_TERMS = tuple(1.0 / math.factorial(k) for k in range(14))
 
 
 @inlined
@@ -105,30 +101,3 @@ def _log(x):
     tail = tail * z + 1.0 / 3.0
     exponent = float(k)
     return exponent * _LN2_HIGH + (exponent * _LN2_LOW + 2.0 * s * z * tail + 2.0 * s)
-
-
-@inlined
-def _exp(x):
-    """Return the exponential of a number that is not positive, without a call, so that loops over it vectorise.
-
-    x = k ln 2 + r with |r| < 0.35: fourteen terms of the series leave a relative error below 2^-52.
-    """
-    x = max(x, _LEAST_EXPONENT)
-    rounded = x * _PER_LN2 + _ROUND
-    k = rounded - _ROUND
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    total = _TERMS[13]
-    total = total * r + _TERMS[12]
-    total = total * r + _TERMS[11]
-    total = total * r + _TERMS[10]
-    total = total * r + _TERMS[9]
-    total = total * r + _TERMS[8]
-    total = total * r + _TERMS[7]
-    total = total * r + _TERMS[6]
-    total = total * r + _TERMS[5]
-    total = total * r + _TERMS[4]
-    total = total * r + _TERMS[3]
-    total = total * r + _TERMS[2]
-    total = total * r + 1.0
-    total = total * r + 1.0
-    return total * _float_of((_bits_of(rounded) + 1023) << 52)

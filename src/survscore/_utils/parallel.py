@@ -6,12 +6,14 @@ blocks are shared out here. Blocks are the same on every machine, so results do 
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from threading import Lock, local
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from survscore._config import config
 
@@ -135,3 +137,25 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a forked process inherits the pool but not its threads, and would wait for ever
     os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+Value = TypeVar("Value")
+
+if sys.version_info >= (3, 12):
+    cached_property = functools.cached_property
+else:
+
+    class cached_property(functools.cached_property[Value]):  # noqa: N801
+        """What Python 3.12 has under this name."""
+
+        @overload
+        def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+
+        @overload
+        def __get__(self, instance: object, owner: type[Any] | None = None) -> Value: ...
+
+        def __get__(self, instance: object, owner: type[Any] | None = None) -> Self | Value:
+            if instance is None:
+                return self
+            value = instance.__dict__[str(self.attrname)] = self.func(instance)
+            return value

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._utils.frames import as_frame, collected, n_rows_of, take_rows
 from survscore._validation import as_times
-from survscore.analysis.survival_model import SurvivalModel, as_training_data, check_within
+from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import as_frame
 from survscore._validation import FloatArray, InputError, as_times, check_whole
 from survscore.adapters.base import Adapter
-from survscore.analysis.survival_model import check_within
+from survscore.adapters.survival_model import check_within
 from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
 from survscore.outcomes import Outcomes
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from survscore._validation import FloatArray, InputError
 from survscore.adapters.base import Adapter
-from survscore.analysis.scorers import curves_of
+from survscore.analysis.selection import curves_of
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import as_frame, collected
 from survscore._validation import InputError, as_times, check_choice, check_whole
-from survscore.analysis.survival_model import SurvivalModel, check_within
+from survscore.adapters.survival_model import SurvivalModel, check_within
 from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
 
 Output = Literal["survival", "survival_logits", "hazards", "hazard_logits"]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, warn
-from survscore.analysis.plausibility import looks_far_worse, warn_if_reversed
-from survscore.analysis.segmenting import Segments, segment_name
+from survscore.analysis.segments import Segments, segment_name
+from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored, Variances
 from survscore.engine.inputs import Null, as_models, check_outcomes, one_or_more
 from survscore.engine.pooled import Look
 from survscore.inference.units import Groups
-from survscore.metrics import Metric, as_metric
+from survscore.metrics import Brier, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.segments import SegmentedComparison
@@ -175,11 +175,8 @@ class Request:
 
     def run(self, y: Outcomes, models: Models, visit: Callable[[int, Look], None] | None = None) -> Comparison:
         """Compare models, without warnings; `visit` is that of `Evaluation.run`."""
-        evaluation = Evaluation.of(
-            y, models, metric=self.metric, weighting=self.weighting, times=self.times, null=self.null,
-            groups=self.groups, level=self.level, ranges=self.ranges, errors=self.errors,
-            variances=self.variances,
-        )  # fmt: skip
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "reference"}
+        evaluation = Evaluation.of(y, models, **settings)
         if evaluation.index.times.size == 0:
             raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
         names = evaluation.names
@@ -259,3 +256,90 @@ def _warn_about_parts(found: SegmentedComparison) -> None:
             f"{segment_name(found.by, few[0])}: intervals allow for that, and there are none below five groups",
             FewGroupsWarning,
         )
+
+
+FAR_WORSE = 1.5  # so many times the Brier score of the null model
+MOST_TIMES = 5
+FEW = 50  # individuals, whom chance alone may put on the wrong side
+
+
+def warn_if_reversed(
+    y: Outcomes, models: Mapping[str, Any] | Iterable[tuple[str, Any]], *, weighting: Any, times: ArrayLike
+) -> None:
+    r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
+
+    Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for everybody, and that of
+    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it,
+    fewer than 50 individuals are not.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    models : mapping of str to SurvivalCurves
+        What was predicted; those that come in batches are not looked at.
+    weighting : str or Weighting
+        Whom to count.
+    times : array_like
+        The evaluation times, of which up to five are taken.
+    """
+    if len(y) < FEW:
+        return
+    every = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    some = every[np.unique(np.linspace(0, every.size - 1, MOST_TIMES).round().astype(np.intp))]
+    for name, curves in dict(models).items():
+        if not isinstance(curves, SurvivalCurves):
+            continue
+        scores = _both_ways(y, curves, weighting, some)
+        if scores is None:
+            continue
+        given, opposite, null = scores
+        if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
+            warn(
+                f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, that "
+                f"of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were probabilities "
+                "of the event taken for those of survival, or otherwise? SurvivalCurves.from_event_probabilities takes "
+                "the former, SurvivalCurves the latter"
+            )
+
+
+def looks_far_worse(comparison: Comparison) -> bool:
+    """Whether any model's Brier score, over all times that have one, is far above the null model's."""
+    if comparison.null is None:
+        return False
+    null = comparison.models.index(comparison.null)
+    for scored in comparison.scored:
+        if scored.metric == Brier.name:
+            defined = np.isfinite(scored.scores).all(axis=0)
+            means = scored.scores[:, defined].mean(axis=1) if defined.any() else np.zeros(len(comparison.models))
+            if (means > FAR_WORSE * means[null]).any():
+                return True
+    return False
+
+
+def _both_ways(
+    y: Outcomes, curves: SurvivalCurves, weighting: Any, times: NDArray[np.float64]
+) -> tuple[float, float, float] | None:
+    """Return the mean Brier scores of curves, of their opposite and of Kaplan-Meier; None, where there are none."""
+    reached = times[curves.reaches(times) & (times > 0)]
+    if reached.size == 0:
+        return None
+    # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
+    lower = curves.interpolate(reached).lower
+    columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
+    values, grid = curves.probabilities[:, columns], curves.times[columns]
+    both = {
+        name: SurvivalCurves(some, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
+        for name, some in (("given", values), ("opposite", 1 - values))
+    }
+    try:
+        evaluation = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False)
+        (found,) = evaluation.run()
+    except InputError:  # whoever asked for scores is told
+        return None
+    scores = found.scores
+    defined = np.isfinite(scores).all(axis=0)
+    if not defined.any():
+        return None
+    given, opposite, null = scores[:, defined].mean(axis=1)
+    return float(given), float(opposite), float(null)

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
-from survscore._utils.jobs import results_of
-from survscore._utils.progress import Progress, telling
+from survscore._utils.jobs import Progress, results_of, telling
 from survscore._validation import InputError, check_length, check_whole, plural, warn
 from survscore._version import __version__
 from survscore.analysis.compare import compare
-from survscore.analysis.scorers import curves_of, innermost
-from survscore.analysis.splitters import EventKFold
+from survscore.analysis.selection import EventKFold, curves_of, innermost
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null
@@ -141,12 +139,11 @@ def cross_validate(
     """
     made = out_of_fold(estimators, X, y, cv=cv, groups=groups, n_jobs=n_jobs, seed=seed, progress=progress)
     curves = made.curves()
-    comparison = compare(
-        made.y, curves, metric=metric, weighting=weighting, times=times, reference=reference, null=null,
-        groups=made.groups, level=level,
-    )  # fmt: skip
+    scoring: dict[str, Any] = {"metric": metric, "weighting": weighting}
+    options: dict[str, Any] = {"reference": reference, "null": null, "groups": made.groups, "level": level}
+    comparison: Comparison = compare(made.y, curves, times=times, **scoring, **options)
     scored = tuple(
-        _score_fold(name, k, fit, made.y[test], metric, weighting, comparison.times)
+        _score_fold(name, k, fit, made.y[test], times=comparison.times, **scoring)
         for name, fits in made.fits.items()
         for k, (fit, (_, test)) in enumerate(zip(fits, made.splits, strict=True))
     )
@@ -154,11 +151,18 @@ def cross_validate(
     for k, (_, test) in enumerate(made.splits):
         fold[test] = k
     settings = {
-        "survscore": __version__, "seed": seed, "cv": made.described, "n_splits": len(made.splits),
-        "groups": groups is not None, "estimators": {name: repr(one) for name, one in estimators.items()},
-        "metrics": comparison.metrics, "weightings": comparison.weightings, "times": comparison.times.tolist(),
-        "reference": comparison.reference, "level": level,
-    }  # fmt: skip
+        "survscore": __version__,
+        "seed": seed,
+        "cv": made.described,
+        "n_splits": len(made.splits),
+        "groups": groups is not None,
+        "estimators": {name: repr(estimator) for name, estimator in estimators.items()},
+        "metrics": comparison.metrics,
+        "weightings": comparison.weightings,
+        "times": comparison.times.tolist(),
+        "reference": comparison.reference,
+        "level": level,
+    }
     return CrossValidation(comparison, curves, made.y, fold, scored, settings)
 
 
@@ -192,9 +196,8 @@ class OutOfFold:
 
 
 def out_of_fold(
-    estimators: Mapping[str, Any], X: Any, y: Any, *, cv: Any, groups: ArrayLike | None, n_jobs: int | None, seed: int,
-    progress: Progress | bool | None,
-) -> OutOfFold:  # fmt: skip
+    estimators: Mapping[str, Any], X: Any, y: Any, *, cv: Any, groups: ArrayLike | None, seed: int, **running: Any
+) -> OutOfFold:
     """Fit estimators on folds; see `cross_validate`."""
     named = _as_named(estimators)
     check_whole("seed", seed, 0)
@@ -205,7 +208,7 @@ def out_of_fold(
     if labels is not None:
         check_length("groups", len(labels), "y", len(outcomes))
     splits, described = _splits(cv, X, y, outcomes, labels, seed)
-    fits = _fit_all(named, X, y, splits, n_jobs, seed, progress)
+    fits = _fit_all(named, X, y, splits, seed, **running)
     return OutOfFold(outcomes, labels, splits, described, fits)
 
 
@@ -277,16 +280,18 @@ class CrossValidation(PrintedAsTables):
     def _table(self, rows: Any) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "estimator": one.estimator, "fold": one.fold, "metric": score.metric, "weighting": score.weighting,
-                    **row, "n": one.n, "n_events": one.n_events, "fit_seconds": one.fit_seconds,
-                    "score_seconds": one.score_seconds,
+        after = ("n", "n_events", "fit_seconds", "score_seconds")
+        table = []
+        for one in self.fold_scores:
+            for score in one.scores:
+                of = {
+                    "estimator": one.estimator,
+                    "fold": one.fold,
+                    "metric": score.metric,
+                    "weighting": score.weighting,
                 }
-                for one in self.fold_scores for score in one.scores for row in rows(score)
-            ]
-        )  # fmt: skip
+                table += [{**of, **row, **{name: getattr(one, name) for name in after}} for row in rows(score)]
+        return pd.DataFrame(table)
 
     def _printed(self) -> Tables:
         found = self.comparison._printed()
@@ -360,15 +365,21 @@ def _splits(
         if count:
             warn(
                 f"cv does not keep groups together: of {np.unique(groups).size}, {count} are in the training and the "
-                "test data of a fold, so scores may be too good; EventKFold keeps them together",
+                "test data of a fold, so scores may be too good; EventKFold keeps them together"
             )
     return splits, repr(cv) if hasattr(cv, "split") else f"{len(splits)} given folds"
 
 
 def _fit_all(
-    named: dict[str, Any], X: Any, y: Any, splits: list[Split], n_jobs: int | None, seed: int,
+    named: dict[str, Any],
+    X: Any,
+    y: Any,
+    splits: list[Split],
+    seed: int,
+    *,
+    n_jobs: int | None,
     progress: Progress | bool | None,
-) -> dict[str, list[_Fit]]:  # fmt: skip
+) -> dict[str, list[_Fit]]:
     """Return what every estimator predicts for each fold, fitted to the others."""
     # every fit has a seed of its own, whoever runs it and when
     seeds = np.random.SeedSequence(seed).generate_state(len(named) * len(splits)).reshape(len(named), -1)
@@ -417,10 +428,8 @@ def _check_not_interrupted(fitted: Any) -> None:
         raise KeyboardInterrupt
 
 
-def _score_fold(
-    name: str, k: int, fit: _Fit, y: Outcomes, metric: Any, weighting: Any, times: NDArray[np.float64]
-) -> FoldScores:
+def _score_fold(name: str, k: int, fit: _Fit, y: Outcomes, **settings: Any) -> FoldScores:
     started = time.perf_counter()
-    scores = score_all(y, fit.curves, metric=metric, weighting=weighting, times=times, errors=False)
+    scores = score_all(y, fit.curves, **settings, errors=False)
     seconds = fit.predict_seconds + time.perf_counter() - started
     return FoldScores(name, k, tuple(scores), len(y), int(y.event.sum()), fit.fit_seconds, seconds)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils import arrays
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
+from survscore.analysis.net_benefit import Decisions
+from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Evaluation
-from survscore.engine.influence import CurveInfluence, Estimation
 from survscore.engine.inputs import as_models
-from survscore.engine.moments import Moments, pair, pairs
-from survscore.engine.placing import on_processor
+from survscore.engine.moments import Moments, pair
 from survscore.inference.intervals import normal_quantile, simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
-from survscore.inference.units import Groups
-from survscore.metrics.benefit import AT_THRESHOLD
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore.weighting import Weighting
-from survscore.weighting.interval_weights import EVENT_FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +30,6 @@ if TYPE_CHECKING:
     from survscore.plots import DecisionCurveDisplay
 
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
-NUMBERS_PER_BLOCK = 1 << 22  # influences of some individuals at all thresholds, in memory at once
 
 Values = NDArray[np.float64]
 MOST_THRESHOLDS = 5  # in print
@@ -305,44 +298,27 @@ def decision_curve(
     4   treat none        0.2      -0.242 -0.287 -0.198         484
     5   treat none        0.4      -0.115 -0.157 -0.074         241
     """
-    at = as_times([time], "time")
     chosen = as_thresholds(thresholds)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    named: dict[str, SurvivalCurves] = {}
-    for name, curves in as_models(models).items():
+    named = as_models(models)
+    for name, curves in named.items():
         if not isinstance(curves, SurvivalCurves):
             raise InputError(f"the curves of {name!r} must be SurvivalCurves, not {type(curves).__name__}")
         if name in (TREAT_ALL, TREAT_NONE):
             raise InputError(f"models must not be called {name!r}, which is the name of another strategy")
-        y, named[name] = on_processor(y, curves, at)
-    evaluation = Evaluation.of(
-        y,
-        named,
-        metric="brier",
-        weighting=weighting,
-        times=at,
-        groups=groups,
-        level=level,
-        errors=False,
-        needs_numpy="decision_curve",
-    )
-    if len(evaluation.weightings) > 1:
-        raise InputError("weighting must be one, not several")
     strategies = (*named, TREAT_ALL, TREAT_NONE)
     reference = strategies[0] if reference is None else reference
     check_choice("reference", reference, strategies)
-    (scored,) = evaluation.run()
-    if scored.undefined:
-        raise InputError(f"there is no net benefit at {time:g}: {next(iter(scored.undefined))}")
-    decisions = Decisions.of(evaluation, list(named.values()), chosen)
+    at = AtTime.of(y, named, time, "net benefit", weighting=weighting, groups=groups, level=level)
+    scored, decisions = at.scored, Decisions.of(at, chosen)
     return DecisionCurve(
-        time=float(at[0]),
+        time=at.time,
         thresholds=chosen,
         strategies=strategies,
         reference=reference,
         net_benefit=decisions.net_benefit,
-        moments=decisions.moments(evaluation.groups, float(scored.support.units.inflation[0])),
+        moments=decisions.moments(at.evaluation.groups, float(scored.support.units.inflation[0])),
         discordant=decisions.discordant(),
         support=scored.support,
         weighting=scored.weighting,
@@ -360,189 +336,3 @@ def as_thresholds(thresholds: ArrayLike | None) -> Values:
     if given.dtype.kind in "iuf" and given.ndim == 1:
         check_rule("thresholds", "between 0 and 1, threshold probabilities", ~((given > 0) & (given < 1)), given)
     return as_times(given, "thresholds")
-
-
-@dataclass(frozen=True, eq=False)
-class Decisions:
-    """On whom strategies act at which thresholds, and the net benefit of that.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (k,)
-    risk : ndarray of shape (strategies, counted)
-        What models predict for those who are counted; infinite where all are treated, and minus infinity where none.
-    rows, event, share : ndarray of shape (counted,)
-        Their positions among all, their status, and their shares of the weights.
-    weight_sum : float
-        The sum of the weights.
-    estimation : Estimation
-        Where the weights come from, and what was estimated inside them.
-    """
-
-    thresholds: Values
-    risk: Values
-    rows: NDArray[np.intp]
-    event: NDArray[np.bool_]
-    share: Values
-    weight_sum: float
-    estimation: Estimation
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, curves: list[SurvivalCurves], thresholds: Values) -> Decisions:
-        """Take the only time of an evaluation."""
-        index = evaluation.index
-        weights = evaluation.weightings[0].prepare(index)
-        early, late = weights.cells(index.times)
-        weight = (early + late)[:, 0]
-        rows = np.flatnonzero(weight)
-        label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)[rows]
-        share = weight[rows] / weight[rows].max()  # before they are added up: they may be as large as numbers go
-        survival = [np.asarray(one.at(index.times)[:, 0], dtype=np.float64)[rows] for one in curves]
-        risk = np.array([*(1.0 - one for one in survival), *np.full((2, rows.size), [[np.inf], [-np.inf]])])
-        return cls(
-            thresholds,
-            risk,
-            rows,
-            label != EVENT_FREE,
-            share / share.sum(),
-            float(weight[rows].sum()),
-            Estimation(index, weights),
-        )
-
-    @property
-    def odds(self) -> Values:
-        """The cost of treating one without event at each threshold, in treated ones with event."""
-        return self.thresholds / (1.0 - self.thresholds)
-
-    @property
-    def _least(self) -> Values:
-        """The least risks to act upon."""
-        return self.thresholds - AT_THRESHOLD
-
-    @cached_property
-    def net_benefit(self) -> Values:
-        """By strategy and threshold; of each strategy by one sort."""
-        parts = np.array([np.where(self.event, self.share, 0.0), np.where(self.event, 0.0, self.share)])
-        found = []
-        for risk in self.risk:
-            order = np.argsort(risk, kind="stable")
-            below = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
-            with_event, without = below[:, -1:] - below[:, np.searchsorted(risk[order], self._least, side="left")]
-            found.append(with_event - self.odds * without)
-        return np.array(found)
-
-    def discordant(self) -> NDArray[np.int64]:
-        """Return on how many two strategies decide differently, (pairs, thresholds)."""
-
-        def not_treated(risk: Values) -> NDArray[np.int64]:
-            return np.searchsorted(np.sort(risk), self._least, side="left")
-
-        both = [(self.risk[a], self.risk[b]) for a, b in pairs(len(self.risk))]
-        return np.array([not_treated(np.minimum(*two)) - not_treated(np.maximum(*two)) for two in both])
-
-    def moments(self, groups: Groups | None, factor: float) -> Moments:
-        """Return the covariances over thresholds, which take the place of times, with the small-sample factor.
-
-        What all strategies and thresholds have in common is one matrix, from which those of differences follow: where
-        two strategies hardly differ, its rounding is far below what is added for individuals not seen.
-        """
-        s, k = self.net_benefit.shape
-        products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
-        table = None if groups is None else np.zeros((s, groups.n_groups, k))
-        steps = self.estimation.training_steps
-
-        def crossed(values: Values, weights: Values | None = None) -> Values:
-            by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
-            return np.asarray((by_unit if weights is None else weights[:, None] * by_unit).T @ by_unit)
-
-        for rows, influence, jumps in self._influences():
-            if groups is None or table is None:
-                products += crossed(influence)
-            else:
-                for of_groups, one in zip(table, influence, strict=True):
-                    arrays.add_rows(of_groups, groups.codes[rows], one)
-            if jumps is not None:
-                of_jumps += crossed(jumps[1], steps[jumps[0]])
-        if table is not None:
-            products += crossed(table)
-        products = products * factor + of_jumps
-        return self._of_pairs(products.reshape(s, k, s, k).swapaxes(1, 2))
-
-    def _of_pairs(self, products: Values) -> Moments:
-        """Return covariances of strategies and of differences, with two individuals on whom strategies would differ."""
-        one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
-        unseen = one_each.T @ one_each  # one with event, and one without
-        every = pairs(len(self.risk))
-        over = np.array(
-            [
-                products[a, a] if a == b else products[a, a] + products[b, b] - products[a, b] - products[b, a] + unseen
-                for a, b in every
-            ]
-        )
-        added = np.array([np.diag(unseen) * (a != b) for a, b in every])
-        nothing = np.zeros((0, self.thresholds.size))
-        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
-
-    @property
-    def n(self) -> int:
-        """How many there are, counted or not."""
-        return len(self.estimation.index.outcomes)
-
-    def _influences(self) -> Iterator[tuple[Any, Values, tuple[Any, Values] | None]]:
-        """Yield individuals, their influences (strategies, rows, thresholds), and those of jumps of a training curve.
-
-        Where a curve was estimated inside the weights, individuals come in order of time.
-        """
-        exits, k = self.estimation.exits, self.thresholds.size
-        width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
-        blocks = [slice(first, min(first + width, self.n)) for first in range(0, self.n, width)]
-        if exits is None:
-            for block in blocks:
-                rows = np.arange(block.start, block.stop)
-                yield rows, self._deviations(rows), None
-            return
-        if exits.martingale:  # all individuals of one time belong together
-            blocks = [slice(0, self.n)]
-        exits = exits.at_one_time(0, k)
-        codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
-        totals = np.zeros((len(self.risk), exits.n_strata, k))
-        for block in blocks:
-            rows = exits.order[block]
-            for total, one in zip(totals, self._moving(self._deviations(rows), rows), strict=True):
-                arrays.add_rows(total, codes[block], one)
-        operators = [CurveInfluence(exits, slice(0, k), -total) for total in totals]
-        for block in blocks:
-            rows = exits.order[block]
-            influence = self._deviations(rows)
-            moving = self._moving(influence, rows)
-            if exits.model.fitted_on_sample:
-                for operator, one, x in zip(operators, influence, moving.copy(), strict=True):
-                    operator.add(one, x, block, 0)
-                yield rows, influence, None
-            else:
-                found = [operator.at_training_jumps(x, block, 0) for operator, x in zip(operators, moving, strict=True)]
-                yield rows, influence, (found[0][0], np.array([X for _, X in found]))
-
-    def _moving(self, deviations: Values, rows: NDArray[np.intp]) -> Values:
-        """Return the deviations whose weights move with what was estimated."""
-        moves = self.estimation.moves(slice(0, 1))
-        return deviations if moves is None else deviations * moves[rows]
-
-    def _deviations(self, rows: NDArray[np.intp]) -> Values:
-        """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
-        place = self._place[rows]
-        counted = place >= 0
-        some = place[counted]
-        found = np.zeros((len(self.risk), rows.size, self.thresholds.size))
-        worth = np.where(self.event[some, None], 1.0, -self.odds)
-        for own, risk, average in zip(found[:-1], self.risk, self.net_benefit, strict=False):  # acting on none has none
-            benefit = np.where(risk[some, None] >= self._least, worth, 0.0)
-            own[counted] = self.share[some, None] * (benefit - average)
-        return found
-
-    @cached_property
-    def _place(self) -> NDArray[np.intp]:
-        """Where everybody is among those who are counted; -1 for the others."""
-        place = np.full(self.n, -1, dtype=np.intp)
-        place[self.rows] = np.arange(self.rows.size)
-        return place

@@ -1,9 +1,10 @@
-"""For whom a score speaks: how those who are counted change with time."""
+"""Which individuals a score at a time refers to: whose status is known, and how these change with time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import columns_of
 from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.influence import Estimation
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
-from survscore.engine.placing import check_on_processor
+from survscore.engine.placing import check_on_processor, on_processor
 from survscore.outcomes import Outcomes
+from survscore.weighting import Administrative
 from survscore.weighting.base import check_censoring_time
+from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +37,10 @@ def counted_population(
 ) -> pd.DataFrame:
     r"""Return who is counted at each time: those with :math:`C^*_i \ge t`, and what is known about them.
 
-    An administrative score at t speaks for these, the early starters. Where their covariates, or the risks that models
+    An administrative score at t refers to these, the early starters. Where their covariates, or the risks that models
     predict for them at one and the same horizon, change with t, scores at different times are about different people,
     and their mean over time mixes them: ``Administrative(population="fixed")`` keeps to one population, and curves of
-    :math:`P(C^*_i \ge t \mid X_i)` speak for all.
+    :math:`P(C^*_i \ge t \mid X_i)` make scores refer to all.
 
     Parameters
     ----------
@@ -121,3 +126,103 @@ def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
                 [value is not None and str(value) == level for value in values], float
             )
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class AtTime:
+    """Predictions, weights and statuses of all individuals at one time, under one weighting.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+    scored : Scored
+        The Brier scores, for the numbers of individuals behind them.
+    estimation : Estimation
+        Where the weights come from, and what was estimated inside them.
+    survival : list of ndarray of shape (n,)
+        What each model predicts.
+    weight, label : ndarray of shape (n,)
+    """
+
+    evaluation: Evaluation
+    scored: Scored
+    estimation: Estimation
+    survival: list[NDArray[Any]]
+    weight: NDArray[np.float64]
+    label: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> AtTime:
+        """Weight individuals at a time; `what` is computed, and `settings` are those of `Evaluation.of`."""
+        at, curves = as_times([time], "time"), dict[str, SurvivalCurves]()
+        for name, predicted in models.items():
+            y, curves[name] = on_processor(y, predicted, at)
+        evaluation = Evaluation.of(y, curves, metric="brier", times=at, errors=False, needs_numpy=what, **settings)
+        if len(evaluation.weightings) > 1:
+            raise InputError("weighting must be one, not several")
+        (scored,) = evaluation.run()
+        if scored.undefined:
+            raise InputError(f"there is no {what} at {time:g}: {next(iter(scored.undefined))}")
+        index = evaluation.index
+        weights = evaluation.weightings[0].prepare(index)
+        label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
+        survival = [predicted.at(index.times)[:, 0] for predicted in curves.values()]
+        weight = sum(weights.cells(index.times), np.zeros(()))[:, 0]
+        return cls(evaluation, scored, Estimation(index, weights), survival, weight, label)
+
+    @property
+    def time(self) -> float:
+        """The time."""
+        return float(self.evaluation.times[0])
+
+
+class Horizon(NamedTuple):
+    """Those whose status at a horizon is known from their censoring time, that status, and their weights."""
+
+    rows: NDArray[np.intp]
+    event: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+
+
+def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = None) -> Horizon:
+    r"""Return those with :math:`C^*_i \ge t` whose status at t is known, that status, and their weights.
+
+    Whether the status is known does not depend on it, so with these weights they represent all individuals with such
+    censoring times: any metric for binary outcomes, computed on them, is its administrative version.
+
+    Parameters
+    ----------
+    y : Outcomes
+        With censoring times.
+    time : float
+        The horizon t.
+    weighting : Administrative, optional
+        How to weight for drop-outs; by default by Kaplan-Meier.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Positions of these individuals.
+    event : ndarray of bool
+        Whether :math:`T^*_i \le t`.
+    weight : ndarray of float
+        One, without drop-outs.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4, 2], event=[1, 0, 1, 0], censoring_time=[4, 3, 6, 2])
+    >>> ss.at_horizon(y, 3)
+    Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
+    """
+    check_outcomes(y)
+    y = y.numpy()
+    end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
+    times = as_times([time], "time")
+    stretches = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
+    early, late = stretches.cells(times)
+    weight = (early + late)[:, 0]
+    rows = np.flatnonzero(weight)
+    if rows.size == 0 or not np.isfinite(weight).all():
+        raise InputError(f"nobody's status is known at {time:g}: the largest censoring time is {end.max():g}")
+    return Horizon(rows, np.asarray(y.event[rows] & (y.time[rows] <= times[0])), weight[rows])

@@ -19,10 +19,10 @@ from survscore._utils.parallel import LONG_VECTOR, each
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
-from survscore.analysis.calibration.curves import Distance, Spline, distance_limits
+from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request
-from survscore.analysis.distribution.calibration import distribution_calibration
-from survscore.analysis.segmenting import Segments
+from survscore.analysis.distribution_calibration import distribution_calibration
+from survscore.analysis.segments import Segments
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
@@ -46,12 +46,8 @@ SKILL, INTEGRATED = "skill", "integrated_brier"
 MADE = {SKILL: "scaled Brier score", INTEGRATED: "integrated Brier score", DISTRIBUTION: "distribution calibration"}
 #: In the order in which they answer: accuracy, discrimination, calibration on average and throughout; over all time.
 DEFAULT = ("brier", SKILL, "auc", "oe", "slope", "miscalibration", INTEGRATED, "crps", "concordance", DISTRIBUTION)
-EVERY = (
-    "brier", SKILL, "log", "auc", "oe", "in_the_large", "slope", "miscalibration", "ici", "e50", "e90", INTEGRATED,
-    "crps", "log_score", "concordance", DISTRIBUTION,
-)  # fmt: skip
-
-
+AT_HORIZONS = ("brier", SKILL, "log", "auc", "oe", "in_the_large", "slope", "miscalibration", "ici", "e50", "e90")
+EVERY = (*AT_HORIZONS, INTEGRATED, "crps", "log_score", "concordance", DISTRIBUTION)
 DISTANCES = (ICI.name, E50.name, E90.name)
 N_INTEGRATED = 101  # times over which a mean is taken
 #: What columns of a difference are called beside those of an estimate.
@@ -280,14 +276,9 @@ class _Part:
             if len(metrics) * len(weightings) > 1:  # others may be defined
                 alone = [self._up_to([metric], [weighting]) for metric in metrics for weighting in weightings]
                 return [row for rows in alone for row in rows]
-            names = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
-            return [
-                TableRow(
-                    self.segment, *names, float(time[0]), True, weightings[0].label(self.y), name, self.reference,
-                    math.nan, note=str(error),
-                )
-                for name in self.models
-            ]  # fmt: skip
+            labels = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
+            of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
+            return [TableRow(*of, name, self.reference, math.nan, note=str(error)) for name in self.models]
         seen = [Estimates(one, last.level) for one in last.scored]
         return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
 
@@ -320,11 +311,10 @@ class _Part:
             return [TableRow(self.segment, *shown, math.nan, note=str(error))]
         degrees = "degree" if found.df == 1 else "degrees"
         note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
-        return [TableRow(
-            self.segment, *shown, found.statistic, p_value=found.p_value, reliable=found.reliable,
-            n_counted=float(found.n), n_events=float(found.n_events), n_lost=float(found.n_dropped_out or 0),
-            n_groups=float(found.n_groups or math.nan), note=note,
-        )]  # fmt: skip
+        row = TableRow(self.segment, *shown, found.statistic, p_value=found.p_value, reliable=found.reliable, note=note)
+        n_lost, n_groups = float(found.n_dropped_out or 0), float(found.n_groups or math.nan)
+        n_counted, n_events = float(found.n), float(found.n_events)
+        return [replace(row, n_counted=n_counted, n_events=n_events, n_lost=n_lost, n_groups=n_groups)]
 
     def _rows_of(
         self, of: Comparison, seen: Estimates, name: tuple[str, str] | None = None, *, over_time: bool = False

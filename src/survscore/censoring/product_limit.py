@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.caching import cached_property
+from survscore._utils.parallel import cached_property
 
 if TYPE_CHECKING:
     from survscore.outcomes import Outcomes

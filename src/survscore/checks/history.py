@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.files import append_line, check_regular, created_whole, locked
 from survscore._validation import InputError, shown
 from survscore.checks.results import run_of_rows
 from survscore.checks.runs import COLUMNS, Run, check_id, rows_of
+from survscore.io.files import append_line, check_regular, created_whole, locked
 from survscore.io.tables import PARQUET_ENDINGS
 
 if TYPE_CHECKING:

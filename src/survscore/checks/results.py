@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.files import check_regular
 from survscore._validation import InputError, shown
 from survscore.checks.rules import nearest, segment_label
 from survscore.checks.runs import NAMES, Run, check_id, make_run
+from survscore.io.files import check_regular
 
 if TYPE_CHECKING:
     import pandas as pd

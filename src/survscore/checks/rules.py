@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from survscore._utils.files import check_regular
 from survscore._validation import InputError, shown
+from survscore.io.files import check_regular
 from survscore.metrics import Direction
 
 Severity = Literal["error", "warning"]

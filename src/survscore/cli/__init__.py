@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from survscore.cli import starting as _starting  # isort: skip  # noqa: F401 - before all that takes long to import
+
 import io
 import os
 import sys
@@ -11,7 +13,6 @@ from typing import Any
 
 import click
 
-from survscore._utils.ending import ended_by_signals
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli.atlas import atlas
@@ -23,6 +24,7 @@ from survscore.cli.scoring import compare, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
 from survscore.cli.tabling import table
+from survscore.io.ending import ended_by_signals
 
 COMMANDS = (
     score,

@@ -13,7 +13,7 @@ from survscore.cli.scoring import read, results_writer, settings_of
 from survscore.cli.screen import noted, progress
 
 if TYPE_CHECKING:
-    from survscore.analysis.backtest.results import Backtest
+    from survscore.analysis.backtest_results import Backtest
 
 USUAL = ("administrative", "ipcw")
 
@@ -51,7 +51,7 @@ def backtest(
       survscore backtest outcomes.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 -t 365
       survscore backtest y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --as-of 2017-12-31 -t 90,365
     """  # noqa: D301
-    from survscore.analysis.backtest.backtesting import backtest as run
+    from survscore.analysis.backtest import backtest as run
     from survscore.cli.tables import console
 
     write = results_writer({**arguments, "by": ()})

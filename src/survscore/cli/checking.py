@@ -96,8 +96,8 @@ def _told(findings: Sequence[Finding]) -> str:
 
 
 def _write_example(arguments: Arguments) -> None:
-    from survscore._utils.files import written_whole
     from survscore.checks import EXAMPLE
+    from survscore.io.files import written_whole
 
     given = [name for name in _named(arguments) if name not in ("rules", "--init")]
     if given:
@@ -250,7 +250,7 @@ def _writer(arguments: Arguments) -> Callable[..., bool]:
         raise InputError("only one of --json and --markdown can go to standard output")
 
     def write(run: Run, rules: Sequence[Rule], findings: Sequence[Finding]) -> bool:
-        from survscore._utils.files import written_whole
+        from survscore.io.files import written_whole
 
         with ExitStack() as stack:  # all are ready before the first takes its place
             for name, path in paths.items():

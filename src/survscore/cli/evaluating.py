@@ -116,9 +116,9 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
       survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
     """  # noqa: D301
     from survscore._utils.units import plural_word
-    from survscore.analysis.recommendation import which_to_believe
     from survscore.cli.evaluated import Evaluated
     from survscore.cli.tables import console
+    from survscore.reports.recommendation import recommended_weighting
     from survscore.scale.evaluating import sums_and_result, warn_about_all
 
     sources, form = _form(sources, arguments)
@@ -141,7 +141,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         warn_about_all(total, result)
         unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
         evaluated = Evaluated.of(result, ranged, plural_word(unit))
-        believe = which_to_believe(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
+        believe = recommended_weighting(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
         printed = evaluated.tables([believe.sentence] if len(weightings) > 1 else [])
     if not write(total, evaluated.frames(), _settings(sources, total, evaluated.total, arguments)):
         console().print(*printed, sep="\n")
@@ -240,7 +240,7 @@ def _storage_options(given: tuple[str, ...]) -> dict[str, Any] | None:
 
 def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
     """Check now where results are to go, and return a function that writes them and the sums."""
-    from survscore._utils.files import written_whole
+    from survscore.io.files import written_whole
 
     nothing = {"outcomes": None, "predictions": (), "train": None, "censoring": None}
     files = [Path(source) for source in sources if Path(source).is_file()]

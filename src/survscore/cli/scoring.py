@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from survscore._utils.progress import Progress
+from survscore._utils.jobs import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli import options, study_files
@@ -206,7 +206,7 @@ def report(
       survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 --horizons 90,365 --title "Churn, March"
       survscore report y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --horizons 365
     """  # noqa: D301
-    from survscore.analysis.backtest.backtesting import backtest
+    from survscore.analysis.backtest import backtest
     from survscore.reports import report as make_report
     from survscore.reports.verdicts import share
 
@@ -330,19 +330,19 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
 
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
-    from survscore.analysis.diagnostics import leaking_models
-    from survscore.analysis.recommendation import which_to_believe
+    from survscore.analysis.diagnose import leaking_models
+    from survscore.reports.recommendation import recommended_weighting
 
     y = study.outcomes
     told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
     if len(weightings) > 1:
-        told.append(which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
+        told.append(recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
     return told
 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
-    """Warn if predictions may be the opposite of what they are said to be; see `plausibility`."""
-    from survscore.analysis import plausibility
+    """Warn if predictions may be the opposite of what they are said to be; see `warn_if_reversed`."""
+    from survscore.analysis.compare import warn_if_reversed
     from survscore.engine.evaluation import Evaluation
 
     given = arguments.get("times")
@@ -350,7 +350,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
         times = Evaluation.of(study.outcomes, study.models, metric="brier", weighting=weightings, times=given).times
     except InputError:  # the command itself will say what is wrong
         return
-    plausibility.warn_if_reversed(study.outcomes, study.models, weighting=weightings[0], times=times)
+    warn_if_reversed(study.outcomes, study.models, weighting=weightings[0], times=times)
 
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
@@ -396,9 +396,9 @@ def results_writer(arguments: Arguments) -> Callable[..., bool]:
         raise InputError("only one of --json and --csv can go to standard output")
 
     def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
-        from survscore._utils.files import written_whole
-        from survscore._utils.spreadsheets import without_formulas
         from survscore.io import write_frame
+        from survscore.io.files import written_whole
+        from survscore.io.spreadsheets import without_formulas
 
         with ExitStack() as stack:  # all are ready before the first takes its place
             for name, path in paths.items():

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from survscore._utils.files import check_regular, replaceable
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, shown
+from survscore.io.files import check_regular, replaceable
 
 LONGEST_LINE = 1000
 # The library speaks to people who write Python; at the command line the same advice has other names.

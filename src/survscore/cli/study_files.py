@@ -17,10 +17,10 @@ from typing import Any
 
 import click
 
-from survscore._utils.files import check_regular
 from survscore._validation import InputError, shown
 from survscore.cli import options
 from survscore.cli.sources import FLAGS, SETTINGS, Source
+from survscore.io.files import check_regular
 
 LARGEST = 1 << 20  # bytes
 # Which tables there are, beside [models.NAME]: what an option is about.

@@ -88,7 +88,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
 
 
 def _write_page(path: Path, found: ScoreTable) -> None:
-    from survscore._utils.files import written_whole
+    from survscore.io.files import written_whole
 
     with written_whole(path) as temporary:
         temporary.write_text(FORMATS[path.suffix.lower()](found), encoding="utf-8")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._config import config
 from survscore._utils import arrays
-from survscore._utils.caching import cached_property
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, as_times, check_level
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves

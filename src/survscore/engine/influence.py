@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.caching import cached_property
-from survscore._utils.influences import Influences
-from survscore._utils.products import cross_products
+from survscore._utils.parallel import cached_property
+from survscore._utils.products import Influences, cross_products
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
 from survscore.inference.units import Groups
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex

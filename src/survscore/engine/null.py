@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.caching import cached_property
+from survscore._utils.parallel import cached_property
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.influences import Influences
+from survscore._utils.products import Influences
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation, joint_covariance
 from survscore.engine.moments import Moments, Totals, contrast, pairs

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.caching import cached_property
+from survscore._utils.parallel import cached_property
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Models, row_blocks
 from survscore.engine.influence import CurveInfluence, OrderedExits

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._utils.temporary import temporary_folder
 from survscore.curves import SurvivalCurves
 from survscore.datasets import kkbox
 from survscore.datasets.splitting import split
 from survscore.experiments import studies as s
+from survscore.io.temporary import temporary_folder
 from survscore.simulate import mean_squared_error
 from survscore.weighting import IPCW, Administrative, Weighting
 

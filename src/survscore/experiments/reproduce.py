@@ -10,8 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.files import written_whole
-from survscore._utils.progress import Progress
+from survscore._utils.jobs import Progress
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.datasets.kkbox import prepared
@@ -21,6 +20,7 @@ from survscore.experiments.figures import FIGURES, Figure, rows_of
 from survscore.experiments.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
 from survscore.experiments.versions import versions_of
 from survscore.experiments.workers import in_processes
+from survscore.io.files import written_whole
 from survscore.plots import pyplot, save_figure
 
 if TYPE_CHECKING:

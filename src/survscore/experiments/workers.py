@@ -9,8 +9,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import Any, cast
 
-from survscore._utils.ending import end_with_parent, ended_by_signals
-from survscore._utils.temporary import uninterrupted
+from survscore.io.ending import end_with_parent, ended_by_signals
+from survscore.io.temporary import uninterrupted
 
 Job = tuple[Any, ...]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from survscore._utils.dates import DECIMAL_YEAR, EPOCHS
 from survscore._utils.units import Unit
 from survscore._validation import InputError
+from survscore.io.dates import DECIMAL_YEAR, EPOCHS
 from survscore.io.flags import WORDS
 from survscore.io.predicted_columns import Doubt
 from survscore.io.profiles import Profile, Writing

@@ -257,21 +257,19 @@ class DateWriting:
 
     def dates(self, file: TableFile, name: str) -> Any:
         """Return a column of dates."""
-        from survscore._utils import dates as _dates
+        from survscore.io.dates import read_dates
 
         with about(file.path):
-            return _dates.read_dates(
-                vector(file.read([name]).column(0)), f"column {name!r}", self.date_format, self.origin
-            )
+            return read_dates(vector(file.read([name]).column(0)), f"column {name!r}", self.date_format, self.origin)
 
     def end_of_data(self, file: TableFile) -> Any:
         """Return the cut-off: a column, or a date, as 2017-01-29 whatever the file writes."""
-        from survscore._utils import dates as _dates
+        from survscore.io.dates import read_dates
 
         if self.cutoff in file.names:
             return self.dates(file, self.cutoff)
         try:
-            date = _dates.read_dates(np.array([self.cutoff], dtype=object), "cutoff", self.date_format, self.origin)
+            date = read_dates(np.array([self.cutoff], dtype=object), "cutoff", self.date_format, self.origin)
         except InputError:
             return self.cutoff  # to be read, or refused, as any other date
         return date[0]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.dates import DECIMAL_YEAR, EPOCHS, read_dates
 from survscore._validation import InputError
+from survscore.io.dates import DECIMAL_YEAR, EPOCHS, read_dates
 from survscore.io.flags import WORDS
 from survscore.io.tables import arrow, vector
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from survscore._utils.units import SECONDS, Unit, word
 from survscore._validation import InputError, plural
-from survscore.analysis import plausibility
+from survscore.analysis.compare import warn_if_reversed
 from survscore.io.forms import Form
 from survscore.io.observed_columns import MEANINGS, Observed, id_column, observed_columns
 from survscore.io.outcomes import ID, ObservedFile, labels_in, read_outcomes
@@ -479,7 +479,7 @@ def _matched(
     y = outcomes.outcomes
     try:
         times = next(iter(models.values())).times
-        plausibility.warn_if_reversed(y, models, weighting=weighting, times=times[times <= y.time.max()])
+        warn_if_reversed(y, models, weighting=weighting, times=times[times <= y.time.max()])
     except InputError:
         return []  # too few, or none left at these times
     return []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survscore._utils.files import check_regular
 from survscore._validation import InputError
+from survscore.io.files import check_regular
 from survscore.io.limits import sampled_parquet
 from survscore.io.tables import (
     ARROW_ENDINGS,

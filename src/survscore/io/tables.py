@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.files import check_regular
 from survscore._validation import InputError, plural, shown
+from survscore.io.files import check_regular
 from survscore.io.limits import CountedStream, check_size, read_parquet
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survscore._utils.files import written_whole
 from survscore._validation import InputError, check_length
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves
+from survscore.io.files import written_whole
 from survscore.io.layouts import METADATA
 from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, arrow
 from survscore.outcomes import Outcomes

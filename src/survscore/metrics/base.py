@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.caching import cached_property
+from survscore._utils.parallel import cached_property
 from survscore._validation import FloatArray, InputError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.caching import cached_property
+from survscore._utils.parallel import cached_property
 from survscore._validation import FloatArray
 from survscore.inference.logistic import LogisticFit, logistic_fit
 from survscore.metrics.losses import DEFAULT_EPSILON

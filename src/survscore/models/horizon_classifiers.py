@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import FloatArray, InputError, as_times, check_choice, check_rule
-from survscore.analysis.horizon import at_horizon
-from survscore.analysis.survival_model import SurvivalModel, as_training_data, check_within
+from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within
+from survscore.analysis.populations import at_horizon
 from survscore.curves import SurvivalCurves
 from survscore.models.grid import KEEPS, Keep
 from survscore.outcomes import Outcomes

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_whole
-from survscore.analysis.survival_model import SurvivalModel, as_training_data
+from survscore.adapters.survival_model import SurvivalModel, as_training_data
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.models import saving

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
+from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.analysis.streaming import StreamingScore
-from survscore.analysis.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.curves import INTERPOLATIONS, InterpolationKind, Monotone, SurvivalCurves
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.files import written_whole
 from survscore._validation import InputError
 from survscore._version import __version__
 
@@ -63,6 +62,8 @@ def write(
     described = {"model": model, "version": __version__, "params": _plain(params), "learnt": _plain(learnt)}
     header = {"format": FORMAT, "survscore": json.dumps(described, allow_nan=False)}
     contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    from survscore.io.files import written_whole
+
     with written_whole(Path(path)) as temporary:
         save_file(contents, temporary, metadata=header)
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from survscore._validation import InputError, UndefinedScoreWarning
+from survscore.adapters.survival_model import weighting_for
 from survscore.analysis.streaming import StreamingScore
-from survscore.analysis.survival_model import weighting_for
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore._utils.units import Unit
 from survscore._validation import shown as printable
-from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
 from survscore.plots import style
 from survscore.plots.display import Display

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore._utils.units import Unit
 from survscore._validation import shown as printable
-from survscore.analysis.diagnostics import Diagnosis
+from survscore.analysis.diagnose import Diagnosis
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines

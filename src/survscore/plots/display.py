@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from survscore._utils.files import written_whole
 from survscore._validation import InputError, check_number
+from survscore.io.files import written_whole
 from survscore.plots.style import Canvas, root_figure
 
 if TYPE_CHECKING:

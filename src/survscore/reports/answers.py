@@ -219,7 +219,7 @@ def belief(
     Parameters
     ----------
     sentence : str
-        Which weighting to believe (`which_to_believe`).
+        Which weighting to believe (`recommended_weighting`).
     caution : str or None
         What to beware of where the only weighting is one that is known to mislead.
     contradictions, unsure : sequence of str

@@ -6,7 +6,7 @@ from typing import Any
 
 from survscore._utils.units import plural_word
 from survscore._validation import InputError
-from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.backtest_results import Backtest
 from survscore.reports.comparing import as_table, records
 from survscore.reports.verdicts import several, short
 from survscore.results.short_names import short_names

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, as_times
-from survscore.analysis.calibration.calibrating import Calibration, calibration
+from survscore.analysis.calibration import Calibration, calibration
 from survscore.analysis.score_tables import score_table
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import Null

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError
-from survscore.analysis.diagnostics import diagnose
+from survscore.analysis.diagnose import diagnose
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts

@@ -15,15 +15,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from survscore._utils.files import written_whole
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit
 from survscore._validation import InputError
-from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.backtest_results import Backtest
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null
 from survscore.inference.multiplicity import Correction
+from survscore.io.files import written_whole
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts

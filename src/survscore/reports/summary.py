@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import (
     FewGroupsWarning,
@@ -22,9 +22,8 @@ from survscore._validation import (
     plural,
 )
 from survscore._version import __version__
-from survscore.analysis.backtest.results import Backtest
+from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
-from survscore.analysis.recommendation import which_to_believe
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
@@ -40,6 +39,7 @@ from survscore.reports.comparing import WHOLE, Findings, as_table, plain
 from survscore.reports.follow_up import follow_up, for_whom
 from survscore.reports.leaks import around_censoring, leak_sentences
 from survscore.reports.methods import methods
+from survscore.reports.recommendation import recommended_weighting
 from survscore.reports.segments import SegmentFindings
 from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
@@ -158,7 +158,7 @@ def summarise(
     comparison: Comparison = compared if by is None else compared.total
     segments = None if by is None else SegmentFindings.of(compared.corrected(correction), time_range)
     findings = Findings.of(comparison, time_range)
-    believed = which_to_believe(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+    believed = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
     headline = believed.position
     chosen, label = weightings[headline], comparison.weightings[headline]
     answers = Answers(findings, time_range, label)

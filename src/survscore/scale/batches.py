@@ -71,7 +71,7 @@ class Batch:
 
     def _from_dates(self) -> Outcomes:
         """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
-        from survscore._utils.dates import read_dates  # which loads pandas
+        from survscore.io.dates import read_dates  # which loads pandas
 
         columns = self.specification.outcomes
 

@@ -12,11 +12,11 @@ from typing import Any, Required, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
-from survscore._utils.files import check_regular
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, plural, warn
 from survscore.engine.averaging import check_ranges
 from survscore.engine.evaluation import Ranges
+from survscore.io.files import check_regular
 from survscore.io.forms import Form
 from survscore.results.comparison import Comparison
 from survscore.results.segments import SegmentedComparison

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._utils.files import kind_of
 from survscore._validation import InputError, plural, shown
+from survscore.io.files import kind_of
 from survscore.io.tables import arrow, listed
 from survscore.scale.filesystems import Description, name_of, opened, reason
 from survscore.scale.formats import Reader, arrow_reader, csv_reader, parquet_reader

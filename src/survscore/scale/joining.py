@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.databases import connect
-from survscore._utils.temporary import temporary_folder
 from survscore._validation import InputError, plural, shown
+from survscore.io.databases import connect
 from survscore.io.tables import arrow, listed
+from survscore.io.temporary import temporary_folder
 from survscore.scale.files import ROWS, type_name
 from survscore.scale.sources import Source, open_source
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._config import config
-from survscore._utils.files import written_whole
-from survscore._utils.progress import Progress
+from survscore._utils.jobs import Progress
 from survscore._validation import InputError
+from survscore.io.files import written_whole
 from survscore.io.limits import machine_memory
 from survscore.scale.engines import MergingEngine, Pieces, Step, as_engine
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart

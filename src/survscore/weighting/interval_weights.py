@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.caching import cached_property
-from survscore._utils.parallel import in_slices
+from survscore._utils.parallel import cached_property, in_slices
 from survscore._validation import FloatArray
 from survscore.censoring.fitted import CensoringModel
 from survscore.curves import SurvivalCurves

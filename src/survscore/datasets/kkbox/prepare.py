@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from survscore._utils.databases import connect
-from survscore._utils.files import replaceable, written_whole
-from survscore._utils.progress import Progress, silent
-from survscore._utils.temporary import temporary_folder
+from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
+from survscore.io.databases import connect
+from survscore.io.files import replaceable, written_whole
+from survscore.io.temporary import temporary_folder
 
 LAST_CHURN_DATE = "2017-01-29"  # 30 days before the last transactions in the data
 AGE_DATE = "2017-03-01"  # when members gave the ages that the file holds

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from survscore._utils.files import check_regular
 from survscore._validation import InputError
+from survscore.io.files import check_regular
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:

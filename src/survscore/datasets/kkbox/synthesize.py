@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.files import written_whole
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, as_times, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.datasets.kkbox import raw
 from survscore.datasets.kkbox.raw import COLUMNS
+from survscore.io.files import written_whole
 
 if TYPE_CHECKING:
     import pandas as pd

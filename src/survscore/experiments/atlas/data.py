@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.digest import digest
 from survscore._validation import InputError
 from survscore.experiments.atlas.models import ENTRY
+from survscore.io.checkpoints import digest
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.progress import Progress, silent
-from survscore.analysis.backtest.backtesting import backtest
-from survscore.analysis.backtest.results import Backtest
+from survscore._utils.jobs import Progress, silent
+from survscore.analysis.backtest import backtest
+from survscore.analysis.backtest_results import Backtest
 from survscore.experiments.atlas.closing import LEVEL, Row
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family

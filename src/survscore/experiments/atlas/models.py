@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from survscore.adapters import ScikitSurvival
-from survscore.analysis.survival_model import SurvivalModel
+from survscore.adapters.survival_model import SurvivalModel
 from survscore.curves import SurvivalCurves
 from survscore.models import BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
 from survscore.outcomes import Outcomes, as_outcomes

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._utils.files import check_regular, written_whole
 from survscore._validation import InputError
 from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.models import FAMILIES, NULL, listed
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
 from survscore.inference.intervals import student_quantile
+from survscore.io.files import check_regular, written_whole
 
 if TYPE_CHECKING:
     import pandas as pd

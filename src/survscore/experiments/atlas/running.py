@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from survscore._utils.files import written_whole
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
 from survscore.experiments.atlas import earlier
@@ -29,6 +28,7 @@ from survscore.experiments.atlas.results import TABLES, Atlas
 from survscore.experiments.atlas.scores import scores
 from survscore.experiments.versions import versions_of
 from survscore.experiments.workers import in_processes
+from survscore.io.files import written_whole
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
 REMEDY = "remove it to have it computed anew, or choose another folder"

@@ -1,15 +1,19 @@
-"""Which of several weightings to believe, and why: decided here, for the terminal and the report alike."""
+"""Which of several weightings to use, and why: decided here, for the terminal and the report alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
+if TYPE_CHECKING:
+    pass
+
 
 @dataclass(frozen=True)
-class Belief:
+class Recommendation:
     """Which weighting to believe.
 
     Attributes
@@ -27,7 +31,7 @@ class Belief:
     certain: bool = True
 
 
-def which_to_believe(weightings: Sequence[Weighting], *, n: int, n_dropped_out: int | None) -> Belief:
+def recommended_weighting(weightings: Sequence[Weighting], *, n: int, n_dropped_out: int | None) -> Recommendation:
     """Return which of some weightings to believe.
 
     Everybody's status, where it is known, needs no weights. Where all C* are known, the administrative weighting counts
@@ -46,26 +50,28 @@ def which_to_believe(weightings: Sequence[Weighting], *, n: int, n_dropped_out: 
     Examples
     --------
     >>> import survscore as ss
-    >>> from survscore.analysis.recommendation import which_to_believe
-    >>> which_to_believe([ss.IPCW(), ss.Administrative()], n=500, n_dropped_out=0)
-    Belief(position=1, sentence="Believe administrative: everybody's C* is known, and it counts those whose data reach a
-    time, while IPCW scores reward predictions that know C*.", certain=True)
+    >>> from survscore.reports.recommendation import recommended_weighting
+    >>> recommended_weighting([ss.IPCW(), ss.Administrative()], n=500, n_dropped_out=0)
+    Recommendation(position=1, sentence="Believe administrative: everybody's C* is known, and it counts those whose data
+    reach a time, while IPCW scores reward predictions that know C*.", certain=True)
     """
     known = n_dropped_out is not None
     labels = [one.named(somebody_left=bool(n_dropped_out) or not known) for one in weightings]
     for position, one in enumerate(weightings):
         if isinstance(one, Uncensored):
-            return Belief(position, f"Believe {labels[position]}: everybody's status is known at all these times.")
+            return Recommendation(
+                position, f"Believe {labels[position]}: everybody's status is known at all these times."
+            )
     for position, one in enumerate(weightings if known else ()):
         if isinstance(one, Administrative):
-            return Belief(position, f"Believe {labels[position]}: {_why(n, n_dropped_out or 0)}.")
+            return Recommendation(position, f"Believe {labels[position]}: {_why(n, n_dropped_out or 0)}.")
     if not any(isinstance(one, IPCW) for one in weightings):
-        return Belief(0, f"Believe {labels[0]} as far as it fits these data.", certain=False)
+        return Recommendation(0, f"Believe {labels[0]} as far as it fits these data.", certain=False)
     if known:
         none = f"Believe none of these, but the administrative score: {_why(n, n_dropped_out or 0)}."
-        return Belief(0, none, certain=False)
+        return Recommendation(0, none, certain=False)
     position = next(k for k, one in enumerate(weightings) if isinstance(one, IPCW))
-    return Belief(
+    return Recommendation(
         position,
         f"Believe {labels[position]} only if predictions can't tell C*, which is unknown here; if the data end on a "
         "known date, everybody's C* makes an administrative score possible, which is not fooled.",

@@ -1,4 +1,4 @@
-"""From evidence to an answer: which rule says that a model knows C*, that IPCW can be trusted, and in which words."""
+"""From evidence to a verdict: whether IPCW can be trusted, and which models encode C*."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from survscore._validation import plural
-from survscore.analysis.diagnostics.cliff import Cliff
-from survscore.analysis.diagnostics.two_weightings import Contrast
+from survscore.analysis.censoring_leak import CensoringLeak
+from survscore.analysis.ipcw_evidence import Contrast
 from survscore.inference.estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 KnowsCensoring = Literal["knows C*", "no sign", "unclear", "too few"]
 Trust = Literal["can be trusted", "suspect", "can't be trusted", "not needed", "can't be told"]
@@ -35,7 +36,7 @@ class Answer:
     """What is known about one model."""
 
     model: str
-    cliff: Cliff | None
+    leak: CensoringLeak | None
     contrast: Contrast | None
 
     @property
@@ -56,41 +57,39 @@ class Answer:
     @property
     def begins(self) -> bool:
         """Whether it is steeper right after C* than right before."""
-        return self.cliff is not None and self.cliff.onset.lower > ONSET
+        return self.leak is not None and self.leak.onset.lower > ONSET
 
     @property
     def verdict(self) -> KnowsCensoring:
         """The rule."""
-        if self.cliff is None or not self.cliff.ratio.known:
+        if self.leak is None or not self.leak.ratio.known:
             return "too few"
         if self.steep and self.begins and self.favoured:
             return "knows C*"
         return "unclear" if self._stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
 
     def _stands_out(self, ratio: float, excess: float) -> bool:
-        return self.cliff is not None and self.cliff.ratio.lower > ratio and self.cliff.excess.lower > excess
+        return self.leak is not None and self.leak.ratio.lower > ratio and self.leak.excess.lower > excess
 
     @property
     def warning(self) -> str:
         """The verdict on a model that knows C*, in few words."""
-        if self.cliff is None:
+        if self.leak is None:
             return ""
         return (
-            f"{self.model} falls by {_percent(self.cliff.after.value)} right after C*, against "
-            f"{_percent(self.cliff.elsewhere)} elsewhere: it knows when the data end, which IPCW scores reward."
+            f"{self.model} falls by {_percent(self.leak.after.value)} right after C*, against "
+            f"{_percent(self.leak.elsewhere)} elsewhere: it knows when the data end, which IPCW scores reward."
         )
 
     def sentence(self, level: float, why_not: str) -> str:
         """Return the verdict in words; `why_not` says why nothing can be told of anybody."""
-        name, cliff = self.model, self.cliff
-        if cliff is None:
+        name, leak = self.model, self.leak
+        if leak is None:
             return f"Whether {name} knows C* can't be told: {why_not}."
-        if not cliff.ratio.known:
+        if not leak.ratio.known:
             return f"Whether {name} knows C* can't be told: it predicts that nobody is left to fall."
-        falls = (
-            f"it falls by {_percent(cliff.after.value)} right after it, against {_percent(cliff.elsewhere)} elsewhere"
-        )
-        times = f"{_times(cliff.ratio.value)} times as steeply, {_interval(cliff.ratio, level, _times)}"
+        falls = f"it falls by {_percent(leak.after.value)} right after it, against {_percent(leak.elsewhere)} elsewhere"
+        times = f"{_times(leak.ratio.value)} times as steeply, {_interval(leak.ratio, level, _times)}"
         match self.verdict:
             case "knows C*":
                 better = -self.favour
@@ -125,8 +124,10 @@ def trust(
         order = "better" if one.ipcw.upper < 0 else "worse"
         opposite = {"better": "worse", "worse": "better"}[order]
         more = f", and {plural(len(contradicted) - 1, 'more such pair')}" if len(contradicted) > 1 else ""
-        reasons.append(f"it is sure that {one.model} is {order} than {one.reference}, the administrative score that "
-                       f"it is {opposite}{more}")  # fmt: skip
+        reasons.append(
+            f"by it, {one.model} is significantly {order} than {one.reference}, and by the administrative score "
+            f"significantly {opposite}{more}"
+        )
     if covariates and told is not None:
         reasons.append(f"covariates tell C* (R2 {told.value:.2f})")
     if knowing or contradicted or (covariates and moved):
@@ -155,8 +156,11 @@ def sentences(
 ) -> tuple[str, ...]:
     """Return the answer in words: about IPCW, each model, covariates, weights and caps."""
     advice = "" if verdict in ("can be trusted", "not needed") else "; go by the administrative score"
-    whether = {"suspect": "IPCW is suspect here", "not needed": "Weights are not needed here",
-               "can't be told": "Whether IPCW can be trusted here can't be told"}  # fmt: skip
+    whether = {
+        "suspect": "IPCW is suspect here",
+        "not needed": "Weights are not needed here",
+        "can't be told": "Whether IPCW can be trusted here can't be told",
+    }
     found = [f"{whether.get(verdict, f'IPCW {verdict} here')}: {'; '.join(reasons)}{advice}."]
     found += [one.sentence(level, why_not) for one in answers]
     if told is not None:
@@ -169,7 +173,7 @@ def sentences(
     if len(defined):
         last = defined.iloc[-1]
         found.append(
-            f"At {last['time']:.4g}, IPCW rests on as much as {last['n_effective']:.0f} individuals of equal weight; "
+            f"At {last['time']:.4g}, IPCW has an effective sample size of {last['n_effective']:.0f}; "
             f"the largest weight has {100 * last['largest_share']:.2g} % of all."
         )
     best = caps[caps["rank"] == 1].drop_duplicates("max_weight")

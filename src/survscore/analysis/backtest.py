@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.digest import digest
-from survscore._utils.jobs import results_of
-from survscore._utils.progress import Progress, silent
+from survscore._utils.jobs import Progress, results_of, silent
 from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
 from survscore._version import __version__
-from survscore.analysis.backtest.days import Asked, Fitting, Index, Started, Study, WeightingOf, dates_of, shown_day
-from survscore.analysis.backtest.results import Backtest, Day
-from survscore.analysis.backtest.state import Kept
+from survscore.analysis.backtest_days import (
+    BacktestRequest,
+    Cohort,
+    Fitting,
+    Index,
+    Study,
+    WeightingOf,
+    dates_of,
+    shown_day,
+)
+from survscore.analysis.backtest_results import Backtest, Day
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.inference.units import Groups
 from survscore.metrics import Metric, as_metric, metric_label
@@ -146,30 +151,55 @@ def backtest(
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
     labels = None if groups is None else Groups.of(groups, len(y)).codes
     weightings = tuple(one_or_more(weighting, Weighting, "weighting"))
-    asked = Asked(as_times(horizons, "horizons"), weightings, chosen, level, labels)
+    request = BacktestRequest(as_times(horizons, "horizons"), weightings, chosen, level, labels)
     given = as_models(models)
     if len(given) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(given)}")
     fitting = Fitting.of(given, X, cv, labels, n_jobs, seed)
     if ids is not None:
         _check_ids(ids, len(y))
-    days = [Started.of(y, date, asked.horizons) for date in _cut_offs(as_of, y)]
-    _check_predicted_on(predicted_on, y, days)
-    identity = "" if state is None else digest(
-        __version__, y, given, asked, n_draws, seed, *(() if fitting is None else (fitting.X, cv))
-    )  # fmt: skip
-    work = _Work(asked, given, fitting, _Draws(len(y), _members(labels), n_draws, seed), n_jobs, progress)
-    judged = work.days(days, Kept(state, identity))
-    named = judged[-1].weightings
+    cohorts = [Cohort.of(y, date, request.horizons) for date in _cut_offs(as_of, y)]
+    _check_predicted_on(predicted_on, y, cohorts)
+    checkpoints = None
+    if state is not None:
+        from survscore.io.checkpoints import Checkpoints, digest
+
+        fitted = () if fitting is None else (fitting.X, cv)
+        checkpoints = Checkpoints(state, digest(__version__, y, given, request, n_draws, seed, *fitted))
+    draws = _Draws(len(y), None if labels is None else _members(labels), n_draws, seed)
+    steps, days = 1 + n_draws, list[Day]()
+    for place, cohort in enumerate(cohorts):
+
+        def report(done: int, what: str, before: int = place * steps) -> None:
+            progress(before + done, len(cohorts) * steps, what)
+
+        day = None if checkpoints is None else checkpoints.read(cohort.date)
+        if day is None:
+            report(0, f"{'scores' if fitting is None else 'fitting'} as of {shown_day(cohort.date)}")
+            study = Study.of(cohort, given, request, fitting)
+            day = _with_draws(study, request, draws, n_jobs, report)
+            if checkpoints is not None:
+                checkpoints.write(day)
+        days.append(day)
+    progress(len(cohorts) * steps, len(cohorts) * steps, "done")
+    missing = [
+        np.isnan(drawn).any(axis=tuple(range(1, drawn.ndim)))
+        for day in days
+        for drawn in (day.drawn_scores, day.drawn_truth)
+    ]
     settings = {
-        "survscore": __version__, "metric": chosen.name, "weightings": list(named), "seed": seed, "n_draws": n_draws,
-        "n_draws_without_score": _n_without_score(judged), "as_of": [str(day.date) for day in days],
-        "horizons": asked.horizons.tolist(), "grouped": groups is not None,
-    }  # fmt: skip
-    return Backtest(
-        tuple(given), named, chosen.name, metric_label(chosen.name), chosen.direction, asked.horizons, tuple(judged),
-        level, settings,
-    )  # fmt: skip
+        "survscore": __version__,
+        "metric": chosen.name,
+        "weightings": list(days[-1].weightings),
+        "seed": seed,
+        "n_draws": n_draws,
+        "n_draws_without_score": int(np.any(missing, axis=0).sum()),
+        "as_of": [str(cohort.date) for cohort in cohorts],
+        "horizons": request.horizons.tolist(),
+        "grouped": groups is not None,
+    }
+    names = (tuple(given), days[-1].weightings, chosen.name, metric_label(chosen.name))
+    return Backtest(*names, chosen.direction, request.horizons, tuple(days), level, settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,67 +218,30 @@ class _Draws:
         return np.concatenate([self.members[k] for k in rng.integers(0, len(self.members), len(self.members))])
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """What is done on each earlier day, and who is told."""
-
-    asked: Asked
-    models: Mapping[str, Any]
-    fitting: Fitting | None
-    draws: _Draws
-    n_jobs: int | None
-    progress: Progress
-
-    def days(self, days: Sequence[Started], kept: Kept) -> list[Day]:
-        """Return what was found on each; those that are kept are not done again."""
-        steps = 1 + self.draws.number
-        found = []
-        for place, started in enumerate(days):
-            day = kept.read(started.date)
-            if day is None:
-                day = self._day(started, partial(self._tell, place * steps, len(days) * steps))
-                kept.write(day)
-            found.append(day)
-        self.progress(len(days) * steps, len(days) * steps, "done")
-        return found
-
-    def _tell(self, before: int, total: int, done: int, what: str) -> None:
-        self.progress(before + done, total, what)
-
-    def _day(self, started: Started, tell: Callable[[int, str], None]) -> Day:
-        when = shown_day(started.date)
-        tell(0, f"{'scores' if self.fitting is None else 'fitting'} as of {when}")
-        study = Study.of(started, self.models, self.asked, self.fitting)
-        day = study.day(self.asked)
-        parts = [range(start, min(start + DRAWS_AT_ONCE, self.draws.number))
-                 for start in range(0, self.draws.number, DRAWS_AT_ONCE)]  # fmt: skip
-        calls = [(_of_draws, study, self.asked, self.draws, part) for part in parts]
-        if not calls:
-            return day
-        found = []
-        with results_of(calls, self.n_jobs) as finished:
-            for part, one in zip(parts, finished, strict=True):
-                found.append(one)
-                tell(1 + part.stop, f"resampling as of {when}")
-        scores, truth = (np.concatenate(several) for several in zip(*found, strict=True))
-        return replace(day, drawn_scores=scores, drawn_truth=truth)
+def _with_draws(
+    study: Study, request: BacktestRequest, draws: _Draws, n_jobs: int | None, report: Callable[[int, str], None]
+) -> Day:
+    """Return the scores and the truth of an earlier day, with those of resampled individuals."""
+    day = study.day(request)
+    starts = range(0, draws.number, DRAWS_AT_ONCE)
+    parts = [range(start, min(start + DRAWS_AT_ONCE, draws.number)) for start in starts]
+    if not parts:
+        return day
+    results = []
+    with results_of([(_of_draws, study, request, draws, part) for part in parts], n_jobs) as finished:
+        for part, result in zip(parts, finished, strict=True):
+            results.append(result)
+            report(1 + part.stop, f"resampling as of {shown_day(day.date)}")
+    scores, truth = (np.concatenate(several) for several in zip(*results, strict=True))
+    return replace(day, drawn_scores=scores, drawn_truth=truth)
 
 
-def _of_draws(study: Study, asked: Asked, draws: _Draws, part: range) -> tuple[Any, Any]:
-    return study.drawn(asked, [draws[draw] for draw in part])
+def _of_draws(study: Study, request: BacktestRequest, draws: _Draws, part: range) -> tuple[Any, Any]:
+    return study.drawn(request, [draws[draw] for draw in part])
 
 
-def _n_without_score(days: Sequence[Day]) -> int:
-    """Return in how many draws some score is missing."""
-    missing = [np.isnan(drawn).any(axis=tuple(range(1, drawn.ndim)))
-               for day in days for drawn in (day.drawn_scores, day.drawn_truth)]  # fmt: skip
-    return int(np.any(missing, axis=0).sum())
-
-
-def _members(codes: NDArray[Any] | None) -> list[Index] | None:
+def _members(codes: NDArray[Any]) -> list[Index]:
     """Return the individuals of each group."""
-    if codes is None:
-        return None
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
@@ -285,18 +278,18 @@ def _check_ids(ids: ArrayLike, n: int) -> None:
         )
 
 
-def _check_predicted_on(predicted_on: Any, y: Outcomes, days: Sequence[Started]) -> None:
+def _check_predicted_on(predicted_on: Any, y: Outcomes, cohorts: Sequence[Cohort]) -> None:
     if predicted_on is None:
         return
     from survscore._utils import dates as _dates
 
     made = _dates.instants(predicted_on, "predicted_on", len(y))
-    for day in days:
-        late = day.there & (made > day.date)
+    for cohort in cohorts:
+        late = cohort.there & (made > cohort.date)
         if late.any():
             first = int(np.argmax(late))
             raise InputError(
-                f"predicted_on must not be after the cut-off {shown_day(day.date)}, since such predictions know what "
-                f"happened: {int(late.sum())} of {plural(int(day.there.sum()), 'individual')} are, the first at "
-                f"position {first} ({shown_day(made[first])})"
+                f"predicted_on must not be after the cut-off {shown_day(cohort.date)}, since such predictions know "
+                f"what happened: {int(late.sum())} of {plural(int(cohort.there.sum()), 'individual')} are, the first "
+                f"at position {first} ({shown_day(made[first])})"
             )

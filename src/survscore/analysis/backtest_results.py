@@ -33,10 +33,12 @@ class Judgement(NamedTuple):
     ----------
     ordered : float
         The share of pairs of models that the score orders as the truth does; a tie counts half.
-    sure_ordered : float
-        The same of pairs whose order in truth is sure; NaN if none is.
-    n_pairs, n_sure : int
+    n_pairs : int
         How many pairs there are.
+    sure_ordered : float
+        The same of pairs whose order in truth is significant; NaN if there are none.
+    n_sure : int
+        How many of these there are.
     rank_correlation : float
         Spearman's.
     chosen : tuple of int
@@ -49,8 +51,8 @@ class Judgement(NamedTuple):
     """
 
     ordered: float
-    sure_ordered: float
     n_pairs: int
+    sure_ordered: float
     n_sure: int
     rank_correlation: float
     chosen: tuple[int, ...]
@@ -64,17 +66,16 @@ def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.
     sign = -1.0 if direction == "higher" else 1.0
     said, true = sign * scores, sign * truth
     if np.isnan(said).any() or np.isnan(true).any():
-        return Judgement(np.nan, np.nan, 0, 0, np.nan, (), -1, np.nan, np.nan)
+        return Judgement(np.nan, 0, np.nan, 0, np.nan, (), -1, np.nan, np.nan)
     agreed = _agreed(said, true)
     of_sure = agreed[sure] if sure is not None else agreed[:0]
     chosen = np.flatnonzero(said <= said.min() + SAME * np.abs(said).max())
     best = int(np.argmin(true))
     regret = float(true[chosen].mean() - true[best])
-    return Judgement(
-        float(agreed.mean()) if agreed.size else np.nan, float(of_sure.mean()) if of_sure.size else np.nan, agreed.size,
-        int(of_sure.size), _rank_correlation(said, true), tuple(chosen.tolist()), best, regret,
-        regret / abs(true[best]) if true[best] else np.nan,
-    )  # fmt: skip
+    ordered, sure_ordered = (float(some.mean()) if some.size else np.nan for some in (agreed, of_sure))
+    relative = regret / abs(true[best]) if true[best] else np.nan
+    pairs = (ordered, agreed.size, sure_ordered, int(of_sure.size))
+    return Judgement(*pairs, _rank_correlation(said, true), tuple(chosen.tolist()), best, regret, relative)
 
 
 def _agreed(said: Values, true: Values) -> Values:
@@ -93,17 +94,10 @@ def pairs_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _rank_correlation(a: Values, b: Values) -> float:
     """Return Spearman's rank correlation; NaN where one of them has no order."""
-    ranks = [_ranks(one) for one in (a, b)]
-    if any(np.ptp(one) == 0 for one in ranks):
-        return np.nan
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    from scipy.stats import rankdata  # slow to import
 
-
-def _ranks(values: Values) -> Values:
-    """Return ranks, those of ties averaged."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
+    ranks = [rankdata(values) for values in (a, b)]
+    return np.nan if any(np.ptp(one) == 0 for one in ranks) else float(np.corrcoef(*ranks)[0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +142,14 @@ class Day:
         """Return the same of some of the models, in the order of all."""
         pairs = np.isin(pairs_of(len(self.truth)), places).all(axis=0)
         return replace(
-            self, scores=self.scores[:, places], truth=self.truth[places], truth_se=self.truth_se[places],
-            sure=self.sure[pairs], drawn_scores=self.drawn_scores[:, :, places],
+            self,
+            scores=self.scores[:, places],
+            truth=self.truth[places],
+            truth_se=self.truth_se[places],
+            sure=self.sure[pairs],
+            drawn_scores=self.drawn_scores[:, :, places],
             drawn_truth=self.drawn_truth[:, places],
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -272,15 +270,21 @@ class Backtest(PrintedAsTables):
         import pandas as pd
 
         rows = []
-        for (d, q, j), found in self.judgements.items():
+        for (d, q, j), judgement in self.judgements.items():
             day = self.days[d]
-            rows.append({
-                "cutoff": day.date, "horizon": self.horizons[j], "weighting": self.weightings[q], "n": day.n,
-                "n_events": day.n_events, "judged": day.judged[j], "ordered": found.ordered, "n_pairs": found.n_pairs,
-                "sure_ordered": found.sure_ordered, "n_sure": found.n_sure,
-                "rank_correlation": found.rank_correlation, "chosen": " or ".join(self.models[a] for a in found.chosen),
-                "best": self.models[found.best], "regret": found.regret, "relative_regret": found.relative_regret,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "cutoff": day.date,
+                    "horizon": self.horizons[j],
+                    "weighting": self.weightings[q],
+                    "n": day.n,
+                    "n_events": day.n_events,
+                    "judged": day.judged[j],
+                    **judgement._asdict(),
+                    "chosen": " or ".join(self.models[a] for a in judgement.chosen),
+                    "best": self.models[judgement.best],
+                }
+            )
         return pd.DataFrame(rows)
 
     @property
@@ -301,18 +305,20 @@ class Backtest(PrintedAsTables):
         sure = [(found.sure_ordered * found.n_sure, found.n_sure) for found in mine if found.n_sure]
         regret, ordered = float(by_day.mean()), float(np.mean([found.ordered for found in mine]))
         more = regret - float(self.regrets()[:, 0].mean())
-        of_ordered = self._limits(ordered, self.draws[:, q, 0], 0.0, 1.0)
-        of_regret = self._limits(regret, self.draws[:, q, 1], 0.0)
-        of_more = self._limits(more, self.draws[:, q, 1] - self.draws[:, 0, 1])
         return {
             "weighting": self.weightings[q],
-            "ordered": ordered, "ordered_lower": of_ordered[0], "ordered_upper": of_ordered[1],
-            "sure_ordered": sum(one for one, _ in sure) / sum(n for _, n in sure) if sure else np.nan,
-            "relative_regret": regret, "regret_lower": of_regret[0], "regret_upper": of_regret[1],
-            "regret_lowest": float(by_day.min()), "regret_highest": float(by_day.max()),
-            "chose_best": sum(found.chosen == (found.best,) for found in mine), "of": len(mine),
-            "excess": more, "excess_lower": of_more[0], "excess_upper": of_more[1],
-        }  # fmt: skip
+            "ordered": ordered,
+            **self._limits("ordered", ordered, self.draws[:, q, 0], 0.0, 1.0),
+            "sure_ordered": sum(share for share, _ in sure) / sum(n for _, n in sure) if sure else np.nan,
+            "relative_regret": regret,
+            **self._limits("regret", regret, self.draws[:, q, 1], 0.0),
+            "regret_lowest": float(by_day.min()),
+            "regret_highest": float(by_day.max()),
+            "chose_best": sum(found.chosen == (found.best,) for found in mine),
+            "of": len(mine),
+            "excess": more,
+            **self._limits("excess", more, self.draws[:, q, 1] - self.draws[:, 0, 1]),
+        }
 
     def regrets(self) -> Values:
         """Return relative regrets, means over horizons, (days, weightings)."""
@@ -321,18 +327,17 @@ class Backtest(PrintedAsTables):
         return np.asarray(found.mean(axis=2))
 
     def _limits(
-        self, value: float, draws: Values, lowest: float = -np.inf, highest: float = np.inf
-    ) -> tuple[float, float]:
+        self, name: str, value: float, draws: Values, lowest: float = -np.inf, highest: float = np.inf
+    ) -> dict[str, float]:
         """Return an interval about a value: quantiles of draws might leave it out, since near-ties flip in them."""
         draws = draws[~np.isnan(draws)]
-        if draws.size < 2:
-            return np.nan, np.nan
-        half = normal_quantile(self.level) * float(draws.std(ddof=1))
-        return max(value - half, lowest), min(value + half, highest)
+        half = normal_quantile(self.level) * float(draws.std(ddof=1)) if draws.size > 1 else np.nan
+        lower, upper = np.clip([value - half, value + half], lowest, highest).tolist()
+        return {f"{name}_lower": lower, f"{name}_upper": upper}
 
     @property
     def accused(self) -> tuple[str, ...]:
-        """The weightings whose choices were surely worse than those of the first: the whole interval is above zero."""
+        """The weightings whose choices were significantly worse than those of the first: by the whole interval."""
         table = self.summary
         return tuple(table["weighting"][table["excess_lower"] > 0])
 
@@ -343,9 +348,9 @@ class Backtest(PrintedAsTables):
         first = self.weightings[0]
         told = [f"{100 * row['relative_regret']:.3g} % if by {name}" for name, row in table.iterrows()]
         verdict = (
-            f"choices by {' and '.join(self.accused)} were surely worse than those by {first}"
+            f"choices by {' and '.join(self.accused)} were significantly worse than those by {first}"
             if self.accused
-            else f"no choice was surely worse than that by {first}"
+            else f"no choice was significantly worse than that by {first}"
         )
         days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
         return f"Over {days}, the model chosen was in truth worse than the best by {' and '.join(told)}: {verdict}."
@@ -377,11 +382,11 @@ class Backtest(PrintedAsTables):
             value, lower, upper = (100 * table[key] for key in (name, f"{ends}_lower", f"{ends}_upper"))
             places = decimals((upper - lower) / (2 * normal_quantile(self.level)), otherwise=1)
             columns[name] = [Number.of(*row, decimals=places) for row in zip(value, lower, upper, strict=True)]
-        rows: list[tuple[Cell, ...]] = [
-            (shown(named[row["weighting"]]), columns["ordered"][q], columns["relative_regret"][q],
-             f"{row['chose_best']} of {row['of']}", columns["excess"][q] if q else "")
-            for q, row in enumerate(table.to_dict("records"))
-        ]  # fmt: skip
+        rows = list[tuple[Cell, ...]]()
+        for q, row in enumerate(table.to_dict("records")):
+            ordered, regret, excess = (columns[name][q] for name in ("ordered", "relative_regret", "excess"))
+            best = f"{row['chose_best']} of {row['of']}"
+            rows.append((shown(named[row["weighting"]]), ordered, regret, best, excess if q else ""))
         when = f"{plural(len(self.days), 'cut-off')}, {plural(self.horizons.size, 'horizon')}"
         caption = (
             f"{self.label} ({self.direction} is better) of {plural(len(self.models), 'model')}; {when}; "

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
-from survscore.analysis.distribution.results import Component, DistributionCalibration, RiskBins, TestName
-from survscore.analysis.distribution.sums import Exposure, Followed, Form, Sums
+from survscore.analysis.distribution_results import Component, DistributionCalibration, RiskBins, TestName
+from survscore.analysis.distribution_sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import check_outcomes, check_predictions
 from survscore.inference.intervals import student_p, student_quantile
@@ -20,6 +20,10 @@ from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadra
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
 from survscore.inference.units import Groups, PowerSums, small_sample
 from survscore.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    pass
+
 
 TESTS = ("auto", "smooth", "martingale", "bins")
 FORMS = ("intervals", "continuous")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
-from survscore.analysis.diagnostics.answer import Answer, Trust, sentences, trust
-from survscore.analysis.diagnostics.cliff import Windows
-from survscore.analysis.diagnostics.covariates import explained_variance
-from survscore.analysis.diagnostics.two_weightings import Contrast, contrasts_of
-from survscore.analysis.diagnostics.weights import scores_by_cap, weights_over_time
+from survscore.analysis.censoring_leak import Windows
+from survscore.analysis.ipcw_evidence import (
+    Contrast,
+    contrasts_of,
+    explained_variance,
+    scores_by_cap,
+    weights_over_time,
+)
+from survscore.analysis.ipcw_trust import MORE_LOST, ONSET, Answer, Trust, sentences, trust
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
@@ -35,6 +39,8 @@ N_POINTS = 41
 DEFAULT_SHARE = 0.1
 #: Of more individuals, as many are drawn for what needs everybody's influence.
 MOST_ROWS = 10_000
+#: The same for models whose leakage nobody asked about.
+MOST_ROWS_UNASKED = 2_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,9 +212,9 @@ def diagnose(
     **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
     :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the data end is as steep right before C\*,
     and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
-    threefold on just the day on which the data end can't be told from a weak leak: from a lower limit of 1.25 on, the
-    verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort effects, none
-    of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
+    threefold on just the day of the data cut-off can't be distinguished from a weak leak: from a lower limit of 1.25
+    on, the verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort
+    effects, none of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
     Examples
     --------
@@ -226,6 +232,8 @@ def diagnose(
     0    truth   no sign        0.08            0.08
     1  leaking  knows C*        1.00            0.08
     """
+    import pandas as pd
+
     check_outcomes(y)
     named = as_models(models)
     for name, curves in named.items():
@@ -244,8 +252,8 @@ def diagnose(
     scored_at = default_times(y, named.values()) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
     width = default_width(y.censoring_time, last) if width is None else width
-    check_number("width", width, f"positive, and less than half of {last:g}, the time that all predictions reach",
-                 lambda value: 0 < value < last / 2)  # fmt: skip
+    rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
+    check_number("width", width, rule, lambda value: 0 < value < last / 2)
     offsets, survival, n = _around(y, named, float(width), last)
     told = None if X is None else explained_variance(X, y.censoring_time, grouping, level, seed)
     weights = weights_over_time(y, questioned, scored_at)
@@ -261,7 +269,7 @@ def diagnose(
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
     against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
     answers = [
-        Answer(name, None if windows is None else windows.cliff(curves, groups_of, level), against_null.get(name))
+        Answer(name, None if windows is None else windows.leak(curves, groups_of, level), against_null.get(name))
         for name, curves in curves_of.items()
         if name != NULL_MODEL
     ]
@@ -275,9 +283,9 @@ def diagnose(
     return Diagnosis(
         verdict,
         sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
-        _table_of_models(answers),
-        _table_of_pairs(contrasts),
-        _table_of_placebo(answers, windows),
+        pd.DataFrame([_row(answer) for answer in answers]),
+        pd.DataFrame([_pair_row(contrast) for contrast in contrasts]),
+        pd.DataFrame(_placebo_rows(answers, windows), columns=["model", "offset", "fall", "fall_of_others"]),
         weights,
         caps,
         told,
@@ -322,12 +330,7 @@ def _around(
 
 
 def drawn(
-    y: Outcomes,
-    models: Mapping[str, SurvivalCurves],
-    weighting: IPCW,
-    groups: Groups | None,
-    seed: int,
-    most: int,
+    y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
     if len(y) <= most:
@@ -344,53 +347,91 @@ def _limits(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
 
 
-def _table_of_models(answers: Sequence[Answer]) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = []
-    for one in answers:
-        unknown = Estimate()
-        cliff = one.cliff
-        rows.append(
-            {
-                "model": one.model,
-                "verdict": one.verdict,
-                "fall_after": np.nan if cliff is None else cliff.after.value,
-                "fall_elsewhere": np.nan if cliff is None else cliff.elsewhere,
-                **_limits("excess", unknown if cliff is None else cliff.excess),
-                **_limits("ratio", unknown if cliff is None else cliff.ratio),
-                **_limits("onset", unknown if cliff is None else cliff.onset),
-                **_limits("ipcw_minus_administrative", one.favour),
-            }
-        )
-    return pd.DataFrame(rows)
+def _row(answer: Answer) -> dict[str, Any]:
+    """Return the row of a model in `Diagnosis.models`."""
+    leak = answer.leak
+    falls = (np.nan, np.nan) if leak is None else (leak.after.value, leak.elsewhere)
+    row = {"model": answer.model, "verdict": answer.verdict, "fall_after": falls[0], "fall_elsewhere": falls[1]}
+    for name in ("excess", "ratio", "onset"):
+        row |= _limits(name, getattr(leak, name, Estimate()))
+    return row | _limits("ipcw_minus_administrative", answer.favour)
 
 
-def _table_of_pairs(contrasts: Sequence[Contrast]) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = [
-        {
-            "model": one.model,
-            "reference": one.reference,
-            **_limits("ipcw", one.ipcw),
-            **_limits("administrative", one.administrative),
-            **_limits("ipcw_minus_administrative", one.difference),
-            "contradicts": one.contradicts,
-        }
-        for one in contrasts
-    ]
-    return pd.DataFrame(rows)
+def _pair_row(contrast: Contrast) -> dict[str, Any]:
+    """Return the row of two models in `Diagnosis.pairs`."""
+    row: dict[str, Any] = {"model": contrast.model, "reference": contrast.reference}
+    row |= _limits("ipcw", contrast.ipcw) | _limits("administrative", contrast.administrative)
+    return row | _limits("ipcw_minus_administrative", contrast.difference) | {"contradicts": contrast.contradicts}
 
 
-def _table_of_placebo(answers: Sequence[Answer], windows: Windows | None) -> pd.DataFrame:
-    import pandas as pd
+def _placebo_rows(answers: Sequence[Answer], windows: Windows | None) -> Iterator[tuple[str, float, float, float]]:
+    """Yield the rows of `Diagnosis.placebo`."""
+    for answer in answers:
+        if windows is not None and answer.leak is not None:
+            falls = zip(windows.offsets, answer.leak.falls, answer.leak.falls_of_others, strict=True)
+            yield from ((answer.model, *row) for row in falls)
 
-    parts = [
-        pd.DataFrame({"model": one.model, "offset": windows.offsets, "fall": one.cliff.falls,
-                      "fall_of_others": one.cliff.falls_of_others})
-        for one in answers if windows is not None and one.cliff is not None
-    ]  # fmt: skip
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
-        columns=["model", "offset", "fall", "fall_of_others"]
-    )  # fmt: skip
+
+def leaking_models(
+    y: Outcomes, models: Mapping[str, Any], *, groups: ArrayLike | None = None, level: float = 0.95, seed: int = 0
+) -> list[Answer]:
+    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals.
+
+    The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
+    C*, and clearly more than right before.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+    models : mapping of str to SurvivalCurves
+        What was predicted; those that are not in the processor's memory are not looked at.
+    groups : array_like, optional
+        Who belongs together.
+    level : float
+        Of the intervals that the rule goes by.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    list of Answer
+        Empty where C* is unknown, or the same for all, or no model knows it.
+    """
+    named = {
+        name: curves
+        for name, curves in models.items()
+        if isinstance(curves, SurvivalCurves) and curves.device is None and name != NULL_MODEL
+    }
+    if y.censoring_time is None or not named or not np.ptp(y.censoring_time) > 0:
+        return []
+    grouping = None if groups is None else Groups.of(groups, len(y))
+    last = min(float(curves.times[-1]) for curves in named.values())
+    width = default_width(np.asarray(y.censoring_time), last)
+    some, curves_of, weighting, groups_of = drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
+    windows = None if some.censoring_time is None else Windows.of(np.asarray(some.censoring_time), width, last)
+    if windows is None:
+        return []
+    suspects = {name: curves for name, curves in curves_of.items() if _falls(windows, curves)}
+    if not suspects:
+        return []
+    with suppress(InputError):  # without a score under both weightings there is no second witness
+        contrasts, _ = contrasts_of(some, suspects, weighting, default_times(some, suspects.values()), groups_of, level)
+        against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
+        answers = [
+            Answer(name, windows.leak(curves, groups_of, level), against_null.get(name))
+            for name, curves in suspects.items()
+        ]
+        return [one for one in answers if one.verdict == "knows C*"]
+    return []
+
+
+def _falls(windows: Windows, curves: SurvivalCurves) -> bool:
+    """Whether a model falls after C* at all, and more than right before: without that it can't know it."""
+    own = curves[windows.order[windows.own]]
+    at_end, before = windows.starts[:2]
+    start, end, later = (float(own.before(ages).sum()) for ages in (before, at_end, at_end + windows.width))
+    if end <= 0:
+        return False
+    after = 1.0 - later / end
+    return after > MORE_LOST and -np.log1p(-min(after, 0.99)) > -ONSET * np.log(max(end / start, 0.01))

@@ -1,23 +1,169 @@
-"""Calibration at one time as curves: smooth, by a logistic spline, and increasing, by isotonic regression."""
+r"""Calibration at one time in numbers: observed against expected, recalibration line, and groups of like predictions.
+
+Everything is a function of weighted individuals, and has an influence :math:`e_i` of each of them while the weights are
+held fixed; `CountedSample.covariance` adds what was estimated inside the weights, and sums by group.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.products import dot
-from survscore.analysis.calibration.measures import NO_VARIANCE, CountedSample, too_few_units
+from survscore.analysis.populations import AtTime
+from survscore.engine.influence import Estimation, joint_covariance
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import fisher_quantile, student_quantile
-from survscore.inference.logistic import combined, expit
-from survscore.metrics import E50, E90, PooledSample
-from survscore.metrics.calibration import SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+from survscore.inference.logistic import LogisticFit, combined, expit
+from survscore.inference.units import Groups, Units, small_sample
+from survscore.metrics import E50, E90, ObservedExpected, PooledSample
+from survscore.metrics.calibration import (
+    SplineFit,
+    distance_quantiles,
+    distinct_risks,
+    fit_spline,
+    line_in_log_odds,
+    shift_in_log_odds,
+    some_risks,
+)
 from survscore.metrics.sample import log_odds
+
+NO_VARIANCE = 1e-24  # what is less is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSample:
+    """Predicted risks, statuses and weights at one time, and what their covariances need beside.
+
+    Attributes
+    ----------
+    counted : PooledSample
+        Those who are counted.
+    n : int
+        How many there are, counted or not.
+    estimation : Estimation
+        Where the weights come from, and what was estimated inside them.
+    groups : Groups or None
+        Who belongs together.
+    """
+
+    counted: PooledSample
+    n: int
+    estimation: Estimation
+    groups: Groups | None
+
+    @classmethod
+    def of(cls, at: AtTime) -> CountedSample:
+        """Take the only model at a time."""
+        counted = PooledSample.of(at.survival[0], at.label, at.weight)
+        return cls(counted, at.weight.size, at.estimation, at.evaluation.groups)
+
+    @cached_property
+    def _units(self) -> Units:
+        return Units.of(self.estimation.weights.population_index, self.groups, 1)
+
+    @property
+    def n_units(self) -> float:
+        """The number of individuals that are counted, or of groups of them."""
+        return float(self._units.counted[0])
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of their variances."""
+        return float(self._units.degrees[0])
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32] | None:
+        """The groups of those who are counted; None without groups."""
+        return None if self.groups is None else self.groups.codes[self.counted.rows]
+
+    def effective(self, *, by_group: bool = True) -> float:
+        """Kish's effective sample size; by group, as if all of a group were the same."""
+        weight = self.counted.weight / self.counted.weight.max()
+        units = np.bincount(self.codes, weight) if by_group and self.codes is not None else weight
+        return float(weight.sum() ** 2 / np.square(units).sum())
+
+    def covariance(
+        self, influence: NDArray[np.float64], n_units: NDArray[np.float64] | float | None = None
+    ) -> NDArray[np.float64]:
+        """Return the covariance of numbers, from the influences of those who are counted, (numbers, rows).
+
+        With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
+        """
+        factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
+        return joint_covariance(
+            influence, self.estimation, slice(0, 1), self.groups, factor, (self.counted.rows, self.n)
+        )
+
+
+def too_few_units(sample: CountedSample) -> str | None:
+    """Return why nothing has a standard error, if so."""
+    if sample.n_units >= 2:
+        return None
+    return f"only one {'individual' if sample.groups is None else 'group'} is counted, which has no variance"
+
+
+def interval(value: float, variance: float, df: float, level: float) -> Estimate:
+    """Return an estimate with the interval of Student's t."""
+    if not variance > NO_VARIANCE:  # an interval without width would claim certainty
+        return Estimate(value)
+    se = math.sqrt(variance)
+    half = float(student_quantile(level, df)) * se
+    return Estimate(value, se, value - half, value + half)
+
+
+def observed_expected(sample: CountedSample, level: float, reasons: dict[str, str]) -> Estimate:
+    r"""Return :math:`\sum w y / \sum w p`, with an interval on the scale of its logarithm.
+
+    Where all have the same status, the logarithm has no variance: the limit is that of the exact binomial interval for
+    the effective sample size, :math:`1 - (\alpha/2)^{1/n}`.
+    """
+    counted = sample.counted
+    found = ObservedExpected().evaluate(counted)
+    if found.reason:
+        reasons["observed_expected"] = found.reason
+        return Estimate()
+    if 0 in counted.statuses:
+        expected = float(counted.weight @ counted.risk / counted.weight.sum())
+        chance = ((1 - level) / 2) ** (1 / sample.effective())
+        if counted.statuses[1] == 0:
+            return Estimate(0.0, math.nan, 0.0, (1 - chance) / expected)
+        return Estimate(found.value, math.nan, chance / expected, 1 / expected)
+    influence = found.influence / found.value
+    logarithm = interval(math.log(found.value), sample.covariance(influence[None])[0, 0], sample.degrees, level)
+    if math.isnan(logarithm.se):
+        reasons["observed_expected"] = too_few_units(sample) or "the predictions are the statuses themselves"
+        return Estimate(found.value)
+    return logarithm.exp()
+
+
+def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) -> tuple[Estimate, Estimate, Estimate]:
+    """Return calibration in the large, and the intercept and slope of the recalibration line."""
+
+    def estimates(fit: LogisticFit | str, names: tuple[str, ...]) -> list[Estimate]:
+        if isinstance(fit, str):
+            reasons.update(dict.fromkeys(names, fit))
+            return [Estimate()] * len(names)
+        variances = np.diag(sample.covariance(fit.influences))
+        found = [
+            interval(float(value), float(variance), sample.degrees, level)
+            for value, variance in zip(fit.coefficients, variances, strict=True)
+        ]
+        for name, one in zip(names, found, strict=True):
+            if math.isnan(one.se):
+                reasons[name] = too_few_units(sample) or "it does not vary"
+        return found
+
+    (in_the_large,) = estimates(sample.counted.once(shift_in_log_odds), ("in_the_large",))
+    intercept, slope = estimates(sample.counted.once(line_in_log_odds), ("intercept", "slope"))
+    return in_the_large, intercept, slope
+
 
 CURVE_POINTS = 100
 CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out predictions are too few

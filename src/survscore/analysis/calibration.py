@@ -10,35 +10,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
-from survscore._validation import InputError, as_times, check_whole
-from survscore.analysis.calibration.curves import (
+from survscore._validation import InputError, check_whole
+from survscore.analysis.calibration_measures import (
+    NO_VARIANCE,
+    CountedSample,
     Distance,
     IsotonicCurve,
     SmoothCurve,
     distances,
     isotonic_curve,
+    observed_expected,
+    regressions,
     smooth_curve,
     spline_of,
 )
-from survscore.analysis.calibration.measures import (
-    CountedSample,
-    RiskGroups,
-    observed_expected,
-    regressions,
-    risk_groups,
-)
+from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Evaluation
-from survscore.engine.influence import Estimation
-from survscore.engine.placing import on_processor
 from survscore.inference.estimate import Estimate
+from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
-from survscore.metrics import PooledSample
 from survscore.outcomes import Outcomes
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 from survscore.weighting import Weighting
-from survscore.weighting.interval_weights import EVENT_FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +40,29 @@ if TYPE_CHECKING:
     from survscore.plots import CalibrationDisplay
 
 HISTOGRAM_BINS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class RiskGroups:
+    """Individuals with like predictions.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray
+        The weighted mean of predicted risks, and the weighted proportion with event.
+    se, lower, upper : ndarray
+        Standard error and confidence limits of `observed`.
+    counts, events : ndarray
+        How many are counted, and how many of them with event.
+    """
+
+    predicted: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    se: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    events: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,7 +262,7 @@ class Calibration(PrintedAsTables):
 def calibration(
     y: Outcomes,
     curves: SurvivalCurves,
-    t: float,
+    time: float,
     *,
     weighting: str | Weighting = "administrative",
     groups: ArrayLike | None = None,
@@ -278,8 +295,8 @@ def calibration(
         What was observed.
     curves : SurvivalCurves
         What was predicted.
-    t : float
-        The horizon.
+    time : float
+        The horizon t.
     weighting : str or Weighting, default "administrative"
         As for the scores; weights are divided by their sum.
     groups : array_like, optional
@@ -334,34 +351,17 @@ def calibration(
     check_whole("n_groups", n_groups, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    time = as_times([t], "t")
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    y, curves = on_processor(y, curves, time)
-    evaluation = Evaluation.of(
-        y,
-        {"curves": curves},
-        metric="brier",
-        weighting=weighting,
-        times=time,
-        groups=groups,
-        level=level,
-        errors=False,
-        needs_numpy="calibration",
-    )
-    if len(evaluation.weightings) > 1:
-        raise InputError("weighting must be one, not several")
-    (scored,) = evaluation.run()
-    if scored.undefined:
-        raise InputError(f"there is no calibration at {t:g}: {next(iter(scored.undefined))}")
-    sample = _counted(evaluation, curves)
+    at = AtTime.of(y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level)
+    sample = CountedSample.of(at)
     counted, reasons = sample.counted, dict[str, str]()
     in_the_large, intercept, slope = regressions(sample, level, reasons)
     spline = spline_of(sample, reasons)
     found = distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
     return Calibration(
-        time=float(time[0]),
+        time=at.time,
         observed_expected=observed_expected(sample, level, reasons),
         slope=slope,
         intercept=intercept,
@@ -384,18 +384,50 @@ def calibration(
         n_effective=sample.effective(by_group=False),
         n_units=int(sample.n_units),
         reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
-        weighting=scored.weighting,
+        weighting=at.scored.weighting,
         level=level,
         histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
     )
 
 
-def _counted(evaluation: Evaluation, curves: SurvivalCurves) -> CountedSample:
-    """Return risk, status and weight of each individual at the only time."""
-    index = evaluation.index
-    weights = evaluation.weightings[0].prepare(index)
-    early, late = weights.cells(index.times)
-    label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
-    counted = PooledSample.of(curves.at(index.times)[:, 0], label, (early + late)[:, 0])
-    return CountedSample(index.times, counted, len(index.outcomes), Estimation(index, weights), evaluation.groups)
+def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroups:
+    r"""Return groups between quantiles of the predictions, fewer where predictions are tied.
+
+    The interval is Wilson's, for the effective sample size of the standard error, :math:`O (1 - O)/\mathrm{se}^2`; that
+    of the weights where all have the same status.
+    """
+    weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
+    edges = np.unique(np.quantile(risk, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
+    _, label = np.unique(np.searchsorted(edges, risk, side="left"), return_inverse=True)
+    counts, totals = np.bincount(label), np.bincount(label, weight)
+    predicted, observed = np.bincount(label, weight * risk) / totals, np.bincount(label, weight * event) / totals
+    influence = np.zeros((counts.size, risk.size))
+    influence[label, np.arange(risk.size)] = weight * (event - observed[label]) / totals[label]
+    # the weights of units, individuals or clusters, within each group of predictions
+    units, unit = np.unique(label * risk.size + _unit_codes(sample), return_inverse=True)
+    group_of_unit, unit_weights = units // risk.size, np.bincount(unit, weight)
+    n_units = np.bincount(group_of_unit).astype(np.float64)
+    variance = np.diag(sample.covariance(influence, n_units))
+    effective = totals**2 / np.bincount(group_of_unit, unit_weights**2)
+
+    observed = np.clip(observed, 0.0, 1.0)
+    varies, spread = variance > NO_VARIANCE, observed * (1 - observed)
+    known = (n_units >= 2) & ~np.isnan(variance) & (varies | (spread == 0))
+    # Wilson's variance is that of the limits themselves, which is not estimated; only that of clusters is
+    degrees = np.full(n_units.size, math.inf) if sample.groups is None else n_units - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = student_quantile(level, degrees) ** 2 / np.where(varies, spread / variance, effective)
+        middle = (observed + square / 2) / (1 + square)
+        half = np.sqrt(square * spread + square**2 / 4) / (1 + square)
+        se = np.where(known & varies, np.sqrt(variance), np.nan)
+    lower, upper = (np.where(known, limit, np.nan) for limit in (middle - half, middle + half))
+    events = np.bincount(label, event).astype(np.int64)
+    return RiskGroups(predicted, observed, se, np.maximum(lower, 0.0), np.minimum(upper, 1.0), counts, events)
+
+
+def _unit_codes(sample: CountedSample) -> NDArray[np.intp]:
+    """Return which unit each of those who are counted is, by numbers below how many there are."""
+    if sample.codes is None:
+        return np.arange(len(sample.counted))
+    return np.unique(sample.codes, return_inverse=True)[1]

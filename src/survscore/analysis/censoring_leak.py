@@ -35,7 +35,7 @@ MOST_AGES = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Cliff:
+class CensoringLeak:
     """One model's fall at C* against its fall elsewhere.
 
     Attributes
@@ -111,7 +111,7 @@ class Windows:
                 return cls(width, order, own, others_from[own], starts, offsets, ages)
         return None
 
-    def cliff(self, curves: SurvivalCurves, groups: Groups | None, level: float) -> Cliff:
+    def leak(self, curves: SurvivalCurves, groups: Groups | None, level: float) -> CensoringLeak:
         """Compare one model's falls."""
         everybody = curves[self.order]
         start = _before(everybody, self.ages)
@@ -128,7 +128,7 @@ class Windows:
         def estimate(value: float, influence: NDArray[np.float64]) -> Estimate:
             return Estimate.of(value, self._in_given_order(influence), groups, level)
 
-        return Cliff(
+        return CensoringLeak(
             estimate(at_end.fall, at_end.influence_of_fall),
             elsewhere,
             estimate(at_end.fall - elsewhere, at_end.influence_of_fall - moved),

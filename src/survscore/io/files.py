@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from survscore._utils.temporary import temporary_file, uninterrupted
 from survscore._validation import InputError
+from survscore.io.temporary import temporary_file, uninterrupted
 
 if sys.platform == "win32":
     import msvcrt

@@ -1,4 +1,4 @@
-"""The result of a test of whole distributions: numbers, in tables, words and a plot."""
+"""What is known about the calibration of whole predicted distributions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import plural
-from survscore.analysis.distribution.sums import Exposure, Form
+from survscore.analysis.distribution_sums import Exposure, Form
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 

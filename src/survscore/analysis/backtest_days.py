@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import InputError, check_length
-from survscore.analysis.backtest.results import Day, pairs_of
+from survscore.analysis.backtest_results import Day, pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
@@ -31,7 +31,7 @@ WeightingOf = Callable[[Outcomes], Weighting]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class BacktestRequest:
     """At which horizons models are judged, under which weightings, by which metric, and who belongs together."""
 
     horizons: NDArray[np.float64]
@@ -70,11 +70,11 @@ class Asked:
             return curves
         return curves.only_at(self.horizons)
 
-    def in_truth(self, started: Started, curves: Mapping[str, SurvivalCurves]) -> Comparison:
+    def in_truth(self, cohort: Cohort, curves: Mapping[str, SurvivalCurves]) -> Comparison:
         """Return how good models were, by all that is known now, and how sure that is."""
-        groups = None if self.groups is None else self.groups[started.there]
+        groups = None if self.groups is None else self.groups[cohort.there]
         request = Request(self.metric, [Administrative()], self.horizons, groups=groups, level=self.level)
-        return request.run(started.now, curves)
+        return request.run(cohort.now, curves)
 
     def scores(
         self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[str | Weighting]
@@ -112,16 +112,13 @@ class Fitting:
     def curves(self, models: Mapping[str, Any], there: NDArray[np.bool_], then: Outcomes) -> dict[str, SurvivalCurves]:
         """Return what estimators predict for those who had started, from what was known then of the others."""
         check_length("X", n_rows_of(self.X), "y", there.size)
-        made = out_of_fold(
-            models, take_rows(self.X, np.flatnonzero(there)), then, cv=self.cv,
-            groups=None if self.groups is None else self.groups[there], n_jobs=self.n_jobs, seed=self.seed,
-            progress=False,
-        )  # fmt: skip
-        return made.curves()
+        X, groups = take_rows(self.X, np.flatnonzero(there)), None if self.groups is None else self.groups[there]
+        settings = {"cv": self.cv, "groups": groups, "n_jobs": self.n_jobs, "seed": self.seed}
+        return out_of_fold(models, X, then, **settings, progress=False).curves()
 
 
 @dataclass(frozen=True, eq=False)
-class Started:
+class Cohort:
     """The individuals who had started on an earlier day, as they were known then and as they are now."""
 
     date: np.datetime64
@@ -130,7 +127,7 @@ class Started:
     now: Outcomes
 
     @classmethod
-    def of(cls, y: Outcomes, date: np.datetime64, horizons: NDArray[np.float64]) -> Started:
+    def of(cls, y: Outcomes, date: np.datetime64, horizons: NDArray[np.float64]) -> Cohort:
         """See who had started; refuse a day on which that is nobody, or nobody who can be judged later."""
         start = dates_of(y).start
         there = start <= date
@@ -139,15 +136,15 @@ class Started:
                 f"as_of: nobody had started on {shown_day(date)}; the first start is {shown_day(start.min())}"
             )
         now = y[there]
-        started = cls(date, there, now.as_of(date), now)
-        blind = started.judged(horizons) == 0
+        cohort = cls(date, there, now.as_of(date), now)
+        blind = cohort.judged(horizons) == 0
         if blind.any():
             raise InputError(
                 f"horizons: nobody who had started on {shown_day(date)} is followed up to "
                 f"{horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
                 "take an earlier horizon, or an earlier cut-off"
             )
-        return started
+        return cohort
 
     def judged(self, horizons: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share of them whose status at each horizon the later data can tell."""
@@ -164,60 +161,64 @@ class Started:
 class Study:
     """What is predicted for those who had started on an earlier day, and how it is weighted."""
 
-    started: Started
+    cohort: Cohort
     curves: dict[str, SurvivalCurves]
     weightings: list[str | Weighting]
 
     @classmethod
-    def of(cls, started: Started, models: Mapping[str, Any], asked: Asked, fitting: Fitting | None) -> Study:
+    def of(cls, cohort: Cohort, models: Mapping[str, Any], request: BacktestRequest, fitting: Fitting | None) -> Study:
         """See what is predicted for those who had started."""
-        there, then = started.there, started.then
+        there, then = cohort.there, cohort.then
         if fitting is None:
-            curves = {name: asked.needed(name, one)[there] for name, one in models.items()}
+            curves = {name: request.needed(name, one)[there] for name, one in models.items()}
         else:
-            curves = {name: asked.needed(name, one) for name, one in fitting.curves(models, there, then).items()}
-        return cls(started, curves, asked.weightings_on(then, np.flatnonzero(there)))
+            curves = {name: request.needed(name, one) for name, one in fitting.curves(models, there, then).items()}
+        return cls(cohort, curves, request.weightings_on(then, np.flatnonzero(there)))
 
-    def day(self, asked: Asked) -> Day:
+    def day(self, request: BacktestRequest) -> Day:
         """Return the scores as of then, and the truth; without draws."""
-        started = self.started
+        cohort = self.cohort
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # times without score are NaN, and told below
-            said, true = asked.scores(started.then, self.curves, self.weightings), asked.in_truth(started, self.curves)
+            said, true = (
+                request.scores(cohort.then, self.curves, self.weightings),
+                request.in_truth(cohort, self.curves),
+            )
         (truth,) = true.scored
-        seen = Estimates(truth, asked.level)
+        seen = Estimates(truth, request.level)
         pairs = [
             np.isin(seen.difference(a, b)["verdict"], ("better", "worse"))
             for b, a in zip(*pairs_of(len(self.curves)), strict=True)
         ]
         scores = np.array([one.scores for one in said.scored])
-        _check_defined(said, started.date, asked.horizons, "as of then")
-        _check_defined(true, started.date, asked.horizons, "in truth")
+        _check_defined(said, cohort.date, request.horizons, "as of then")
+        _check_defined(true, cohort.date, request.horizons, "in truth")
         se = np.array([seen.se(a, a) for a in range(len(self.curves))])
-        return Day(
-            started.date, tuple(one.weighting for one in said.scored), len(started.then),
-            int(started.then.event.sum()), started.judged(asked.horizons), scores, truth.scores, se,
-            np.array(pairs).reshape(-1, asked.horizons.size), *self.drawn(asked, []),
-        )  # fmt: skip
+        counts = (len(cohort.then), int(cohort.then.event.sum()), cohort.judged(request.horizons))
+        sure = np.array(pairs).reshape(-1, request.horizons.size)
+        weightings = tuple(one.weighting for one in said.scored)
+        return Day(cohort.date, weightings, *counts, scores, truth.scores, se, sure, *self.drawn(request, []))
 
-    def drawn(self, asked: Asked, draws: Sequence[Index]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def drawn(
+        self, request: BacktestRequest, draws: Sequence[Index]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the scores as of then, and the truth, of resampled individuals; NaN where there is none.
 
         Of shape (draws, weightings, models, horizons) and (draws, models, horizons).
         """
-        shape = (len(self.curves), asked.horizons.size)
+        shape = (len(self.curves), request.horizons.size)
         scores = np.full((len(draws), len(self.weightings), *shape), np.nan)
         truths = np.full((len(draws), *shape), np.nan)
         for draw, everybody in enumerate(draws):
-            rows = self.started.places(everybody)
+            rows = self.cohort.places(everybody)
             if rows.size == 0:
                 continue
             curves = {name: one[rows] for name, one in self.curves.items()}
             weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in self.weightings]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                said = asked.scores(self.started.then[rows], curves, weightings)
-                (truth,) = asked.scores(self.started.now[rows], curves, [Administrative()]).scored
+                said = request.scores(self.cohort.then[rows], curves, weightings)
+                (truth,) = request.scores(self.cohort.now[rows], curves, [Administrative()]).scored
             scores[draw], truths[draw] = [one.scores for one in said.scored], truth.scores
         return scores, truths
 

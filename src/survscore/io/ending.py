@@ -48,7 +48,7 @@ def ended_by_signals() -> Iterator[None]:
 def end(number: int) -> NoReturn:
     """Remove temporary files, end child processes, and then this one."""
     with _only_once:
-        from survscore._utils.temporary import abandon
+        from survscore.io.temporary import abandon
 
         children = _children()
         for child in children:

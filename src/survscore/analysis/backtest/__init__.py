@@ -1,1 +1,0 @@
-"""Which score would have selected the right model, had follow-up ended earlier."""

@@ -1,1 +1,0 @@
-"""Calibration at a time: curves and measures."""

@@ -1,1 +1,0 @@
-"""Calibration of whole predicted distributions."""

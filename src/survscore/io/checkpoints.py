@@ -1,0 +1,114 @@
+"""Finished parts of a long run, kept in a folder so that an interrupted run continues where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from survscore._validation import InputError
+from survscore.analysis.backtest_results import Day
+from survscore.io.files import written_whole
+
+KEY_LENGTH = 16  # of the digest in names of files
+
+
+class Checkpoints:
+    """Finished days, one file each, named after the day and a digest of all that determines it.
+
+    Parameters
+    ----------
+    folder : path
+        Made when the first day is finished.
+    key : str
+        The digest.
+    """
+
+    def __init__(self, folder: Path | str, key: str) -> None:
+        self.folder = Path(folder)
+        self.key = key[:KEY_LENGTH]
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"state must be a folder, and {str(folder)!r} is a file")
+
+    def read(self, date: np.datetime64) -> Day | None:
+        """Return a day that was finished; None if it was not."""
+        path = self._path(date)
+        if not path.exists():
+            return None
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                found = {field.name: stored[field.name] for field in fields(Day)}
+        except (BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+            raise InputError(
+                f"state: {path.name} can't be read ({error}); remove it to have that day done anew"
+            ) from None
+        found["weightings"] = tuple(found["weightings"].tolist())
+        return Day(**{name: value.item() if name in ("n", "n_events") else value[()] if name == "date" else value
+                      for name, value in found.items()})  # fmt: skip
+
+    def write(self, day: Day) -> None:
+        """Keep a finished day, whole or not at all."""
+        path = self._path(day.date)
+        with written_whole(path) as temporary, temporary.open("wb") as file:
+            values: dict[str, Any] = {field.name: np.asarray(getattr(day, field.name)) for field in fields(Day)}
+            np.savez(file, **values)
+
+    def _path(self, date: np.datetime64) -> Path:
+        stamp = str(date.astype("datetime64[s]")).replace(":", "")
+        return self.folder / f"{stamp}-{self.key}.npz"
+
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in what Python prints of an object without a description of its own
+
+
+def digest(*parts: Any) -> str:
+    """Return a hash of arrays, frames, dataclasses, mappings, sequences, estimators' parameters and plain values.
+
+    Of functions and classes it knows the names alone, not what they do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from survscore.io.checkpoints import digest
+    >>> digest(np.arange(3), {"seed": 1}) == digest(np.arange(3), {"seed": 1})
+    True
+    >>> digest(np.arange(3), {"seed": 1}) == digest(np.arange(3), {"seed": 2})
+    False
+    """
+    whole = hashlib.sha256()
+    for part in parts:
+        _add(whole, part)
+    return whole.hexdigest()
+
+
+def _add(whole: Any, part: Any) -> None:
+    whole.update(f"<{type(part).__module__}.{type(part).__qualname__}>".encode())
+    if isinstance(part, np.ndarray) and part.dtype != object:
+        whole.update(f"{part.dtype.str}{part.shape}".encode())
+        whole.update(np.ascontiguousarray(part).view(np.uint8).data if part.size else b"")
+    elif hasattr(part, "iloc") and hasattr(part, "columns"):
+        import pandas as pd
+
+        _add(whole, [(str(name), str(kind)) for name, kind in part.dtypes.items()])
+        whole.update(pd.util.hash_pandas_object(part, index=False).to_numpy().tobytes())
+    elif is_dataclass(part) and not isinstance(part, type):
+        for field in fields(part):
+            _add(whole, getattr(part, field.name))
+    elif isinstance(part, Mapping):
+        _add(whole, list(part.items()))
+    elif isinstance(part, (list, tuple, np.ndarray)):
+        whole.update(str(len(part)).encode())
+        for one in part:
+            _add(whole, one)
+    elif hasattr(part, "get_params") and not isinstance(part, type):
+        _add(whole, sorted(part.get_params(deep=False).items()))
+    elif callable(part):
+        whole.update(f"{part.__module__}.{getattr(part, '__qualname__', '')}".encode())
+    else:
+        whole.update(ADDRESS.sub("", repr(part)).encode(errors="backslashreplace"))

@@ -1,0 +1,62 @@
+"""Dates as files have them: text in some format, decimal years, seconds since 1970, or days since a date."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from survscore._utils.dates import as_dates
+from survscore._validation import as_array, check_rule
+
+DECIMAL_YEAR = "decimal-year"
+EPOCHS = {"epoch-seconds": 1_000, "epoch-milliseconds": 1}  # since 1970, in milliseconds
+
+
+def read_dates(values: Any, name: str, date_format: str | None, origin: str | None) -> Any:
+    """Return dates that are written in a form of their own; what is a date already stays as it is.
+
+    Parameters
+    ----------
+    values : array
+        Text, numbers or dates.
+    name : str
+        What they are called in messages.
+    date_format : str, optional
+        As for ``strptime``, such as ``"%d.%m.%Y"``; ``"decimal-year"``, for 2017.5 in the middle of 2017; or
+        ``"epoch-seconds"`` and ``"epoch-milliseconds"``, since 1970.
+    origin : str, optional
+        The day from which numbers count days.
+    """
+    given = as_array(values, name)
+    missing = np.asarray(pd.isna(given))
+    if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
+        return values
+    rules: dict[str | None, str] = {None: f"numbers of days since {origin}", DECIMAL_YEAR: "years such as 2017.5"}
+    rules |= {epoch: f"numbers of {epoch.removeprefix('epoch-')} since 1970" for epoch in EPOCHS}
+    rule = rules.get(date_format, f"dates written as {date_format}")
+    if date_format is not None and date_format not in (DECIMAL_YEAR, *EPOCHS):
+        whole = given.dtype.kind == "f" and bool((given[~missing] == np.round(given[~missing])).all())
+        text = pd.Series(given.astype(object) if not whole else pd.array(given, dtype="Int64")).astype("string")
+        parsed = pd.to_datetime(text, format=date_format, errors="coerce")
+        check_rule(name, rule, np.asarray(parsed.isna()) & ~missing, given)
+        return parsed.to_numpy()
+    number = pd.to_numeric(pd.Series(given), errors="coerce").to_numpy(dtype=np.float64)
+    check_rule(name, rule, ~np.isfinite(number) & ~missing, given)
+    if date_format == DECIMAL_YEAR:
+        check_rule(name, f"{rule}, from 1678 to 2261", ((number < 1678) | (number >= 2262)) & ~missing, given)
+        year = np.where(missing, 1970, np.floor(number)).astype(np.int64)
+        begin, following = ((year + k - 1970).astype("datetime64[Y]").astype("datetime64[D]") for k in (0, 1))
+        days = (number - year) * (following - begin).astype(np.float64)
+    elif date_format is not None:
+        begin = np.zeros(given.size, dtype="datetime64[D]")
+        days = number * EPOCHS[date_format] / 86_400_000
+        check_rule(name, f"{rule}, within 290 years", (np.abs(days) > 105_900) & ~missing, given)
+    else:
+        begin = np.repeat(as_dates([origin], "origin").to_numpy().astype("datetime64[D]"), given.size)
+        check_rule(name, f"{rule}, within 500 years", (np.abs(number) > 182_625) & ~missing, given)
+        days = number
+    # to the millisecond, since fractions of decimal numbers are not exact
+    passed = np.round(np.where(missing, 0.0, days) * 86_400_000).astype("timedelta64[ms]")
+    return np.where(missing, np.datetime64("NaT", "ms"), begin.astype("datetime64[ms]") + passed)
