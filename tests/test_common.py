@@ -70,7 +70,8 @@ def test_compiled_loops_agree_with_array_code(case: Case, data):
     problem = data.draw(problems(case.data))
     index, weights = prepared(case, problem)
     losses = [as_metric(name) for name in LOSSES]
-    assume(compiled.knows(losses, weights))
+    if not compiled.knows(losses, weights):
+        return  # array code, at any size
     plain = first_moments(Block(slice(0, len(problem.y)), [problem.curves]), index, losses, weights)
     fast = compiled.first_moments([problem.curves], index, losses, weights)
     # NumPy and numba may differ in the last digit of a power: of a prediction close to 1, many digits of its log loss
@@ -85,7 +86,8 @@ def test_sums_of_weights_are_those_of_the_cells(case: Case, data):
     problem = data.draw(problems(case.data))
     index, (of_models,) = prepared(case, problem)
     weights = of_models[0]
-    assume(not weights.individual)
+    if weights.individual:
+        return  # only the matrix tells
     early, late = weights.cells(index.times)
     event = index.before_time[:, None] <= np.arange(index.times.size)
     event &= (weights.label != 0)[:, None]

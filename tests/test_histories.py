@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import survscore as ss
 from registry import HISTORIES, SEEN, Problem, Seen, problems, random_problem
 from survscore.engine.histories import Histories
+from survscore.engine.influence import Estimation
 from survscore.weighting.interval_weights import TimeIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
@@ -237,9 +238,8 @@ def test_compiled_loops_agree_with_numpy(dtype, lost, interpolation, name):
     curves = ss.SurvivalCurves(curves.probabilities.astype(dtype), curves.times, interpolation, extrapolation="hold")
     index = TimeIndex(problem.y, np.array([35.0]))
     weighting = ss.Administrative()
-    history = Histories.of(metric := HISTORIES[name][0](problem), weighting, index, weighting.prepare(index)).up_to(
-        35.0
-    )
+    estimation = Estimation(index, weighting.prepare(index))
+    history = Histories.of(metric := HISTORIES[name][0](problem), weighting, estimation).up_to(35.0)
     for prediction in (curves, curves[:1]):  # one for everybody, too
         found = {}
         for backend in ("numpy", "compiled"):

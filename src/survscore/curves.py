@@ -283,8 +283,11 @@ class SurvivalCurves:
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
+        values = self.interpolate(times)(self.probabilities)
         made = object.__new__(type(self))
-        made._set(self.interpolate(times)(self.probabilities), times, self.interpolation, self.extrapolation)
+        # rows stay contiguous: columns that were picked are not
+        matrix = values if arrays.is_tensor(values) else np.ascontiguousarray(values)
+        made._set(matrix, times, self.interpolation, self.extrapolation)
         return made
 
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -315,6 +315,8 @@ class IntervalWeights:
         if not unit:
             with np.errstate(over="ignore"):  # weights may be as large as numbers go
                 late, late_squares = _open_at(*ends, own, m), _open_at(*ends, own**2, m)
+            # differences of sums, of which rounding is left where nobody is counted
+            late, late_squares = np.where(counts > 0, late, 0.0), np.where(counts > 0, late_squares, 0.0)
         elif len(own):
             late, late_squares = counts * float(own[0]), counts * float(own[0]) ** 2
         events = counts[1]
