@@ -38,7 +38,7 @@ def test_score_writes_the_library_s_numbers(capsys, tmp_path, files):
     assert sorted(line.split()[0] for line in err.splitlines()) == ["Written:", "Written:"]
     wanted = []
     for name, curves in models.items():
-        for score in ss.score_all(y, curves, weighting=weightings, times=TIMES, level=0.9):
+        for score in ss.score_all(y, curves, weighting=weightings, times=TIMES, level=0.9, ranges=[(3, 15)]):
             frame = score.to_frame()
             frame.insert(2, "model", name)
             wanted.append((score, frame))

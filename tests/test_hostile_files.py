@@ -255,7 +255,7 @@ def test_databases_fetch_no_extensions(tmp_path):
             for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
                 assert database.execute(f"SELECT current_setting('{setting}')").fetchone() == (False,)
     sources = {path.name: path.read_text() for path in Path(ss.__file__).parent.rglob("*.py")}
-    assert [name for name, text in sources.items() if "duckdb.connect(" in text] == ["_databases.py"]
+    assert [name for name, text in sources.items() if "duckdb.connect(" in text] == ["databases.py"]
 
 
 # Formulas and terminals

@@ -131,7 +131,7 @@ def test_few_groups_point_to_by(capsys, study):
     files, *_ = study
     code, _, err = run(capsys, "compare", *files, "-w", "administrative", "-t", "3,8", "--groups", "country")
     assert code == 0
-    assert "rest on 4 groups" in err
+    assert "come from 4 groups" in err
     assert "--groups is for individuals that depend on each other; --by gives scores for each of them" in err
 
 

@@ -425,4 +425,4 @@ def test_the_report_says_for_whom_the_score_speaks():
         f"{(1 - np.exp(-8 * risk)).mean():.3f}."
     ]
     few = summarise(y, {"net": curves}, times=times, groups=np.arange(300) % 12, n_curves=0)
-    assert any("rest on 12 groups" in note for note in few["notes"])
+    assert any("come from 12 groups" in note for note in few["notes"])

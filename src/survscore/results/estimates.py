@@ -181,13 +181,16 @@ class Estimates:
             "reliable": self.support.enough(FEW_FOR_BAND) & found.reliable,
         }
 
-    def bounds(self, a: int, b: int) -> Columns:
-        """Return within which values a score or difference lies, whatever happened to those who dropped out."""
+    def bounds(self, a: int, b: int, *, where_undefined: bool = False) -> Columns:
+        """Return within which values a score or difference lies, whatever happened to those who dropped out.
+
+        They may be known where there is no score: NaN there, unless asked for.
+        """
         bounds = self.scored.bounds
         if bounds is None or self._missing:
             return {}
         lower, upper = bounds.at_times(a, b) if self._used is None else map(_one, bounds.of_average(self._used, a, b))
-        undefined = np.isnan(self.scores[a])
+        undefined = np.isnan(self.scores[a]) & (not where_undefined)
         return {"bound_lower": np.where(undefined, np.nan, lower), "bound_upper": np.where(undefined, np.nan, upper)}
 
     def counts(self) -> Columns:

@@ -103,7 +103,7 @@ class ScoreCurve(PrintedAsTables):
         """Take the only model of an evaluation, under one of its weightings."""
         y, m = evaluation.index.outcomes, evaluation.times.size
         seen = Estimates(scored, evaluation.level)
-        columns: Columns = {**seen.score(0), **seen.counts(), **seen.bounds(0, 0)}
+        columns: Columns = {**seen.score(0), **seen.counts(), **seen.bounds(0, 0, where_undefined=True)}
         columns |= {"weight_sums": scored.weight_sums, "n_event_free": scored.support.n_event_free}
         found: Columns = {name: padded(values, m) for name, values in columns.items()}
         bounds = None if scored.bounds is None else Bounds(found.pop("bound_lower"), found.pop("bound_upper"))
