@@ -138,7 +138,7 @@ class SegmentedComparison(_Tabulated):
     ...     "other": ss.SurvivalCurves(np.exp(-(rate * wrong)[:, None] * times), times),
     ... }
     >>> found = ss.compare(
-    ...     y, models, weighting="administrative", times=times, null=False, by={"country": country}
+    ...     y, models, weighting="administrative", times=times, null=False, by={"country": country}, ranges=[(5, 15)]
     ... )
     >>> means = found.integrated(5, 15)
     >>> means.contrasts[["country", "model", "difference", "lower", "upper", "p_adjusted", "verdict"]].round(4)
