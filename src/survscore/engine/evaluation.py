@@ -706,7 +706,8 @@ def moving_totals(scored: ScoredLoss, ranges: Values, sums: WeightSums, defined:
                 losses = ranges[:, a, :k].sum(axis=0)
         else:
             event_free, with_event = scored.constant_losses(scored.constants[a - n_models])
-            losses = early * event_free + late[:, 0] * event_free + late[:, 1] * with_event
+            with np.errstate(invalid="ignore"):  # infinite weights make their times undefined
+                losses = early * event_free + late[:, 0] * event_free + late[:, 1] * with_event
         with np.errstate(invalid="ignore"):
             total = (losses - (early + late.sum(axis=1)) * scored.centre[a]) * scored.scale
         found.append(np.where(defined, total, 0.0))

@@ -290,11 +290,8 @@ class IntervalWeights:
 
     @property
     def capped(self) -> bool:
-        """Whether any weight was capped."""
-        if np.isinf(self.max_weight):
-            return False
-        early = self.weight_at_risk is not None and bool((self.weight_at_risk >= self.max_weight).any())
-        return early or bool((self.weight_at_event >= self.max_weight).any())
+        """Whether weights have a cap: asked of all individuals alike, whoever of them reaches it."""
+        return not np.isinf(self.max_weight)
 
     def sums(self, n_times: int) -> WeightSums:
         """Return the sums of the weights, their squares and counts, from the ranges alone.
