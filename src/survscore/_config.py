@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from survscore._validation import check_choice, check_whole
-
 Backend = Literal["auto", "numpy", "compiled", "torch"]
 BACKENDS = ("auto", "numpy", "compiled", "torch")
 
@@ -47,14 +45,20 @@ class Config:
     threads: int | None = field(default=None)
 
     def __setattr__(self, name: str, value: object) -> None:
+        if (name, value) not in (("backend", "auto"), ("threads", None)):
+            self._check(name, value)
+        super().__setattr__(name, value)
+
+    @staticmethod
+    def _check(name: str, value: object) -> None:
+        from survscore._validation import check_choice, check_whole  # which in the end imports this module
+
         if name == "backend":
             check_choice("config.backend", value, BACKENDS)
         elif name == "threads":
-            if value is not None:
-                check_whole("config.threads", value, 1)
+            check_whole("config.threads", value, 1)
         else:
             raise AttributeError(f"config has no setting {name!r}; it has 'backend' and 'threads'")
-        super().__setattr__(name, value)
 
     @contextmanager
     def using(self, *, backend: Backend | None = None, threads: int | None = None) -> Iterator[Config]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import parallel
+
 #: Kinds of devices in the DLPack protocol on which torch works as on CUDA: CUDA, ROCm, and CUDA's managed memory.
 _DLPACK_CUDA = (2, 10, 13)
 
@@ -127,6 +129,11 @@ def in_order(*keys: Any) -> Any:
     for key in keys[-2::-1]:
         order = order[key[order].argsort(stable=True)]
     return order
+
+
+def take(values: Any, order: Any) -> Any:
+    """Return a vector in another order; on all cores where it is long."""
+    return values if is_repeated(values) else values[order] if is_tensor(values) else parallel.take(values, order)
 
 
 def count_below(grid: Any, keys: Any, *, inclusive: bool) -> Any:

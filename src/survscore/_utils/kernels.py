@@ -7,23 +7,71 @@ after a fork and from several threads at once, where numba's own thread pools ar
 
 from __future__ import annotations
 
+import logging
 import math
+import sys
 from decimal import Decimal
+from threading import Timer
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import event
 from numba.extending import intrinsic
+
+PATIENCE = 2.0  # seconds of compiling without a word
 
 # With its first function numba imports more of itself, and SciPy, which changes for a moment how warnings are shown. So
 # does numba whenever it compiles: two threads that did both at once could leave warnings with nobody to show them.
 njit("void()")(lambda: None)
 
 
+class CompilingNotice(event.Listener):
+    """Says once, in one line, that code of this library is being compiled, if that takes longer than `PATIENCE`.
+
+    The line goes to the logger "survscore" at level INFO; where nobody listens there, to a terminal.
+    """
+
+    def __init__(self):
+        self._depth, self._said, self._timer = 0, False, None
+
+    def on_start(self, event):
+        if not _is_ours(event):
+            return
+        self._depth += 1
+        if self._depth == 1 and not self._said:
+            self._timer = Timer(PATIENCE, self._say)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event):
+        if not _is_ours(event):
+            return
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+
+    def _say(self):
+        self._said = True
+        message = "compiling the code for large data, once; this takes about ten seconds"
+        logger = logging.getLogger("survscore")
+        if logger.isEnabledFor(logging.INFO):
+            logger.info(message)
+        elif sys.stderr is not None and sys.stderr.isatty():
+            print(f"survscore: {message}", file=sys.stderr)
+
+
+def _is_ours(event):
+    return event.data["dispatcher"].py_func.__module__.startswith("survscore.")
+
+
+event.register("numba:compile", CompilingNotice())
+
+
 def compiled(function):
     """Compile on first use and keep the machine code on disk, or only in memory where no folder is writeable."""
     # The numpy error model has no branch for division by zero, which would stop vectorisation.
-    options = {"nogil": True, "error_model": "numpy"}
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         return njit(function, cache=True, **options)
     except RuntimeError:  # numba found no folder for its cache

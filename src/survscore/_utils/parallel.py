@@ -12,8 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from survscore._config import config
 
@@ -25,6 +29,7 @@ COMPILED_CELLS_PER_BLOCK = 1 << 20
 COMPILED_BLOCKS = 16  # at least, so that all cores have work
 MANY_BLOCKS = 64  # at most, since cores queue for the interpreter between blocks; of large data there are more,
 LONG_VECTOR = 1 << 17
+SORTED_PARTS, SORTED_CELLS = 32, 4096
 MOST_CELLS_PER_BLOCK = 1 << 25  # so that an interrupt need not wait
 
 Part = TypeVar("Part")
@@ -50,6 +55,44 @@ def in_slices(work: Callable[[slice], Any], size: int) -> None:
         return
     step = max(LONG_VECTOR // 2, -(-size // MANY_BLOCKS))
     each(work, [slice(start, min(start + step, size)) for start in range(0, size, step)], threads=True)
+
+
+def take(vector: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the values at these positions."""
+    if positions.size < LONG_VECTOR:
+        return vector[positions]
+    found = np.empty(positions.size, dtype=vector.dtype)
+
+    def fill(part: slice) -> None:
+        np.take(vector, positions[part], out=found[part], mode="clip")  # any other mode copies first
+
+    in_slices(fill, positions.size)
+    return found
+
+
+def argsort(values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the positions of increasing values; on several cores, each sorts those between two limits."""
+    low, high = (float(values.min()), float(values.max())) if values.size >= LONG_VECTOR else (0.0, 0.0)
+    if low == high or config.n_cores() == 1:
+        return np.argsort(values)
+    cells = np.empty(values.size, dtype=np.uint16)
+    scale = (SORTED_CELLS - 1) / (high - low)
+
+    def find_cells(rows: slice) -> None:
+        cells[rows] = (values[rows] - low) * scale
+
+    in_slices(find_cells, values.size)
+    counts = np.bincount(cells, minlength=SORTED_CELLS)
+    part = ((np.cumsum(counts) - 1).clip(0) * SORTED_PARTS // values.size).astype(np.uint8)
+    rows = np.argsort(take(part, cells), kind="stable")  # by digit, so that it takes no time
+    ends = np.cumsum(np.bincount(part, counts, SORTED_PARTS)).astype(np.intp)
+
+    def sort(ends: tuple[int, int]) -> None:
+        own = rows[slice(*ends)]
+        own[:] = own.take(np.argsort(values.take(own)))
+
+    each(sort, list(pairwise([0, *ends.tolist()])), threads=True)
+    return rows
 
 
 def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> list[Result]:

@@ -69,12 +69,15 @@ class FittedOnSample(CensoringModel):
     ----------
     exits : ndarray of bool, of shape (n,)
         Who exits in the way that the curve counts.
+    passed : ndarray of shape (n,)
+        How many jumps each has passed, in order of time; see `ProductLimit.in_order`.
     martingale : bool
         Whether the influence is that of the Nelson-Aalen estimate, as in R's riskRegression: :math:`1/Y_s` and
         :math:`q_s/Y_s^2` with all at risk just before s, tied events too, and for :math:`s \le T_i`.
     """
 
     exits: Array
+    passed: Array
     martingale: bool = False
 
     fitted_on_sample: ClassVar[bool] = True

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.parallel import cached_property
+from survscore._utils.parallel import argsort, cached_property
 
 if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
@@ -60,12 +60,38 @@ class ProductLimit:
         At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
         where others leave first at the same time. `codes` number the strata from 0 on.
         """
-        if codes is None:
-            return cls(*_jumps(time, leaves, others_first), len(time))
-        parts = [_jumps(time[codes == k], leaves[codes == k], others_first) for k in range(n_strata)]
-        starts = np.cumsum([0, *(len(times) for times, _, _ in parts)])
-        times, exits, at_risk = (arrays.concatenate(column) for column in zip(*parts, strict=True))
-        return cls(times, exits, at_risk, len(time), tuple(starts.tolist()))
+        order = order_of(time, leaves if others_first else ~leaves)
+        of_order = None if codes is None else arrays.take(codes, order)
+        return cls.in_order(arrays.take(time, order), arrays.take(leaves, order), of_order, n_strata)[0]
+
+    @classmethod
+    def in_order(cls, time: Array, leaves: Array, codes: Array | None = None, n_strata: int = 1) -> tuple[Self, Array]:
+        """Fit it to individuals in order of time, and at ties in the order in which they leave.
+
+        Also return how many jumps each has passed, its own left out, counted from the first of the first stratum on.
+        """
+        n, order = len(time), None
+        if codes is not None:  # stratum after stratum
+            order = arrays.in_order(codes)
+            time, leaves, codes = time[order], leaves[order], codes[order]
+        rows = arrays.positions(leaves)
+        new = leaves[rows]  # who is the first to leave at a time
+        new[1:] = time[rows][1:] != time[rows][:-1]
+        if codes is not None:
+            new[1:] |= codes[rows][1:] != codes[rows][:-1]
+        first, place = rows[new], arrays.positions(new)
+        exits = arrays.concatenate([place[1:], [len(rows)]]) - place if len(rows) else place
+        flags = leaves * 0
+        flags[first] = 1
+        passed = arrays.namespace(flags).cumsum(flags, 0) - leaves * 1
+        if codes is None or order is None:
+            return cls(time[first], exits, n - first, n), passed
+        strata = arrays.columns(n_strata, codes)
+        ends = arrays.count_below(codes, strata, inclusive=True)[codes[first]]
+        starts = (0, *arrays.to_host(arrays.count_below(codes[first], strata, inclusive=True)).tolist())
+        unsorted = passed * 0
+        unsorted[order] = passed
+        return cls(time[first], exits, ends - first, n, starts), unsorted
 
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:
@@ -121,6 +147,15 @@ class ProductLimit:
         """Return its left limits at `times`, each in its own stratum."""
         return self._values(times, codes, inclusive=False)
 
+    def after(self, jumps: Array, codes: Array | None = None) -> NDArray[np.float64]:
+        """Return the curve after so many jumps, counted as in `jumps_before`."""
+        padded = arrays.concatenate([arrays.zeros((1,), self.survival) + 1.0, self.survival])
+        values: NDArray[np.float64] = arrays.take(padded, jumps)
+        if self.n_strata == 1 or codes is None:
+            return values
+        starts = arrays.beside(np.array(self.starts), codes)[codes]
+        return arrays.where(jumps == starts, 1.0, values)
+
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""
         grid, survival = arrays.to_host(self.times), arrays.to_host(self.survival)
@@ -152,13 +187,22 @@ class ProductLimit:
         return values
 
 
-def _jumps(time: Array, leaves: Array, others_first: bool) -> tuple[Array, Array, Array]:
-    """Return the distinct times at which somebody leaves, how many do, and out of how many at risk."""
-    xp = arrays.namespace(time)
-    times, exits = xp.unique(time[leaves], return_counts=True)
-    gone = arrays.count_below(arrays.ordered(time), times, inclusive=others_first)
-    at_risk = len(time) - gone + (exits if others_first else 0)
-    return times, exits, at_risk
+def order_of(time: Array, rank: Array) -> Array:
+    """Return positions in order of time, and those of the same time by their rank: a small whole number, or a flag."""
+    if arrays.is_tensor(time):
+        return arrays.in_order(time, rank)
+    order = argsort(time)
+    own = arrays.take(time, order)
+    changes = own[1:] != own[:-1]
+    if changes.all():
+        return order
+    key = arrays.take(rank, order).astype(np.int64)
+    key[1:] += (int(key.max()) + 1) * np.cumsum(changes)
+    if np.any(key[1:] < key[:-1]):
+        # few distinct times make small numbers, which are sorted by their digits
+        small = key[-1] <= np.iinfo(np.uint16).max
+        order = order[np.argsort(key.astype(np.uint16) if small else key, kind="stable")]
+    return order
 
 
 def _step_values(grid: Array, values: Array, times: Array, *, inclusive: bool) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from survscore._config import config
 from survscore._utils import arrays
-from survscore._utils.parallel import each, in_slices
+from survscore._utils.parallel import each
 from survscore.censoring.fitted import FittedOnSample
 from survscore.curves import SurvivalCurves
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
@@ -352,16 +352,7 @@ def _stacked(several: Sequence[Any], order: NDArray[np.intp] | None, dtype: Any)
 
 
 def _taken(vector: Any, order: NDArray[np.intp] | None) -> NDArray[Any]:
-    """Return a vector in another order, on all cores."""
-    if order is None or arrays.is_repeated(vector):
-        return np.asarray(vector)
-    found = np.empty(len(order), dtype=vector.dtype)
-
-    def take(rows: slice) -> None:
-        np.take(vector, order[rows], out=found[rows])
-
-    in_slices(take, len(order))
-    return found
+    return np.asarray(vector if order is None else arrays.take(vector, order))
 
 
 def _fixed(array: Any, dtype: Any) -> NDArray[Any]:

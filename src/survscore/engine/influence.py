@@ -79,25 +79,35 @@ class OrderedExits:
     def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
         """Bring the individuals into order of time, and find each one's jump."""
         order, own = index.order, index.outcomes.time
-        time, n_strata = own[order], model.curve.n_strata
-        codes = None if model.codes is None or n_strata == 1 else model.codes[order]
+        time, n_strata = index.ordered_time, model.curve.n_strata
+        codes = None if model.codes is None or n_strata == 1 else arrays.take(model.codes, order)
         inverse_risk, step = arrays.zeros((len(time),), time), arrays.zeros((len(time),), time)
         exits = inverse_risk > 0
         jump = arrays.positions(exits)
         if isinstance(model, FittedOnSample):
-            exits = model.exits[order]
+            exits = arrays.take(model.exits, order)
             rows = arrays.positions(exits)
-            jump = model.curve.jumps_before(time[rows], None if codes is None else codes[rows])
+            jump = model.passed[rows]
             inverse_risk[rows] = 1.0 / model.own_risk(own)[jump]
             # jumps are numbered stratum by stratum, so that equal numbers are exits together
             last = arrays.positions(exits)[:0]
             if len(rows):
-                by_jump = arrays.in_order(jump)
+                by_jump = arrays.in_order(jump) if codes is not None else arrays.positions(jump >= 0)
                 ends = arrays.concatenate([jump[by_jump][1:] != jump[by_jump][:-1], exits[:1] | ~exits[:1]])
                 last = by_jump[ends]
             step[rows[last]] = model.steps(own)[jump[last]]
         return cls(
-            order, time, index.before_time[order], codes, exits, jump, inverse_risk, step, model, n_strata, index.times
+            order,
+            time,
+            arrays.take(index.before_time, order),
+            codes,
+            exits,
+            jump,
+            inverse_risk,
+            step,
+            model,
+            n_strata,
+            index.times,
         )
 
     def at_one_time(self, column: int, width: int) -> OrderedExits:

@@ -172,6 +172,12 @@ def _add(total, values, factor):
         total[j] += factor * values[j]
 
 
+@called
+def _add_rarely(total, values, factor):
+    """Do the same where it is rarely needed: a call compiles faster than another copy of the loop."""
+    _add(total, values, factor)
+
+
 @inlined
 def _add_brier(total, survival, y, factor):
     for j in range(survival.size):
@@ -329,10 +335,10 @@ def second_moments(
                 continue
             if deviation.offset.shape[0]:
                 inside = min(max(np.int64(visits.population[i]) - first_column, 0), m)
-                _add(d[:inside], deviation.offset[q, :inside], -1.0)
+                _add_rarely(d[:inside], deviation.offset[q, :inside], -1.0)
             if q == n_models - 1 and deviation.slope.size:
-                _add(d[:reach], deviation.common[:reach], 1.0)
-                _add(d[reach:], deviation.slope[reach:], visits.null[i])
+                _add_rarely(d[:reach], deviation.common[:reach], 1.0)
+                _add_rarely(d[reach:], deviation.slope[reach:], visits.null[i])
         if carry:
             continue
         unit = visits.unit[i] if in_groups else i
@@ -341,9 +347,9 @@ def second_moments(
             for r in range(averages.shape[0]):
                 means[q, unit, r] += dot(d, averages[r, :width])
             if in_table:
-                _add(table[q, unit, :width], d, 1.0)
+                _add_rarely(table[q, unit, :width], d, 1.0)
             elif in_groups:
-                _add(of_group[q, :width], d, 1.0)
+                _add_rarely(of_group[q, :width], d, 1.0)
         if in_table or (in_groups and i + 1 < stop and visits.unit[i + 1] == unit):
             continue
         total = of_group if in_groups else influence

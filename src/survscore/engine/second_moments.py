@@ -280,7 +280,7 @@ def _at(curves: SurvivalCurves, times: NDArray[np.float64], rows: Any = None) ->
 
 def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:
     """Move the ends of blocks to where a time ends: all individuals of one time are in one block."""
-    time, start = index.outcomes.time[index.order], 0
+    time, start = index.ordered_time, 0
     for block in blocks:
         stop = int(arrays.count_below(time, time[block.stop - 1 : block.stop], inclusive=True)[0])
         if stop > start:

@@ -103,8 +103,9 @@ def fit_on_sample(index: TimeIndex, exits: NDArray[np.bool_], strata: Strata | N
     time = index.outcomes.time
     codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
     codes = None if codes is None else arrays.beside(codes, time)
-    curve = ProductLimit.of(time, exits, others_first=True, codes=codes, n_strata=n_strata)
-    return FittedOnSample(curve, codes, exits, variance == "martingale")
+    of_order = None if codes is None else arrays.take(codes, index.order)
+    curve, passed = ProductLimit.in_order(index.ordered_time, arrays.take(exits, index.order), of_order, n_strata)
+    return FittedOnSample(curve, codes, exits, passed, variance == "martingale")
 
 
 def fit_on_training(
@@ -128,11 +129,14 @@ def fit_on_training(
 
 def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return G_k(t) at the evaluation times, (strata, times), and everybody's G_k(T-)."""
-    time, order = index.outcomes.time, index.order
-    # in order of time a search stays where the last one ended
-    before = model.curve.before(time[order], None if model.codes is None else model.codes[order])
+    time = index.ordered_time
+    codes = None if model.codes is None else arrays.take(model.codes, index.order)
+    if isinstance(model, FittedOnSample):
+        before = model.curve.after(model.passed, codes)
+    else:  # in order of time a search stays where the last one ended
+        before = model.curve.before(time, codes)
     own = arrays.zeros((len(time),), time)
-    own[order] = before
+    own[index.order] = before
     return model.curve.table(index.times), own
 
 

@@ -24,6 +24,7 @@ from survscore._utils import arrays
 from survscore._utils.parallel import cached_property, in_slices
 from survscore._validation import FloatArray
 from survscore.censoring.fitted import CensoringModel
+from survscore.censoring.product_limit import order_of
 from survscore.curves import SurvivalCurves
 from survscore.interpolation import Interpolation
 from survscore.outcomes import Outcomes
@@ -66,6 +67,12 @@ class TimeIndex:
         those at risk of an exit are those who come at or after the first who exits then.
         """
         return time_order(self.outcomes)
+
+    @cached_property
+    def ordered_time(self) -> NDArray[np.float64]:
+        """Everybody's time, in order."""
+        time: NDArray[np.float64] = arrays.take(self.outcomes.time, self.order)
+        return time
 
     @cached_property
     def before_time(self) -> NDArray[np.int32]:
@@ -151,19 +158,7 @@ def time_order(outcomes: Outcomes) -> NDArray[np.intp]:
     rank = 1 - arrays.as_int8(outcomes.event)
     if outcomes.censoring_time is not None:
         rank = rank + arrays.as_int8(outcomes.dropped_out)
-    if arrays.is_tensor(rank):
-        ordered: NDArray[np.intp] = arrays.in_order(outcomes.time, rank)
-        return ordered
-    # by time alone, which NumPy does fast, and then those at the same time by their rank
-    order = np.argsort(outcomes.time)
-    time = outcomes.time[order]
-    tied = np.cumsum(time[1:] != time[:-1])
-    key = rank[order].astype(np.int64)
-    key[1:] += 3 * tied
-    if np.any(key[1:] < key[:-1]):
-        # few distinct times make small numbers, which are sorted by their digits
-        small = key[-1] <= np.iinfo(np.uint16).max
-        order = order[np.argsort(key.astype(np.uint16) if small else key, kind="stable")]
+    order: NDArray[np.intp] = order_of(outcomes.time, rank)
     return order
 
 
