@@ -57,7 +57,7 @@ def in_slices(work: Callable[[slice], Any], size: int) -> None:
     each(work, [slice(start, min(start + step, size)) for start in range(0, size, step)], threads=True)
 
 
-def take(vector: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
+def take(vector: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
     """Return the values at these positions."""
     if positions.size < LONG_VECTOR:
         return vector[positions]

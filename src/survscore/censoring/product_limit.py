@@ -154,7 +154,8 @@ class ProductLimit:
         if self.n_strata == 1 or codes is None:
             return values
         starts = arrays.beside(np.array(self.starts), codes)[codes]
-        return arrays.where(jumps == starts, 1.0, values)
+        values = arrays.where(jumps == starts, 1.0, values)
+        return values
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""

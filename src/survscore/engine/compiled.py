@@ -25,7 +25,7 @@ from survscore.engine.second_moments import ScoredLoss
 from survscore.engine.sums import ModelWeights, Sums, buckets, n_buckets
 from survscore.inference.units import Groups, Units
 from survscore.metrics import Brier, Log, Loss
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, WeightSums
 
 #: The compiled form of a loss, bound to its exact class: a subclass may have changed the formula.
 KERNELS: dict[type[Loss], int] = {Brier: 0, Log: 1}
@@ -40,8 +40,7 @@ Values = NDArray[np.float64]
 def knows(losses: Sequence[Loss], weights: Sequence[ModelWeights]) -> bool:
     """Whether the kernels know these losses and weights."""
     every = [one for part in weights for one in part.each]
-    plain = all(not one.individual and one.hidden_share is None and _fits(one) for one in every)
-    return plain and all(type(loss) in KERNELS for loss in losses)
+    return all(not one.individual and _fits(one) for one in every) and all(type(loss) in KERNELS for loss in losses)
 
 
 def _fits(weights: IntervalWeights) -> bool:
@@ -63,31 +62,44 @@ def first_moments(
     most = max(part.n_buckets() for part in weightings)
     shape = (len(losses), len(weightings), most, m)
     found = [np.zeros((2, len(matrices), len(losses), part.n_buckets(), m)) for part in weightings]
-    packed = None
+    packed: Any = None
+    tallies: list[Values] = []
     for a in range(len(matrices)):
         of_model = [part[a] for part in weightings]
         if packed is None or any(len(part.each) > 1 for part in weightings):
             packed = _weights(of_model, m, codes=[buckets(one) for one in of_model])
         weights = packed
 
-        def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, Values]:
-            first, second = np.zeros(shape), np.zeros(shape)
-            kernels.first_moments(
-                readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, first, second
-            )
-            return first, second
+        def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, ...]:
+            tally = len(weightings) if a == 0 else 0
+            out = (np.zeros(shape), np.zeros(shape), np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))
+            kernels.first_moments(readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, *out)
+            return out
 
         parts = each(block, _cut(n, ROW_BLOCKS, ROWS), threads=True)
+        first, second, *tally = (np.asarray(sum(arrays_of)) for arrays_of in zip(*parts, strict=True))
+        tallies = tally if a == 0 else tallies
         for q, one in enumerate(of_model):
             k, table = n_buckets(one), one.weight_at_risk
             at_risk = np.tile(table, (k // len(table), 1)) if table is not None else np.ones((k, m))
             with np.errstate(invalid="ignore"):
-                found[q][0, a] = sum(first[:, q, :k] for first, _ in parts) * at_risk
-            found[q][1, a] = sum(second[:, q, :k] for _, second in parts)
-            if k == one.n_strata:  # both ranges together, as in array code
+                found[q][0, a] = first[:, q, :k] * at_risk
+            found[q][1, a] = second[:, q, :k]
+            if k == one.n_strata:  # all ranges together, as in array code
                 found[q][0, a] += found[q][1, a]
                 found[q][1, a] = 0.0
-    return Sums(tuple(found), tuple(None for _ in weightings))
+    of_weights = (_weight_sums(part[0], *tally) for part, *tally in zip(weightings, *tallies, strict=True))
+    return Sums(tuple(found), tuple(of_weights))
+
+
+def _weight_sums(weights: IntervalWeights, ends: Values, late: Values) -> WeightSums | None:
+    """Return the sums of weights from what the kernel counted; None where some are projected."""
+    if weights.weight_at_risk is None or weights.hidden_share is not None:
+        return None
+    ends = ends[: n_buckets(weights)].reshape(-1, weights.n_strata, ends.shape[1]).sum(axis=0)
+    counts, sums, squares, infinite, infinite_squares = np.cumsum(late, axis=2)[:, :, :-1].swapaxes(0, 1)
+    sums, squares = np.where(infinite > 0, np.inf, sums), np.where(infinite_squares > 0, np.inf, squares)
+    return WeightSums.of(ends, weights.weight_at_risk, counts, sums, squares)
 
 
 def second_moments(
@@ -322,15 +334,14 @@ def _weights(
             at_risk[q, : one.n_strata] = one.weight_at_risk if scale is None else one.weight_at_risk * scale
         if one.reference is not None:
             reference[q, : one.n_strata] = one.reference
-    nothing = np.zeros(n)
+    nothing = np.zeros(n if projects else 0)
+    shares = [nothing if one.hidden_share is None else one.hidden_share for one in several]
     return kernels.Weights(
         event=_stacked([one.event_index for one in several], order, np.int32),
         stop=_stacked([one.follow_up_index for one in several], order, np.int32),
         own=_stacked([one.weight_at_event for one in several], order, np.float64),
-        code=_stacked([nothing if one is None else one for one in codes], order, np.int32),
-        share=_stacked(
-            [nothing if one.hidden_share is None else one.hidden_share for one in several], order, np.float64
-        ),
+        code=_stacked([np.zeros(n, dtype=np.int32) if one is None else one for one in codes], order, np.int32),
+        share=_stacked(shares, order if projects else None, np.float64),
         at_risk=_fixed(at_risk, np.float64),
         reference=_fixed(reference, np.float64),
     )

@@ -207,38 +207,62 @@ def _deviate(loss, centre, weight, own):
         loss[j] = (loss[j] - centre[j]) * weight[j] * own
 
 
+@called
+def _tally(ends, late, event, end, own, status):
+    """Count where the first range ends, and at the ends of the second what is in it; see `WeightSums.of`."""
+    ends[event] += 1.0
+    if own > 0.0 and end > event:
+        square = own * own
+        for j, sign in ((event, 1.0), (end, -1.0)):
+            late[status, 0, j] += sign
+            late[status, 3 if np.isinf(own) else 1, j] += sign if np.isinf(own) else sign * own
+            late[status, 4 if np.isinf(square) else 2, j] += sign if np.isinf(square) else sign * square
+
+
 @compiled
-def first_moments(readers, a, kinds, epsilons, weights, label, time_index, start, stop, first, second):
+def first_moments(readers, a, kinds, epsilons, weights, label, time_index, start, stop, first, second, ends, late):
     """Add the losses of model a, of individuals from `start` to `stop`, (losses, weightings, buckets, times).
 
-    Those of the first range go to `first`, without the weight that depends on time, those of the second to `second`.
+    Those of the first range go to `first`, without the weight that depends on time, those of later ones to `second`.
+    Of the first model, weights are added up as well, in `ends` and `late`.
     """
-    n_weightings, m = weights.event.shape[0], readers.lower.shape[1]
-    survival, loss = np.empty(m), np.empty(m)
-    if n_weightings == 1 and kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT and readers.single[a]:
-        # the commonest case: nothing is stored in between
-        for i in range(start, stop):
-            place = readers.address[a] + i * readers.stride[a] + 4 * readers.lower[a, 0]
-            event, end, bucket = weights.event[0, i], max(weights.stop[0, i], weights.event[0, i]), weights.code[0, i]
-            row = carray(_single_at(place), (end,))
-            _add_brier(first[0, 0, bucket, :event], row[:event], 1.0, 1.0)
-            y = 1.0 if label[i] == 0 else 0.0
-            _add_brier(second[0, 0, bucket, event:end], row[event:end], y, weights.own[0, i])
-        return
+    n_weightings, m, projects = weights.event.shape[0], readers.lower.shape[1], weights.share.shape[1] > 0
+    survival, loss, other = np.empty(m), np.empty(m), np.empty(m)
+    # the commonest case: nothing is stored in between
+    plain = n_weightings == 1 and kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT
+    plain = plain and readers.single[a] and not projects
     for i in range(start, stop):
-        last = 0
+        last, with_event = 0, label[i] != 0
         for q in range(n_weightings):
-            last = max(last, weights.stop[q, i], weights.event[q, i])
+            event, end, bucket = weights.event[q, i], max(weights.stop[q, i], weights.event[q, i]), weights.code[q, i]
+            last = max(last, m if projects and weights.share[q, i] > 0.0 else end)
+            if ends.size:
+                _tally(ends[q, bucket], late[q], event, end, weights.own[q, i], 1 if with_event else 0)
+            if plain:
+                place = readers.address[a] + i * readers.stride[a] + 4 * readers.lower[a, 0]
+                row = carray(_single_at(place), (end,))
+                _add_brier(first[0, 0, bucket, :event], row[:event], 1.0, 1.0)
+                y = 0.0 if with_event else 1.0
+                _add_brier(second[0, 0, bucket, event:end], row[event:end], y, weights.own[0, i])
+        if plain:
+            continue
         _read(readers, a, i, 0, survival[:last])
         middle = min(np.int64(time_index[i]), np.int64(last))
         for k in range(kinds.size):
             _copy(survival[:last], loss[:last])
             _losses(kinds[k], epsilons[k], loss[:middle], True)
-            _losses(kinds[k], epsilons[k], loss[middle:last], label[i] == 0)
+            _losses(kinds[k], epsilons[k], loss[middle:last], not with_event)
             for q in range(n_weightings):
                 event, end, own, bucket = weights.event[q, i], weights.stop[q, i], weights.own[q, i], weights.code[q, i]
                 _add(first[k, q, bucket, :event], loss[:event], 1.0)
                 _add(second[k, q, bucket, event:end], loss[event:end], own)
+                if projects and weights.share[q, i] > 0.0:  # whose status is a fraction
+                    _copy(survival[end:], other[end:])
+                    _losses(kinds[k], epsilons[k], other[end:], False)
+                    reference = weights.reference[q, bucket]
+                    for j in range(end, m):
+                        fraction = weights.share[q, i] * reference[j]
+                        second[k, q, bucket, j] += own * (other[j] + fraction * (loss[j] - other[j]))
 
 
 @compiled
@@ -254,11 +278,11 @@ def second_moments(
     after the other as they come, and others in `table`, (models, groups, times).
     """
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
-    n_weightings = weights.event.shape[0]
+    n_weightings, projects = weights.event.shape[0], weights.share.shape[1] > 0
     influence, other, of_group = np.zeros((n_models, m)), np.zeros(m), np.zeros((n_models, m))
     in_groups, in_table = visits.unit.size > 0, table.shape[1] > 0
     # where only those who are counted have influences, later columns are left out
-    short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or weights.reference.shape[2])
+    short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or projects)
     kind, epsilon = deviation.kind, deviation.epsilon
     for i in range(start, stop):
         width, w, k, own, share, event, end, exits = m, 0, 0, 0.0, 0.0, 0, 0, False
@@ -266,7 +290,7 @@ def second_moments(
         for q in range(n_models):
             if q == 0 or n_weightings > 1:
                 w = q if n_weightings > 1 else 0
-                k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i]
+                k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i] if projects else 0.0
                 event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
                 end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)
                 exits = fitted and visits.inverse_risk[w, i] > 0.0
@@ -323,7 +347,7 @@ def second_moments(
             # what estimating the curve adds
             if fitted:
                 h = drift[q, k]
-                if not exits and visits.moves[w, i] and weights.reference.shape[2] == 0:
+                if not exits and visits.moves[w, i] and not projects:
                     _add(r[event:end], d[event:end], 1.0)
                 if not carry:
                     _add(d, h, 1.0)

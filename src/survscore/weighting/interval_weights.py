@@ -296,9 +296,7 @@ class IntervalWeights:
         if self.weight_at_risk is None:
             raise TypeError("weights come from the curves of each individual")
         m, unit = n_times + 1, arrays.is_repeated(self.weight_at_event)
-        starts = arrays.sums_by(self.event_index if self.codes is None else self.codes * m + self.event_index, None,
-                                m * self.n_strata)  # fmt: skip
-        at_risk = np.cumsum(arrays.to_host(starts).reshape(self.n_strata, m)[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        starts = arrays.sums_by(self._by_stratum(self.event_index, m), None, m * self.n_strata)
         # the second range by final status: of the event-free, and of those with event
         status = (self.label != EVENT_FREE) * m
         ends = self.event_index + status, self.follow_up_index + status
@@ -307,17 +305,31 @@ class IntervalWeights:
         if not unit:
             with np.errstate(over="ignore"):  # weights may be as large as numbers go
                 late, late_squares = _open_at(*ends, own, m), _open_at(*ends, own**2, m)
-            # differences of sums, of which rounding is left where nobody is counted
-            late, late_squares = np.where(counts > 0, late, 0.0), np.where(counts > 0, late_squares, 0.0)
         elif len(own):
             late, late_squares = counts * float(own[0]), counts * float(own[0]) ** 2
-        events = counts[1]
         if not unit and bool((own == 0).any()):
-            events = events - _open_at(*ends, (own == 0) * 1.0, m)[1]
-        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight of nobody
-            early = np.where(at_risk > 0, at_risk * self.weight_at_risk, 0.0)
-            squares = np.where(at_risk > 0, early * self.weight_at_risk, 0.0).sum(axis=0) + late_squares.sum(axis=0)
-        return WeightSums(np.array([early.sum(axis=0), *late]), squares, events, early)
+            counts = counts - _open_at(*ends, (own == 0) * 1.0, m)
+        starts = arrays.to_host(starts).reshape(self.n_strata, m)
+        found = WeightSums.of(starts, self.weight_at_risk, counts, late, late_squares)
+        return found if self.hidden_share is None else found + self._hidden_sums(m)
+
+    def _hidden_sums(self, m: int) -> WeightSums:
+        """Return the sums of the weights in the third range, each divided by the probabilities of its status."""
+        if self.hidden_share is None or self.reference is None:
+            raise TypeError("nobody's status is projected")
+        rows = arrays.positions(self.hidden_share > 0)
+        place, own = self._by_stratum(self.follow_up_index, m)[rows], self.weight_at_event[rows]
+        vectors = (own, own * self.hidden_share[rows], own**2)
+        total, event_free, squares = (
+            np.cumsum(arrays.to_host(arrays.sums_by(place, one, m * self.n_strata)).reshape(self.n_strata, m), axis=1)
+            for one in vectors
+        )
+        event_free = event_free[:, :-1] * self.reference
+        weights = np.array([0.0 * event_free, event_free, total[:, :-1] - event_free]).sum(axis=1)
+        return WeightSums(weights, squares[:, :-1].sum(axis=0), 0.0 * weights[0], 0.0 * event_free)
+
+    def _by_stratum(self, index: Any, m: int) -> Any:
+        return index if self.codes is None else self.codes * m + index
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,6 +350,27 @@ class WeightSums:
     squares: NDArray[np.float64]
     events: NDArray[np.float64]
     at_risk: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        ends: NDArray[np.float64],
+        weight_at_risk: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        late: NDArray[np.float64],
+        late_squares: NDArray[np.float64],
+    ) -> WeightSums:
+        """Make them of what is counted: by stratum where the first range ends, (strata, times and one more).
+
+        And of the second range, (2, times), without and with event: how many have a weight, its sum and its square's.
+        """
+        at_risk = np.cumsum(ends[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        # differences of sums, of which rounding is left where nobody is counted
+        late, late_squares = np.where(counts > 0, late, 0.0), np.where(counts > 0, late_squares, 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight of nobody
+            early = np.where(at_risk > 0, at_risk * weight_at_risk, 0.0)
+            squares = np.where(at_risk > 0, early * weight_at_risk, 0.0).sum(axis=0) + late_squares.sum(axis=0)
+        return cls(np.array([early.sum(axis=0), *late]), squares, counts[1], early)
 
     def __add__(self, other: WeightSums) -> WeightSums:
         return WeightSums(
