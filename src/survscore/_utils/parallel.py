@@ -59,8 +59,6 @@ def in_slices(work: Callable[[slice], Any], size: int) -> None:
 
 def take(vector: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
     """Return the values at these positions."""
-    if positions.size < LONG_VECTOR:
-        return vector[positions]
     found = np.empty(positions.size, dtype=vector.dtype)
 
     def fill(part: slice) -> None:
