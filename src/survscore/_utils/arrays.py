@@ -194,14 +194,16 @@ def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
         rows[i] += rows[i - 1]
 
 
-def _accumulate_tensor(rows: Any, group: int = 64) -> None:
-    """Do the same for a tensor, whose cumulative sum down a column is one thread's work: groups keep more busy."""
+def _accumulate_tensor(rows: Any, group: int = 256) -> None:
+    """Do the same for a tensor, whose cumulative sum down a column is one thread's work: groups by a matrix product."""
+    import torch
+
     n = len(rows) // group * group
     if n > group:
-        grouped = rows[:n].view(n // group, group, *rows.shape[1:])
-        grouped.copy_(grouped.cumsum(1))
-        ends = grouped[:, -1].clone()
-        _accumulate_tensor(ends)
+        grouped = rows[:n].view(n // group, group, rows.shape[1])
+        triangle = torch.ones((group, group), dtype=rows.dtype, device=rows.device).tril_()
+        grouped.copy_(triangle @ grouped)
+        ends = grouped[:, -1].cumsum(0)
         grouped[1:] += ends[:-1, None]
         if n < len(rows):
             rows[n:] = rows[n:].cumsum(0) + ends[-1]
@@ -322,6 +324,11 @@ def as_int8(flags: Any) -> Any:
     import torch
 
     return flags.view(torch.int8)
+
+
+def as_int32(numbers: Any) -> Any:
+    """Return whole numbers as int32."""
+    return numbers.int() if is_tensor(numbers) else numbers.astype(np.int32)
 
 
 def as_bool(flags: Any) -> Any:

@@ -75,15 +75,16 @@ class ProductLimit:
             order = arrays.in_order(codes)
             time, leaves, codes = time[order], leaves[order], codes[order]
         rows = arrays.positions(leaves)
-        new = leaves[rows]  # who is the first to leave at a time
-        new[1:] = time[rows][1:] != time[rows][:-1]
+        new, own = arrays.take(leaves, rows), arrays.take(time, rows)  # who is the first to leave at a time
+        new[1:] = own[1:] != own[:-1]
         if codes is not None:
             new[1:] |= codes[rows][1:] != codes[rows][:-1]
         first, place = rows[new], arrays.positions(new)
         exits = arrays.concatenate([place[1:], [len(rows)]]) - place if len(rows) else place
-        flags = leaves * 0
-        flags[first] = 1
-        passed = arrays.namespace(flags).cumsum(flags, 0) - leaves * 1
+        jumps = leaves & ~leaves
+        jumps[first] = True
+        passed = arrays.as_int32(arrays.namespace(jumps).cumsum(jumps, 0))
+        passed -= arrays.as_int8(leaves)
         if codes is None or order is None:
             return cls(time[first], exits, n - first, n), passed
         strata = arrays.columns(n_strata, codes)
@@ -159,9 +160,9 @@ class ProductLimit:
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""
-        grid, survival = arrays.to_host(self.times), arrays.to_host(self.survival)
-        found = [_step_values(grid[part], survival[part], times, inclusive=True) for part in self.strata()]
-        return np.array(found)
+        wanted = arrays.beside(times, self.times)
+        found = [_step_values(self.times[part], self.survival[part], wanted, inclusive=True) for part in self.strata()]
+        return np.array([arrays.to_host(one) for one in found])
 
     def jumps_before(self, times: Array, codes: Array | None = None, *, inclusive: bool = False) -> NDArray[np.int32]:
         """Return how many of its jumps come before each time (or at it, if `inclusive`), counted from the first of all.
@@ -190,13 +191,13 @@ class ProductLimit:
 
 def order_of(time: Array, rank: Array) -> Array:
     """Return positions in order of time, and those of the same time by their rank: a small whole number, or a flag."""
-    if arrays.is_tensor(time):
-        return arrays.in_order(time, rank)
-    order = argsort(time)
+    order = time.argsort() if arrays.is_tensor(time) else argsort(time)
     own = arrays.take(time, order)
     changes = own[1:] != own[:-1]
     if changes.all():
         return order
+    if arrays.is_tensor(time):
+        return arrays.in_order(time, rank)
     key = arrays.take(rank, order).astype(np.int64)
     key[1:] += (int(key.max()) + 1) * np.cumsum(changes)
     if np.any(key[1:] < key[:-1]):

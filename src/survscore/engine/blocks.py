@@ -17,7 +17,7 @@ from survscore.curves import SurvivalCurves
 SPARSE = 8
 #: Of one float64 matrix of a block, 384 KB: larger ones leave the L2 cache, smaller ones cost calls.
 BLOCK_CELLS = 3 << 14
-DEVICE_CELLS = 1 << 23  # of a block on a CUDA device
+DEVICE_CELLS = 3 << 22  # of a block on a CUDA device
 FEWEST_ROWS = 64
 
 

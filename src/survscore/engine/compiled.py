@@ -31,7 +31,7 @@ from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, Wei
 KERNELS: dict[type[Loss], int] = {Brier: 0, Log: 1}
 ROW_BLOCKS = 64  # at most, to be shared out among threads
 ROWS = 4096  # in a block, at least
-COLUMN_THREADS = 4  # up to so many threads share out columns: more would read too few neighbours each
+COLUMN_THREADS = 2  # up to so many threads share out columns: rows have to be read twice
 TABLE_CELLS = 1 << 25  # of a table of groups by times and models, in memory at once
 
 Values = NDArray[np.float64]
@@ -265,8 +265,8 @@ class _SecondMoments:
         inverse_risk, step, moves = none, none, np.zeros(none.shape, dtype=np.bool_)
         if scored.fitted:
             exits = [scored.exits[id(one)] for one in several]
-            inverse_risk = np.stack([one.inverse_risk for one in exits])
-            step = np.stack([one.step for one in exits])
+            inverse_risk = np.stack([one.inverse_risk() for one in exits])
+            step = np.stack([one.step() for one in exits])
             moves = np.stack([_taken(one.weight_at_event < one.max_weight, order) for one in several])
         own = scored.null.null.at_own_time if scored.null is not None and scored.null.of_scored else None
         return kernels.Visits(

@@ -298,6 +298,7 @@ class Evaluation:
 
     def finish(self, plan: ScorePlan, sums: Sums, visit: Visit | None = None) -> list[Scored]:
         """Return the scores that the sums over everybody make."""
+        sums = sums.numpy()
         weight_sums = plan.weight_sums(sums)
         prepared = [self._prepared(plan, q, weight_sums[q]) for q in range(len(self.weightings))]
         undefined = [
@@ -321,7 +322,7 @@ class Evaluation:
         Also the range of time: from the first time up to the first without score under any of the weightings.
         """
         loss, plan = self.losses[0], self.prepare()
-        sums = plan.total(self.models)
+        sums = plan.total(self.models).numpy()
         weight_sums = plan.weight_sums(sums)
         prepared = [self._prepared(plan, q, weight_sums[q]) for q in range(len(self.weightings))]
         undefined = [self._undefined(loss, one) for one in prepared]

@@ -51,11 +51,13 @@ class OrderedExits:
         Their strata; None for one.
     exits : ndarray of bool, of shape (n,)
         Who exits; nobody, where the curve was fitted to others.
-    jump : ndarray of int
-        The jumps of those who exit.
-    inverse_risk, step : ndarray of shape (n,)
-        For those who exit, 1/r, and the jump's Greenwood weight at the last of those who exit together: then sums over
-        those before an individual hold just the jumps that it stayed through.
+    last : ndarray of bool, of shape (n,)
+        The last of those who exit together. A jump's Greenwood weight belongs to it: then sums over those before an
+        individual hold just the jumps that it stayed through.
+    jump : ndarray of shape (n,)
+        The jump of each who exits.
+    risk, steps : ndarray of shape (jumps,)
+        At each jump, what X is divided by in the term of one who exits, and the Greenwood weight.
     model : CensoringModel
         The curve.
     n_strata : int
@@ -68,9 +70,10 @@ class OrderedExits:
     first_column: Array
     codes: Array | None
     exits: Array
+    last: Array
     jump: Array
-    inverse_risk: Array
-    step: Array
+    risk: Array
+    steps: Array
     model: CensoringModel
     n_strata: int
     times: NDArray[np.float64]
@@ -81,34 +84,32 @@ class OrderedExits:
         order, own = index.order, index.outcomes.time
         time, n_strata = index.ordered_time, model.curve.n_strata
         codes = None if model.codes is None or n_strata == 1 else arrays.take(model.codes, order)
-        inverse_risk, step = arrays.zeros((len(time),), time), arrays.zeros((len(time),), time)
-        exits = inverse_risk > 0
-        jump = arrays.positions(exits)
+        first = arrays.take(index.before_time, order)
+        exits = last = first < 0
+        jump, risk, steps = first, time[:0], time[:0]
         if isinstance(model, FittedOnSample):
-            exits = arrays.take(model.exits, order)
-            rows = arrays.positions(exits)
-            jump = model.passed[rows]
-            inverse_risk[rows] = 1.0 / model.own_risk(own)[jump]
+            exits, jump = arrays.take(model.exits, order), model.passed
+            risk, steps = model.own_risk(own), model.steps(own)
             # jumps are numbered stratum by stratum, so that equal numbers are exits together
-            last = arrays.positions(exits)[:0]
-            if len(rows):
-                by_jump = arrays.in_order(jump) if codes is not None else arrays.positions(jump >= 0)
-                ends = arrays.concatenate([jump[by_jump][1:] != jump[by_jump][:-1], exits[:1] | ~exits[:1]])
-                last = by_jump[ends]
-            step[rows[last]] = model.steps(own)[jump[last]]
-        return cls(
-            order,
-            time,
-            arrays.take(index.before_time, order),
-            codes,
-            exits,
-            jump,
-            inverse_risk,
-            step,
-            model,
-            n_strata,
-            index.times,
-        )
+            rows = arrays.positions(exits)
+            rows = rows if codes is None else rows[arrays.in_order(jump[rows])]
+            ends = jump[rows] >= 0
+            ends[:-1] = jump[rows][1:] != jump[rows][:-1]
+            last = exits & ~exits
+            last[rows[ends]] = True
+        return cls(order, time, first, codes, exits, last, jump, risk, steps, model, n_strata, index.times)
+
+    def inverse_risk(self) -> Array:
+        """Return 1/r of those who exit, 0 of others."""
+        found, rows = arrays.zeros((len(self.time),), self.time), arrays.positions(self.exits)
+        found[rows] = 1.0 / self.risk[self.jump[rows]]
+        return found
+
+    def step(self) -> Array:
+        """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others."""
+        found, rows = arrays.zeros((len(self.time),), self.time), arrays.positions(self.last)
+        found[rows] = self.steps[self.jump[rows]]
+        return found
 
     def at_one_time(self, column: int, width: int) -> OrderedExits:
         """Return the same for so many columns that all belong to one evaluation time."""
@@ -161,7 +162,8 @@ class CurveInfluence:
     ) -> Array:
         """Return what the jumps of a block, and those before it, add to its rows, (rows, columns from lo on)."""
         rows, xp = self.rows, arrays.namespace(X)
-        drift = arrays.running_sums(X * rows.step[block][row, None])
+        jump = rows.jump[block][row]
+        drift = arrays.running_sums(X * (rows.steps[jump] * rows.last[block][row])[:, None])
         count = xp.cumsum(exits, 0)
         stayed = self._exits_until_time(count, by_stratum, block) if rows.martingale else count - exits * 1
         added, carried = drift[stayed], self.drift[:, lo:]
@@ -173,7 +175,7 @@ class CurveInfluence:
             first, last = padded[by_stratum.edges[:-1]], padded[by_stratum.edges[1:]]
             added += (carried - drift[first])[by_stratum.sorted_codes]
             carried += drift[last] - drift[first]
-        added[at] -= X * rows.inverse_risk[block][row, None]
+        added[at] -= X / rows.risk[jump][:, None]
         if by_stratum.order is not None:
             back = xp.empty_like(added)
             back[by_stratum.order] = added
@@ -326,7 +328,7 @@ class Estimation:
             return np.zeros(len(self.index.outcomes))
         operator = CurveInfluence(exits, slice(0, 1), np.zeros((1, 1)))
         rows, whole = arrays.positions(exits.exits), _ByStratum(None, None, None, None)
-        X = -M[exits.jump][:, None]
+        X = -M[exits.jump[rows]][:, None]
         added = operator.spread(X, rows, rows, exits.exits, whole, slice(0, len(exits.order)), 0)
         found = np.empty(len(added))
         found[exits.order] = added[:, 0]

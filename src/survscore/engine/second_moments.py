@@ -183,7 +183,7 @@ class Influences:
 
         Also, for each model with an estimated curve, the gradients that the operator adds up, from which column on.
         """
-        for block, rows, survivals in self._predictions():
+        for block, rows, curves, picked in self._predictions():
             influences: list[Array] = []
             gradients: dict[int, tuple[Array, int]] = {}
             event_free, cells = self._event_free(rows), {}
@@ -193,29 +193,35 @@ class Influences:
                     part = weights.rows(rows)
                     cells[id(weights)] = part, self._weights(part), status(part, event_free, self.columns)
                 part, cell, fraction = cells[id(weights)]
-                survival = survivals[a] if a < len(survivals) else self._constant(a - len(survivals), cell)
+                if a < len(curves):
+                    survival = _at(curves[a], self.scored.index.times[self.columns], picked)
+                else:
+                    survival = self._constant(a - len(curves), cell)
                 deviation = self._deviation(a, survival, fraction, cell)
                 if self.operators[a] is not None:
                     gradients[a] = self._gradient(a, part, deviation, survival, fraction, cell, block)
                 influences.append(deviation)
             yield block, rows, influences, gradients
 
-    def _predictions(self) -> Iterator[tuple[slice, Any, list[Array]]]:
-        """Yield where a block is in order, which individuals these are, and what every model predicts for them."""
+    def _predictions(self) -> Iterator[tuple[slice, Any, Sequence[SurvivalCurves], Any]]:
+        """Yield where a block is in order, which individuals these are, every model's curves, and which of their rows.
+
+        None stands for all rows: those of a block that was cut out already.
+        """
         scored, models = self.scored, self.models
-        times, index = scored.index.times[self.columns], scored.index
         if not scored.fitted:
             for part in models.blocks(self.columns.stop - self.columns.start):
-                yield part.rows, part.rows, [_at(one, times) for one in part.curves]
+                yield part.rows, part.rows, part.curves, None
             return
         matrices = models.in_memory
         if matrices is None:
             raise TypeError("batches have no order of time")
         martingale = any(one.martingale for one in scored.exits.values())
+        index = scored.index
         blocks = row_blocks(models.n, self.columns.stop - self.columns.start, like=index.outcomes.time)
         for block in _between_times(blocks, index) if martingale else blocks:
             rows = index.order[block]
-            yield block, rows, [_at(one, times, rows) for one in matrices]
+            yield block, rows, matrices, rows
 
     def _column(self, like: Any) -> Array:
         own = self.scored.index.before_time

@@ -56,12 +56,12 @@ class Sums:
     Attributes
     ----------
     losses : tuple of ndarray of shape (2, models, metrics, buckets, times)
-        For each weighting, weight times loss in the first range and in the second, by bucket.
+        For each weighting, weight times loss in the first range and in the second, by bucket; where predictions are.
     weights : tuple of WeightSums or None
         For each weighting the sums of weights; None where the ranges alone tell them.
     """
 
-    losses: tuple[NDArray[np.float64], ...]
+    losses: tuple[Array, ...]
     weights: tuple[WeightSums | None, ...]
 
     def __add__(self, other: Sums) -> Sums:
@@ -73,6 +73,10 @@ class Sums:
             )
             return Sums(losses, weights)
 
+    def numpy(self) -> Sums:
+        """Return the same in the processor's memory."""
+        return Sums(tuple(map(arrays.to_host, self.losses)), self.weights)
+
 
 def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weightings: Sequence[ModelWeights]) -> Sums:
     """Return the sums over a block, in array code: a loss under a weighting, as the formulas say."""
@@ -81,7 +85,8 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
     before_time = index.before_time[block.rows]
     column = arrays.columns(m, before_time)
     event_free = (column < before_time[:, None]) | ~arrays.as_bool(index.label[block.rows])[:, None]
-    found = [np.zeros((2, len(block.curves), len(losses), part.n_buckets(), m)) for part in parts]
+    shape = (2, len(block.curves), len(losses))
+    found = [arrays.zeros((*shape, part.n_buckets(), m), before_time) for part in parts]
     cells = {}
     for a, curves in enumerate(block.curves if losses else ()):
         survival = arrays.as_float64(index.interpolation(curves)(curves.probabilities))
@@ -147,15 +152,15 @@ def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
     return arrays.where(counted, cells, 0.0)  # no product: a weight that does not count may be infinite
 
 
-def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> NDArray[np.float64]:
+def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> Array:
     """Return the sums of weight times loss, (buckets, times)."""
     codes = buckets(weights)
     with np.errstate(invalid="ignore"):
         if codes is None:
-            return arrays.to_host(arrays.column_products(cell, values))[None]
+            return arrays.column_products(cell, values)[None]
         table = arrays.zeros((n_buckets(weights), cell.shape[1]), values)
         arrays.add_rows(table, codes, cell * values)
-        return arrays.to_host(table)
+        return table
 
 
 def _weights_of(
