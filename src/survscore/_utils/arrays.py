@@ -213,7 +213,10 @@ def _accumulate_tensor(rows: Any, group: int = 256) -> None:
 
 def column_products(a: Any, b: Any) -> Any:
     """Return for each column the sum of the products of two matrices."""
-    return (a * b).sum(0) if is_tensor(a) else np.einsum("ij,ij->j", a, b)
+    if not is_tensor(a):
+        return np.einsum("ij,ij->j", a, b)
+    # the norm makes no matrix of squares
+    return a.norm(dim=0).square() if a is b else (a * b).sum(0)
 
 
 def beside(values: Any, like: Any) -> Any:
@@ -309,12 +312,12 @@ def is_repeated(array: Any) -> bool:
 
 
 def columns(n: int, like: Any) -> Any:
-    """Return 0, 1, ..., n - 1, where `like` lives."""
+    """Return 0, 1, ..., n - 1, where `like` lives, as int32: comparing numbers of one type takes half the time."""
     if not is_tensor(like):
-        return np.arange(n)
+        return np.arange(n, dtype=np.int32)
     import torch
 
-    return torch.arange(n, device=like.device)
+    return torch.arange(n, dtype=torch.int32, device=like.device)
 
 
 def as_int8(flags: Any) -> Any:

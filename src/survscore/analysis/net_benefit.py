@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -153,7 +153,7 @@ class Decisions:
         if exits.martingale:  # all individuals of one time belong together
             blocks = [slice(0, self.n)]
         # all thresholds belong to one time, also where jumps of a training curve are held against it
-        exits = replace(exits.at_one_time(0, k), times=np.repeat(self.estimation.index.times, k))
+        exits = exits.at_one_time(0, k)
         codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
         totals = np.zeros((len(self.risk), exits.n_strata, k))
         for block in blocks:

@@ -86,13 +86,13 @@ class ProductLimit:
         passed = arrays.as_int32(arrays.namespace(jumps).cumsum(jumps, 0))
         passed -= arrays.as_int8(leaves)
         if codes is None or order is None:
-            return cls(time[first], exits, n - first, n), passed
+            return cls(own[new], exits, n - first, n), passed
         strata = arrays.columns(n_strata, codes)
         ends = arrays.count_below(codes, strata, inclusive=True)[codes[first]]
         starts = (0, *arrays.to_host(arrays.count_below(codes[first], strata, inclusive=True)).tolist())
         unsorted = passed * 0
         unsorted[order] = passed
-        return cls(time[first], exits, ends - first, n, starts), unsorted
+        return cls(own[new], exits, ends - first, n, starts), unsorted
 
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:

@@ -43,8 +43,6 @@ class OrderedExits:
     ----------
     order : ndarray of shape (n,)
         Their positions.
-    time : ndarray of shape (n,)
-        Their times, increasing.
     first_column : ndarray of shape (n,)
         The first evaluation time at or after each.
     codes : ndarray of shape (n,) or None
@@ -61,12 +59,13 @@ class OrderedExits:
     model : CensoringModel
         The curve.
     n_strata : int
+    index : TimeIndex
+        The individuals.
     times : ndarray
-        The evaluation times.
+        The evaluation time of each column.
     """
 
     order: Array
-    time: Array
     first_column: Array
     codes: Array | None
     exits: Array
@@ -76,17 +75,18 @@ class OrderedExits:
     steps: Array
     model: CensoringModel
     n_strata: int
+    index: TimeIndex
     times: NDArray[np.float64]
 
     @classmethod
     def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
         """Bring the individuals into order of time, and find each one's jump."""
         order, own = index.order, index.outcomes.time
-        time, n_strata = index.ordered_time, model.curve.n_strata
+        n_strata = model.curve.n_strata
         codes = None if model.codes is None or n_strata == 1 else arrays.take(model.codes, order)
         first = arrays.take(index.before_time, order)
         exits = last = first < 0
-        jump, risk, steps = first, time[:0], time[:0]
+        jump, risk, steps = first, own[:0], own[:0]
         if isinstance(model, FittedOnSample):
             exits, jump = arrays.take(model.exits, order), model.passed
             risk, steps = model.own_risk(own), model.steps(own)
@@ -97,24 +97,25 @@ class OrderedExits:
             ends[:-1] = jump[rows][1:] != jump[rows][:-1]
             last = exits & ~exits
             last[rows[ends]] = True
-        return cls(order, time, first, codes, exits, last, jump, risk, steps, model, n_strata, index.times)
+        return cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times)
 
     def inverse_risk(self) -> Array:
         """Return 1/r of those who exit, 0 of others."""
-        found, rows = arrays.zeros((len(self.time),), self.time), arrays.positions(self.exits)
+        found, rows = arrays.zeros((len(self.order),), self.order), arrays.positions(self.exits)
         found[rows] = 1.0 / self.risk[self.jump[rows]]
         return found
 
     def step(self) -> Array:
         """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others."""
-        found, rows = arrays.zeros((len(self.time),), self.time), arrays.positions(self.last)
+        found, rows = arrays.zeros((len(self.order),), self.order), arrays.positions(self.last)
         found[rows] = self.steps[self.jump[rows]]
         return found
 
     def at_one_time(self, column: int, width: int) -> OrderedExits:
         """Return the same for so many columns that all belong to one evaluation time."""
         reached = self.first_column <= column
-        return replace(self, first_column=arrays.where(reached, np.int32(0), np.int32(width)))
+        first = arrays.where(reached, np.int32(0), np.int32(width))
+        return replace(self, first_column=first, times=np.repeat(self.times[column], width))
 
     @property
     def martingale(self) -> bool:
@@ -187,7 +188,9 @@ class CurveInfluence:
         curve = self.rows.model.curve
         lo = lo if block.start else 0  # jumps before the first row reach all columns
         by_stratum = self._by_stratum(block)
-        passed = arrays.count_below(self.rows.time, curve.times, inclusive=True)  # scored individuals with T <= s
+        passed = arrays.count_below(
+            self.rows.index.ordered_time, curve.times, inclusive=True
+        )  # scored individuals with T <= s
         jumps = arrays.positions(((passed > block.start) | (block.start == 0)) & (passed <= block.stop))
         at = passed[jumps] - block.start
         if by_stratum.order is not None:  # rows of the same stratum among the first of the block
@@ -236,7 +239,7 @@ class CurveInfluence:
 
     def _exits_until_time(self, count: Array, by_stratum: _ByStratum, block: slice) -> Array:
         """Return how many exit rows have a time of at most each row's own; a block does not end within a time."""
-        time = _picked(self.rows.time[block], by_stratum.order)
+        time = _picked(self.rows.index.ordered_time[block], by_stratum.order)
         if by_stratum.order is None:
             return count[arrays.count_below(time, time, inclusive=True) - 1]
         found = count * 0

@@ -201,6 +201,8 @@ class Influences:
                 if self.operators[a] is not None:
                     gradients[a] = self._gradient(a, part, deviation, survival, fraction, cell, block)
                 influences.append(deviation)
+                del survival
+            del cells, event_free, part, cell, fraction  # matrices, which nobody needs any more
             yield block, rows, influences, gradients
 
     def _predictions(self) -> Iterator[tuple[slice, Any, Sequence[SurvivalCurves], Any]]:

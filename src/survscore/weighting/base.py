@@ -129,13 +129,12 @@ def fit_on_training(
 
 def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return G_k(t) at the evaluation times, (strata, times), and everybody's G_k(T-)."""
-    time = index.ordered_time
     codes = None if model.codes is None else arrays.take(model.codes, index.order)
     if isinstance(model, FittedOnSample):
         before = model.curve.after(model.passed, codes)
     else:  # in order of time a search stays where the last one ended
-        before = model.curve.before(time, codes)
-    own = arrays.zeros((len(time),), time)
+        before = model.curve.before(index.ordered_time, codes)
+    own = arrays.zeros((len(before),), before)
     own[index.order] = before
     return model.curve.table(index.times), own
 

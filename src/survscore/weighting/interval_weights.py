@@ -68,9 +68,9 @@ class TimeIndex:
         """
         return time_order(self.outcomes)
 
-    @cached_property
+    @property
     def ordered_time(self) -> NDArray[np.float64]:
-        """Everybody's time, in order."""
+        """Everybody's time, in order; not kept."""
         time: NDArray[np.float64] = arrays.take(self.outcomes.time, self.order)
         return time
 
