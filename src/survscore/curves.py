@@ -34,7 +34,7 @@ EXTRAPOLATIONS = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
 PREDICTS = ("survival", "event")
 ROUNDING = 1e-6  # what a mean of float32 may be off by
-CHECKED_CELLS = 1 << 16  # at a time
+CHECKED_CELLS, MOST_CHECKED = 1 << 16, 1 << 19  # at a time, so that they stay in the cache
 DEVICE_CELLS = 1 << 26
 
 
@@ -531,7 +531,9 @@ def _has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
             bad = bad | ((block[:, 1:] - block[:, :-1]).max() > tolerance)
         return bool(bad)
 
-    cells = DEVICE_CELLS if arrays.on_device(matrix) else CHECKED_CELLS
+    # threads get in each other's way between blocks, so that large matrices have larger ones
+    on_processor = min(max(CHECKED_CELLS, matrix.shape[0] * matrix.shape[1] // 512), MOST_CHECKED)
+    cells = DEVICE_CELLS if arrays.on_device(matrix) else on_processor
     size = max(1, cells // matrix.shape[1])
     blocks = [slice(start, start + size) for start in range(0, len(matrix), size)]
     return any(each(bad, blocks, threads=len(blocks) > 8))
