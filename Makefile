@@ -9,7 +9,7 @@ TESTS ?= tests src docs
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install --quiet --no-compile
 
-.PHONY: demo test lint types bench conformance docs links dist wheel-check lowest clean
+.PHONY: demo test lint types bench bench-engine conformance docs links dist wheel-check lowest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/survscore demo
@@ -37,6 +37,13 @@ bench: $(BENCH_VENV)/.done
 	$(BENCH_VENV)/bin/python benchmarks/training.py --json $(RESULTS)/training.json
 	$(BENCH_VENV)/bin/python benchmarks/convergence.py --jobs 2 --json $(RESULTS)/convergence.json
 	$(BENCH_VENV)/bin/python benchmarks/command_line.py --json $(RESULTS)/command_line.json
+
+# This version beside 0.2, whose sources are in the history.
+bench-engine: $(VENV)/.dev
+	rm -rf build/0.2
+	mkdir -p build/0.2
+	git archive e8810ec src | tar -x -C build/0.2
+	$(BIN)/python benchmarks/engine.py --old build/0.2/src --json $(RESULTS)/engine.json
 
 # Which conventions other packages follow, into docs/conformance.json. Those of R are asked where there is an Rscript
 # (Debian: apt-get install r-cran-riskregression r-cran-pec r-cran-ipred r-cran-survival r-cran-jsonlite).
