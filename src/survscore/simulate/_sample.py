@@ -36,6 +36,22 @@ class Sample:
     uncensored: Outcomes
     true_survival: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
+    @classmethod
+    def of(
+        cls,
+        covariates: pd.DataFrame,
+        time: NDArray[np.float64],
+        happened: NDArray[np.bool_],
+        censoring_time: NDArray[np.float64],
+        end: float,
+        true_survival: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ) -> Sample:
+        """Censor the event times, of those to whom the event happened within the study window, which ends at `end`."""
+        observed = happened & (time <= censoring_time)
+        outcomes = Outcomes(np.where(observed, time, censoring_time), observed, censoring_time)
+        uncensored = Outcomes(time, happened, np.full(time.size, end))
+        return cls(covariates, outcomes, uncensored, true_survival)
+
     def survival(self, times: ArrayLike) -> SurvivalCurves:
         """Return the true survival of these individuals at `times`, as curves that fall only there."""
         grid = as_times(times)

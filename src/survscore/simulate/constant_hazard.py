@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, check_rule, check_whole
-from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
 
 if TYPE_CHECKING:
@@ -74,13 +73,8 @@ class ConstantHazardStudy:
         happened = step <= self.n_times
         time = np.where(happened, self._grid_time(np.minimum(step, self.n_times)), self.end)
         censoring_time = self.end * (1.0 - rng.random(n))
-        observed = happened & (time <= censoring_time)
-        return Sample(
-            covariates=self.covariates_of(censoring_time),
-            outcomes=Outcomes(np.where(observed, time, censoring_time), observed, censoring_time),
-            uncensored=Outcomes(time, happened, np.full(n, self.end)),
-            true_survival=partial(self._survival_of_all, n),
-        )
+        covariates, survival = self.covariates_of(censoring_time), partial(self._survival_of_all, n)
+        return Sample.of(covariates, time, happened, censoring_time, self.end, survival)
 
     @property
     def grid(self) -> NDArray[np.float64]:
