@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Scored
 from survscore.metrics import Direction
+from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
-from survscore.results.long_tables import LongTable, MeanOver, stacked
-from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
+from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(PrintedAsTables):
+class Comparison(Tabulated):
     """Scores of several models and their paired differences. Numbers only; prints as a table.
 
     Attributes
@@ -71,31 +73,8 @@ class Comparison(PrintedAsTables):
         """The weightings, in words."""
         return list(dict.fromkeys(one.weighting for one in self.scored))
 
-    @property
-    def scores(self) -> pd.DataFrame:
-        """Long table: metric, weighting, model, time, score, se, lower, upper, reliable, and counts of individuals.
-
-        Counts are n_counted, n_events and n_effective; with groups also n_groups and largest_share. Where individuals
-        dropped out, there are bound_lower and bound_upper.
-        """
-        return LongTable({(): self}).table("score")
-
-    @property
-    def contrasts(self) -> pd.DataFrame:
-        """Long table: metric, weighting, model, reference, time, difference, se, interval, p_value, verdict, reliable.
-
-        Where individuals dropped out, also bound_lower and bound_upper of the difference.
-        """
-        return LongTable({(): self}).table("difference")
-
-    @property
-    def skill(self) -> pd.DataFrame:
-        """Long table of skill scores, 1 - score / null score.
-
-        Columns: metric, weighting, model, time, skill, se, lower, upper, reliable. Only for metrics of which lower
-        values are better, and that the null model has.
-        """
-        return LongTable({(): self}).table("skill")
+    def _table(self) -> LongTable:
+        return LongTable({(): self})
 
     def to_frame(self) -> pd.DataFrame:
         """Return the contrasts."""
@@ -109,13 +88,7 @@ class Comparison(PrintedAsTables):
         For each metric the range is the same for all models and weightings: with ``nan="stop"``, up to the first time
         at which any of them has no score.
         """
-        table = LongTable({(): self}, over=self.means_over(lower, upper, nan=nan))
-        return IntegratedComparison(
-            self.level,
-            table.table("score"),
-            table.table("difference") if len(self.models) > 1 else None,
-            table.table("skill") if self.has_skill else None,
-        )
+        return IntegratedComparison(self, self.means_over(lower, upper, nan=nan))
 
     def means_over(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
@@ -152,7 +125,7 @@ class Comparison(PrintedAsTables):
         check_level(level)
         if n_draws < 1:
             raise InputError(f"n_draws must be at least 1, not {n_draws}")
-        r, table = self.models.index(self.reference), LongTable({(): self})
+        r, table = self.models.index(self.reference), self._table()
         others = [a for a in range(len(self.models)) if a != r] or [r]
         blocks = []
         for one in self.scored:
@@ -206,7 +179,7 @@ class Comparison(PrintedAsTables):
         """
         from survscore.plots import DifferenceDisplay
 
-        metric, direction = self._metric_of_plot(metric)
+        metric, direction = self.metric_of_plot(metric)
         scores, contrasts = (table[table["metric"] == metric] for table in (self.scores, self.contrasts))
         display = DifferenceDisplay(contrasts, metric, self.reference, direction, self.models, self.null, scores)
         return display.plot(ax=ax, band=band, counts=counts, unit=unit, width=width)
@@ -236,12 +209,13 @@ class Comparison(PrintedAsTables):
         """
         from survscore.plots import ScoresDisplay
 
-        metric, direction = self._metric_of_plot(metric)
+        metric, direction = self.metric_of_plot(metric)
         scores = self.scores
         display = ScoresDisplay(scores[scores["metric"] == metric], metric, direction, self.models, self.null)
         return display.plot(band=band, unit=unit, width=width)
 
-    def _metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
+    def metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
+        """Return the metric to draw, by default the first, and which values are better."""
         metric = self.metrics[0] if metric is None else metric
         check_choice("metric", metric, tuple(self.metrics))
         return metric, next(one.direction for one in self.scored if one.metric == metric)
@@ -258,8 +232,6 @@ class Comparison(PrintedAsTables):
         return self.models.index(self.null)
 
     def _printed(self) -> Tables:
-        from survscore.results import printing
-
         return printing.of_comparison(self)
 
     def __repr__(self) -> str:
@@ -272,32 +244,45 @@ class Comparison(PrintedAsTables):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedComparison(PrintedAsTables):
-    """Mean scores over a range of time, and their paired differences.
+class IntegratedComparison(Tabulated):
+    """Mean scores over a range of time, and their paired differences; prints as a table.
 
     Attributes
     ----------
-    level : float
-        Of the confidence intervals.
-    scores, contrasts, skill : pandas.DataFrame
-        As in `Comparison`, with the range (from, to) in place of time; `skill` is None without null model, `contrasts`
-        with one model alone.
+    compared : Comparison
+        What they are the means of.
+    over : dict
+        By metric, the weights of the times, and from when to when.
     """
 
-    level: float
-    scores: Any
-    contrasts: Any
-    skill: Any
+    compared: Comparison
+    over: Mapping[str, MeanOver]
+
+    @property
+    def level(self) -> float:
+        """Of the confidence intervals."""
+        return self._table().total.level
 
     @property
     def range(self) -> tuple[float, float]:
         """From when to when, of the first metric."""
-        return (float(self.scores["from"].iloc[0]), float(self.scores["to"].iloc[0]))
+        return next(iter(self.over.values()))[1]
+
+    @property
+    def contrasts(self) -> Any:
+        """As in `Comparison`, with the range (from, to) in place of time; None with one model alone."""
+        return super().contrasts if len(self._table().total.models) > 1 else None
+
+    @property
+    def skill(self) -> Any:
+        """As in `Comparison`, with the range (from, to) in place of time; None without null model."""
+        return super().skill if self._table().total.has_skill else None
+
+    def _table(self) -> LongTable:
+        return replace(self.compared._table(), over=self.over)
 
     def _printed(self) -> Tables:
-        from survscore.results import printing
-
-        return printing.of_means(self)
+        return printing.of_means(self.compared, self.over)
 
     def __repr__(self) -> str:
         return str(self)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_choice
+from survscore._validation import InputError, check_choice, plural
 from survscore.engine.evaluation import Scored
 from survscore.inference.intervals import ROUNDING, fisher_p, student_p, student_quantile
 from survscore.inference.multiplicity import adjusted
@@ -151,6 +151,7 @@ def _joined(blocks: list[Columns]) -> pd.DataFrame:
 
 def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[Scored, Columns, BySegment]]:
     """Yield, for every metric, weighting and model, the estimates of all segments, and their labels."""
+    _check_independent(table.n_spanning)
     check_choice("of", of, ("difference", "score"))
     total = table.total
     if model is not None:
@@ -163,3 +164,18 @@ def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[
                 continue
             labels = {"model": name} | ({} if reference is None else {"reference": total.reference})
             yield one, labels, BySegment.of(seen, a, reference)
+
+
+def _check_independent(n_spanning: int | None) -> None:
+    """Raise unless segments are known to be independent of each other."""
+    if n_spanning is None:
+        raise InputError(
+            "segments can't be compared with each other: `groups` are in random buckets, so it is not known "
+            "whether some have individuals in several segments; write files that hold whole groups"
+        )
+    if n_spanning:
+        raise InputError(
+            f"segments can't be compared with each other: {plural(n_spanning, 'group')} of `groups` "
+            f"{'has' if n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
+            "on each other; segment by something that is the same for all of a group"
+        )

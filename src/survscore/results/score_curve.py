@@ -16,9 +16,9 @@ from survscore.engine.evaluation import Evaluation, Scored
 from survscore.metrics import Direction, metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import padded
-from survscore.results.printing import caption
+from survscore.results.printing import caption, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
-from survscore.results.tables import Line, Part, PrintedAsTables, Tables, Value, spread_over
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,20 +264,19 @@ class ScoreCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         defined = ~np.isnan(self.scores)
         chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
-        columns = (self.scores, self.se, self.lower, self.upper, self.reliable)
-        values = [Value(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-        lines = [
-            Line((f"{self.times[j]:g}",), (values[j],), (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}"))
-            for j in chosen
-        ]
+        lines = []
+        for j in chosen:
+            value, se, lower, upper = (float(column[j]) for column in (self.scores, self.se, self.lower, self.upper))
+            number = Number(value, lower, upper, se=se, reliable=bool(self.reliable[j]))
+            counts = (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}")
+            lines.append(Line((f"{self.times[j]:g}",), (number,), counts))
         notes = []
         if defined.sum() > 1:
             with suppress(InputError):  # where the first time has no score
                 notes.append(self.integrated(nan="stop")._told())
         if len(chosen) < defined.sum():
             notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
-        if not defined.all():
-            notes.append(f"no score at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")
+        notes += no_score_at(int((~defined).sum()), self.undefined)
         about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
         return Tables(about, [Part.of("", ("time", "score", "counted", "with event"), lines, notes, "rrrr")])
@@ -344,7 +343,7 @@ class IntegratedScore:
 
     def _told(self) -> str:
         places = decimals([self.se], otherwise=4)
-        number = Number.of(self.value, self.lower, self.upper, decimals=places)
+        number = Number(self.value, self.lower, self.upper, decimals=places)
         lost = ""
         if self.bounds is not None:
             lower, upper = (f"{bound:.{places}f}" for bound in self.bounds)

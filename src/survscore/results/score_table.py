@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from survscore._validation import shown
 from survscore.results.long_tables import ALL
 from survscore.results.printing import caption, verdict_text
-from survscore.results.rounding import decimals, p_text
-from survscore.results.tables import Line, Part, PrintedAsTables, Tables, Value
+from survscore.results.rounding import Number, decimals, p_text
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,11 +172,13 @@ class ScoreTable(PrintedAsTables):
 def _line(row: TableRow, header: tuple[str, ...], *, is_first: bool) -> Line:
     better = f" ({row.direction})" if row.direction.startswith("closer") else ""
     words = (row.label + better if is_first else "", shown(row.model))
-    numbers: tuple[Value, ...] = (Value(row.estimate, row.se, row.lower, row.upper, row.reliable),)
+    numbers = (Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable),)
     if "chi-square" in header:
         return Line(words, numbers, (p_text(row.p_value),), row.metric)
     if "p" not in header:
         return Line(words, numbers, (), row.metric)
-    limits = (row.difference_lower, row.difference_upper)
-    numbers += (Value(row.difference, row.difference_se, *limits, row.difference_reliable, "+"),)
-    return Line(words, numbers, (p_text(row.p_value), verdict_text(row.verdict)), row.metric)
+    difference = Number(
+        row.difference, row.difference_lower, row.difference_upper,
+        se=row.difference_se, reliable=row.difference_reliable, sign="+",
+    )  # fmt: skip
+    return Line(words, (*numbers, difference), (p_text(row.p_value), verdict_text(row.verdict)), row.metric)
