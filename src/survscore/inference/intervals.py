@@ -42,12 +42,6 @@ def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
     r"""Return two-sided p-values of Student's t, :math:`P(|T| \ge |t|)`; infinitely many degrees are the normal.
 
     NaN where there are no degrees of freedom.
-
-    Examples
-    --------
-    >>> from survscore.inference.intervals import student_p
-    >>> student_p([2.0, 2.0, 2.0], [4, 40, float("inf")]).round(4)
-    array([0.1161, 0.0523, 0.0455])
     """
     from scipy.special import ndtr, stdtr
 
@@ -57,14 +51,7 @@ def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
 
 
 def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
-    r"""Return critical values of Student's t, :math:`P(|T| \le t)` = `level`, one for each number of degrees.
-
-    Examples
-    --------
-    >>> from survscore.inference.intervals import student_quantile
-    >>> student_quantile(0.95, [4, 40, float("inf")]).round(3)
-    array([2.776, 2.021, 1.96 ])
-    """
+    r"""Return critical values of Student's t, :math:`P(|T| \le t)` = `level`, one for each number of degrees."""
     from scipy.special import ndtri, stdtrit
 
     check_level(level)
@@ -75,14 +62,7 @@ def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
 
 
 def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
-    """Return the quantile of Fisher's F; NaN without degrees of freedom.
-
-    Examples
-    --------
-    >>> from survscore.inference.intervals import fisher_quantile
-    >>> [round(k * fisher_quantile(0.95, k, 1e6), 2) for k in (1, 3, 5)]
-    [3.84, 7.81, 11.07]
-    """
+    """Return the quantile of Fisher's F; NaN without degrees of freedom."""
     from scipy.special import chdtri, fdtri
 
     check_level(level)
@@ -94,14 +74,7 @@ def fisher_quantile(level: float, numerator: int, denominator: float) -> float:
 
 
 def fisher_p(statistic: float, numerator: float, denominator: float) -> float:
-    r"""Return :math:`P(F \ge f)` of Fisher's F; NaN without degrees of freedom.
-
-    Examples
-    --------
-    >>> from survscore.inference.intervals import fisher_p
-    >>> [round(fisher_p(3.0, 2, of), 4) for of in (10, 100, 1e9)]
-    [0.0954, 0.0543, 0.0498]
-    """
+    r"""Return :math:`P(F \ge f)` of Fisher's F; NaN without degrees of freedom."""
     from scipy.special import chdtrc, fdtrc
 
     if not (statistic >= 0 and numerator > 0 and denominator >= LEAST_DEGREES):
@@ -112,14 +85,7 @@ def fisher_p(statistic: float, numerator: float, denominator: float) -> float:
 
 
 def chi_square_p(statistic: float, df: int) -> float:
-    r"""Return :math:`P(\chi^2_k \ge x)`; NaN without degrees of freedom.
-
-    Examples
-    --------
-    >>> from survscore.inference.intervals import chi_square_p
-    >>> [round(chi_square_p(9.49, df), 4) for df in (1, 4, 9)]
-    [0.0021, 0.05, 0.3933]
-    """
+    r"""Return :math:`P(\chi^2_k \ge x)`; NaN without degrees of freedom."""
     from scipy.special import chdtrc
 
     return float(chdtrc(df, statistic)) if statistic >= 0 and df > 0 else float("nan")
@@ -167,7 +133,8 @@ def score_interval(
     tenth, the interval is conservative; but not on the scale of the root, which allows for squares of errors.
     """
     if scale == "none":
-        return Interval(np.full_like(value, np.nan), np.full_like(value, np.nan), np.zeros(value.shape, dtype=np.bool_))
+        nothing = np.full_like(value, np.nan)
+        return Interval(nothing, nothing, np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
     little_added = (np.asarray(added_share) <= MUCH_ADDED) | (scale == "root")
     return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value) & little_added)

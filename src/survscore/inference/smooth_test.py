@@ -73,20 +73,13 @@ def hankel(sums: NDArray[np.float64]) -> FloatMatrix:
 
 @dataclass(frozen=True, eq=False)
 class ChiSquare:
-    """A total of deviations against its covariance.
-
-    Attributes
-    ----------
-    statistic, df, p_value
-        The quadratic form, the rank of the covariance, and the p-value of a chi-square.
-    z : ndarray
-        Each entry less what those before it explain, by its standard error: their squares add up to the statistic.
-        NaN where nothing is left.
-    """
+    """A total of deviations against its covariance: the quadratic form, its rank, and the p-value of a chi-square."""
 
     statistic: float
     df: int
     p_value: float
+    #: Each entry less what those before it explain, by its standard error: their squares add up to the statistic. NaN
+    #: where nothing is left.
     z: NDArray[np.float64]
 
 

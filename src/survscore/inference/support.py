@@ -21,28 +21,14 @@ FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The numbers of individuals behind scores; the same for all models.
+    """The numbers of individuals behind scores at each time; the same for all models."""
 
-    Attributes
-    ----------
-    n_counted : ndarray of shape (times,)
-        How many individuals the score refers to.
-    n_effective : ndarray of shape (times,)
-        The effective sample size of the weights.
-    n_events, n_event_free : ndarray of shape (times,)
-        How many are counted with either status; the others are lost.
-    units : Units
-        The number of independent units.
-    grouped : bool
-        Whether units are groups.
-    """
-
-    n_counted: NDArray[np.float64]
-    n_effective: NDArray[np.float64]
-    n_events: NDArray[np.float64]
+    n_counted: NDArray[np.float64]  # to how many individuals the score refers
+    n_effective: NDArray[np.float64]  # the effective sample size of the weights
+    n_events: NDArray[np.float64]  # how many are counted with either status; the others are lost
     n_event_free: NDArray[np.float64]
     units: Units
-    grouped: bool
+    grouped: bool  # whether units are groups
 
     @property
     def n_rarer(self) -> NDArray[np.float64]:
@@ -76,14 +62,9 @@ class Support:
         def mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.array([float(np.sum(weights[used] * values[used]) / np.sum(weights[used]))])
 
-        return Support(
-            n_counted=mean(self.n_counted),
-            n_effective=mean(self.n_effective),
-            n_events=mean(self.n_events),
-            n_event_free=mean(self.n_event_free),
-            units=Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees)),
-            grouped=self.grouped,
-        )
+        counted, effective = mean(self.n_counted), mean(self.n_effective)
+        units = map(mean, (self.units.counted, self.units.largest_share, self.units.degrees))
+        return Support(counted, effective, mean(self.n_events), mean(self.n_event_free), Units(*units), self.grouped)
 
     def cautions(self) -> list[str]:
         """Return what readers of standard errors by group should know."""

@@ -74,21 +74,12 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The numbers of independent units, individuals or groups, behind a score at each time.
-
-    Attributes
-    ----------
-    counted : ndarray of shape (times,)
-        How many units the score refers to.
-    largest_share : ndarray of shape (times,)
-        The share of the individuals counted that the largest unit holds.
-    degrees : ndarray of shape (times,)
-        Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where
-        some hold most of the individuals.
-    """
+    """The numbers of independent units, individuals or groups, behind a score at each time."""
 
     counted: NDArray[np.float64]
-    largest_share: NDArray[np.float64]
+    largest_share: NDArray[np.float64]  # of the individuals counted, which the largest unit holds
+    #: Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where some
+    #: hold most of the individuals.
     degrees: NDArray[np.float64]
 
     @classmethod

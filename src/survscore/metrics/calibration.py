@@ -43,15 +43,12 @@ class ObservedExpected(PooledMetric):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="oe", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="oe", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.672]), array([0.624]), array([0.725]))
+    (array([0.861]), array([0.82]), array([0.905]))
     """
 
     name: ClassVar[str] = "oe"
@@ -102,15 +99,12 @@ class CalibrationSlope(PooledMetric):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="slope", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="slope", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.756]), array([0.62]), array([0.892]))
+    (array([0.786]), array([0.613]), array([0.959]))
     """
 
     scores_null: ClassVar[bool] = False
@@ -137,15 +131,12 @@ class CalibrationInTheLarge(PooledMetric):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="in_the_large", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="in_the_large", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([-0.93]), array([-1.081]), array([-0.779]))
+    (array([-1.117]), array([-1.437]), array([-0.797]))
     """
 
     scores_null: ClassVar[bool] = False
@@ -162,19 +153,11 @@ class CalibrationInTheLarge(PooledMetric):
 
 @dataclass(frozen=True, eq=False)
 class SplineFit:
-    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`.
-
-    Attributes
-    ----------
-    knots, gamma : ndarray
-        Where it bends, and its coefficients.
-    regression : LogisticFit
-        With each individual's influence on these while weights are held fixed.
-    """
+    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`."""
 
     knots: Vector
     gamma: Vector
-    regression: LogisticFit
+    regression: LogisticFit  # with each individual's influence on it while weights are held fixed
 
     def columns(self, risk: Vector) -> Vector:
         """Return the spline's columns for some risks, (coefficients, risks)."""
@@ -248,22 +231,12 @@ def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) 
 
 @dataclass(frozen=True, eq=False)
 class FittedCurve:
-    """The smooth calibration curve at each individual's prediction.
-
-    Attributes
-    ----------
-    regression : LogisticFit
-        Where it comes from.
-    difference, slope : ndarray of shape (counted,)
-        The curve minus the predictions, and its derivatives by its log odds.
-    share : ndarray of shape (counted,)
-        Each individual's share of the weights.
-    """
+    """The smooth calibration curve at each individual's prediction."""
 
     regression: LogisticFit
-    difference: Vector
-    slope: Vector
-    share: Vector
+    difference: Vector  # the curve minus the predictions
+    slope: Vector  # the curve's derivatives by its log odds
+    share: Vector  # each individual's share of the weights
 
     @cached_property
     def distance(self) -> Vector:
@@ -320,15 +293,13 @@ class Miscalibration(CurveDistance):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="miscalibration", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> settings = {"weighting": "administrative", "times": [50]}
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="miscalibration", **settings)
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.035]), array([0.024]), array([0.047]))
+    (array([0.02]), array([0.01]), array([0.035]))
     """
 
     name: ClassVar[str] = "miscalibration"
@@ -366,15 +337,12 @@ class ICI(CurveDistance):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="ici", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="ici", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.se.round(3)
-    (array([0.181]), array([0.014]))
+    (array([0.106]), array([0.016]))
     """
 
     name: ClassVar[str] = "ici"

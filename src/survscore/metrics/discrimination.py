@@ -170,7 +170,12 @@ class Concordance(HistoryMetric):
         check_choice("kind", self.kind, KINDS)
         check_choice("risk", self.risk, RISKS)
         if self.kind == "weighted":
-            object.__setattr__(self, "strata", _coded(self.strata))
+            if self.strata is None:
+                raise InputError(
+                    "kind='weighted' needs strata: labels, one for each individual, within which C* is independent of "
+                    "the event"
+                )
+            object.__setattr__(self, "strata", coded(self.strata, "strata")[0].astype(np.intp))
         elif self.strata is not None:
             raise InputError(f"strata are for kind='weighted', not for kind={self.kind!r}")
         options = [chosen for chosen in (self.kind, self.risk) if chosen not in (KINDS[0], RISKS[0])]
@@ -198,8 +203,9 @@ class Concordance(HistoryMetric):
             case_weight[case] = observed**-2.0
         shares = None
         if self.kind in ("pooled", "weighted"):
-            codes = self._codes(time.size)[order]
-            shares = _Shares(codes, history.until[order], counted, time, case)
+            codes = np.zeros(time.size, dtype=np.intp) if self.strata is None else self.strata
+            check_length("strata", codes.size, "y", time.size)
+            shares = _Shares(codes[order], history.until[order], counted, time, case)
             if not shares.overlap:
                 return Found(np.nan, nothing, "nobody of some stratum could be followed to somebody's event")
 
@@ -269,13 +275,6 @@ class Concordance(HistoryMetric):
             first = np.searchsorted(time, time[np.argmax(some)], side="left")
             yield at(float(knots[k])), some, slice(int(first), None)
 
-    def _codes(self, n: int) -> NDArray[np.intp]:
-        if self.strata is None:
-            return np.zeros(n, dtype=np.intp)
-        check_length("strata", self.strata.size, "y", n)
-        codes: NDArray[np.intp] = self.strata
-        return codes
-
 
 class _Shares:
     """The shares of each stratum that could be followed to the cases' times; everything is in the order of time."""
@@ -324,12 +323,3 @@ class _Shares:
             members = self.counted & (self.codes == g)
             added[members] = own.sum() / self.size[g] - sums[self.passed[members]]
         return added
-
-
-def _coded(strata: Any) -> NDArray[np.intp]:
-    """Return labels as numbers from 0 on."""
-    if strata is None:
-        raise InputError(
-            "kind='weighted' needs strata: labels, one for each individual, within which C* is independent of the event"
-        )
-    return coded(strata, "strata")[0].astype(np.intp)

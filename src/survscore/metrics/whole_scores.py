@@ -186,14 +186,13 @@ class LogScore(HistoryMetric):
         left, right, share = own.left, own.right, own.share
         with np.errstate(divide="ignore", invalid="ignore"):
             # of the logarithm of the likelihood, by the value before the time and by the one after it
-            if own.interpolation == "constant-hazard":
-                by_left, by_right = (1.0 - share) / left, share / right
-            else:
-                by_left, by_right = (1.0 - share) / own.survival, share / own.survival
+            constant_hazard = own.interpolation == "constant-hazard"
+            of_left, of_right = (left, right) if constant_hazard else (own.survival, own.survival)
+            by_left, by_right = (1.0 - share) / of_left, share / of_right
             unclipped = own.survival > self.epsilon
             mass = left - right
             event_left, event_right, event_unclipped = 1.0 / mass, -1.0 / mass, mass > self.epsilon
-            if own.interpolation == "constant-hazard":
+            if constant_hazard:
                 event_left = np.where(own.falls, by_left + 1.0 / (left * own.hazard), event_left)
                 event_right = np.where(own.falls, by_right - 1.0 / (right * own.hazard), event_right)
                 event_unclipped = np.where(own.falls, own.hazard * own.survival > self.epsilon, event_unclipped)
@@ -207,27 +206,15 @@ class LogScore(HistoryMetric):
 
 @dataclass(frozen=True, eq=False)
 class _OwnInterval:
-    """Each individual's curve around its own time, or the horizon: an event ends its interval, others start theirs.
-
-    Attributes
-    ----------
-    interpolation : str
-        How the curves are read.
-    lower, upper : ndarray of shape (n,)
-        The columns before and after; -1 before the first, and the last twice after the grid.
-    left, right : ndarray of shape (n,)
-        The survival in these columns.
-    length, share : ndarray of shape (n,)
-        Of the interval, one where it has none, and how much of it has passed; of steps nothing.
-    """
+    """Each individual's curve around its own time, or the horizon: an event ends its interval, others start theirs."""
 
     interpolation: str
-    lower: NDArray[np.intp]
-    upper: NDArray[np.intp]
-    left: Vector
+    lower: NDArray[np.intp]  # the column before; -1 before the first
+    upper: NDArray[np.intp]  # the column after; the last again after the grid
+    left: Vector  # the survival in these columns
     right: Vector
-    length: Vector
-    share: Vector
+    length: Vector  # of the interval; one where it has none
+    share: Vector  # how much of it has passed; of steps nothing
 
     @classmethod
     def of(cls, curves: SurvivalCurves, history: History) -> _OwnInterval:

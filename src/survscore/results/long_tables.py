@@ -60,27 +60,13 @@ def padded(values: NDArray[Any], size: int) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class LongTable:
-    """What to tabulate, one block of rows for each segment, metric, weighting and model.
+    """What to tabulate, one block of rows for each segment, metric, weighting and model."""
 
-    Attributes
-    ----------
-    comparisons : mapping of tuple of str to Comparison
-        By the labels of the segment; the first is that of all individuals.
-    by : tuple of str
-        Names of the segmenting columns; none without segments.
-    over : mapping of str to MeanOver, or None
-        For means over time, the range by metric.
-    correction : str
-        How p-values of segments allow for their number.
-    n_spanning : int or None
-        How many groups have individuals in several segments; None where that is not known.
-    """
-
-    comparisons: Mapping[Key, Comparison]
-    by: tuple[str, ...] = ()
-    over: Mapping[str, MeanOver] | None = None
-    correction: Correction = "holm"
-    n_spanning: int | None = 0
+    comparisons: Mapping[Key, Comparison]  # by the labels of the segment; the first is that of all individuals
+    by: tuple[str, ...] = ()  # names of the segmenting columns
+    over: Mapping[str, MeanOver] | None = None  # for means over time, the range by metric
+    correction: Correction = "holm"  # how p-values of segments allow for their number
+    n_spanning: int | None = 0  # how many groups have individuals in several segments; None where that is not known
 
     @property
     def total(self) -> Comparison:

@@ -162,16 +162,10 @@ class ScoreCurve(PrintedAsTables):
         """
         import pandas as pd
 
-        columns: Columns = {
-            "metric": self.metric,
-            "weighting": self.weighting,
-            "time": self.times,
-            "score": self.scores,
-        }
-        columns |= {name: getattr(self, name) for name in ("se", "lower", "upper", "reliable")}
-        columns |= {name: getattr(self, name) for name in ("n_counted", "n_events", "n_effective")}
-        if self.n_groups is not None:
-            columns |= {"n_groups": self.n_groups, "largest_share": self.largest_share}
+        columns: Columns = {"metric": self.metric, "weighting": self.weighting}
+        columns |= {"time": self.times, "score": self.scores}
+        numbers = "se lower upper reliable n_counted n_events n_effective n_groups largest_share"
+        columns |= {name: getattr(self, name) for name in numbers.split() if getattr(self, name) is not None}
         if self.bounds is not None:
             columns |= {"bound_lower": self.bounds.lower, "bound_upper": self.bounds.upper}
         return pd.DataFrame(columns)
@@ -208,18 +202,16 @@ class ScoreCurve(PrintedAsTables):
         weights, used_range = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         seen = Estimates(self.scored, self.level, weights)
         found = {name: values[0].item() for name, values in {**seen.score(0), **seen.bounds(0, 0)}.items()}
+        bounds = (found.pop("bound_lower"), found.pop("bound_upper")) if "bound_lower" in found else None
         return IntegratedScore(
-            value=found["estimate"],
-            se=found["se"],
-            lower=found["lower"],
-            upper=found["upper"],
-            reliable=found["reliable"],
+            value=found.pop("estimate"),
+            **found,
             range=used_range,
             metric=self.metric,
             weighting=self.weighting,
             direction=self.direction,
             level=self.level,
-            bounds=(found["bound_lower"], found["bound_upper"]) if "bound_lower" in found else None,
+            bounds=bounds,
             settings=dict(self.settings),
         )
 
@@ -284,12 +276,8 @@ class ScoreCurve(PrintedAsTables):
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)
         chosen = " (default)" if self.default_times else ""
-        parts = [
-            self.metric,
-            self.weighting,
-            f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}",
-            f"n={self.n}",
-        ]
+        times = f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}"
+        parts = [self.metric, self.weighting, times, f"n={self.n}"]
         if self.n_dropped_out:
             parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
         if defined.any():

@@ -300,15 +300,7 @@ class SegmentedComparison(_BySegment):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegratedSegments(_BySegment, IntegratedComparison):
-    """Mean scores over a range of time within segments, and their paired differences; see `IntegratedComparison`.
-
-    Attributes
-    ----------
-    compared : SegmentedComparison
-        What they are the means of.
-    over : dict
-        By metric, the weights of the times, and from when to when.
-    """
+    """Mean scores over a range of time within segments, and their paired differences; see `IntegratedComparison`."""
 
     compared: SegmentedComparison  # type: ignore[assignment]
 

@@ -45,29 +45,17 @@ def spread_over(places: NDArray[np.intp], most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Part:
-    """One table.
+    """One table, of texts and of numbers with intervals.
 
-    Attributes
-    ----------
-    title : str
-    header : tuple of str
-    rows : sequence of tuple of cells
-        Texts, and numbers with intervals. The first columns are words, as many as `align` begins with l; of two, the
-        first is only told where it changes.
-    notes : tuple of str
-        Below.
-    align : str
-        For each column, l or r.
-    split : int
-        Where the columns are parted, if they don't fit beside each other; 0 for wherever they don't.
+    The first columns are words, as many as `align` begins with l; of two, the first is only told where it changes.
     """
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
-    notes: tuple[str, ...]
-    align: str
-    split: int = 0
+    notes: tuple[str, ...]  # below
+    align: str  # l or r, for each column
+    split: int = 0  # where the columns are parted, if they don't fit beside each other; 0 for wherever they don't
 
     @property
     def n_words(self) -> int:

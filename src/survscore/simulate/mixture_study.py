@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,23 +112,23 @@ class Carrier:
         return np.asarray((covariates.reshape(-1, n_drivers, p) * self.coefficients).sum(axis=2))
 
 
-def for_each_block(
+def by_block(
     hazard: LogitHazard,
     u: NDArray[np.float64],
     grid: NDArray[np.float64],
-    use: Callable[[slice, NDArray[np.float64]], None],
-) -> None:
-    r"""Call `use` with rows and their :math:`S(\tau_j) = \prod_{k \le j} [1 - h(\tau_k)]` on the whole grid, by blocks.
+    use: Callable[[slice, NDArray[np.float64]], NDArray[Any]],
+) -> NDArray[Any]:
+    r"""Return what `use` makes of rows and their :math:`S(\tau_j) = \prod_{k \le j} [1 - h(\tau_k)]` on the whole grid.
 
-    Blocks are shared out among the cores; memory is that of a few of them.
+    Blocks of rows are shared out among the cores; memory is that of a few of them.
     """
 
-    def one(start: int) -> None:
+    def one(start: int) -> NDArray[Any]:
         rows = slice(start, min(start + ROWS_PER_BLOCK, len(u)))
         survives = 1.0 / (1.0 + np.exp(hazard(u[rows], grid)))
-        use(rows, np.cumprod(survives, axis=1, dtype=np.float64))
+        return use(rows, np.cumprod(survives, axis=1, dtype=np.float64))
 
-    each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True)
+    return np.concatenate(each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True))
 
 
 def first_at_or_below(
@@ -138,13 +138,7 @@ def first_at_or_below(
 
     That is the length of the grid where it stays above. With uniform levels these are draws of the event time.
     """
-    positions = np.empty(len(u), dtype=np.intp)
-
-    def count(rows: slice, survival: NDArray[np.float64]) -> None:
-        positions[rows] = np.count_nonzero(survival > levels[rows, None], axis=1)
-
-    for_each_block(hazard, u, grid, count)
-    return positions
+    return by_block(hazard, u, grid, lambda rows, survival: np.sum(survival > levels[rows, None], axis=1))
 
 
 class Censoring(Protocol):
@@ -304,12 +298,8 @@ class SineConstantAcceleratingStudy:
     def _survival(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
         check_rule("times", f"within the study, which ends at {self.grid[-1]:g}", times > self.grid[-1], times)
         columns = np.searchsorted(self.grid, times, side="right")
-        grid = self.grid[: int(columns.max())]
-        survival = np.ones((len(u), times.size))
-        after = columns > 0
 
-        def pick(rows: slice, block: NDArray[np.float64]) -> None:
-            survival[rows, after] = block[:, columns[after] - 1]
+        def pick(_: slice, survival: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.pad(survival, ((0, 0), (1, 0)), constant_values=1.0)[:, columns]
 
-        for_each_block(self.hazard, u, grid, pick)
-        return survival
+        return by_block(self.hazard, u, self.grid[: int(columns.max())], pick)
