@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import check_level
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE, MUCH_ADDED, Support
+from survscore.inference.units import Vector
 
-Number = TypeVar("Number", float, NDArray[np.float64])
+Number = TypeVar("Number", float, Vector)
 #: Which values are better: the words before "is better".
 Direction = Literal["lower", "higher", "closer to 1", "closer to 0"]
 Scale = Literal["plain", "log", "logit", "root", "none"]
@@ -38,7 +39,7 @@ LEAST_DEGREES = 0.05
 # SciPy is imported where it is needed: loading scipy.special takes as long as the whole of this library.
 
 
-def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
+def student_p(statistic: ArrayLike, df: ArrayLike) -> Vector:
     r"""Return two-sided p-values of Student's t, :math:`P(|T| \ge |t|)`; infinitely many degrees are the normal.
 
     NaN where there are no degrees of freedom.
@@ -50,7 +51,7 @@ def student_p(statistic: ArrayLike, df: ArrayLike) -> NDArray[np.float64]:
     return np.where(degrees >= LEAST_DEGREES, 2.0 * tail, np.nan)
 
 
-def student_quantile(level: float, df: ArrayLike) -> NDArray[np.float64]:
+def student_quantile(level: float, df: ArrayLike) -> Vector:
     r"""Return critical values of Student's t, :math:`P(|T| \le t)` = `level`, one for each number of degrees."""
     from scipy.special import ndtri, stdtrit
 
@@ -105,27 +106,22 @@ def limits(estimate: Number, se: Number, level: float) -> tuple[Number, Number]:
 class Interval(NamedTuple):
     """A confidence interval, and whether there are enough data for it to be reliable."""
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Vector
+    upper: Vector
     reliable: NDArray[np.bool_]
 
 
 class Contrast(NamedTuple):
     """The same of a difference, with its p-value."""
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Vector
+    upper: Vector
     reliable: NDArray[np.bool_]
-    p_value: NDArray[np.float64]
+    p_value: Vector
 
 
 def score_interval(
-    value: NDArray[np.float64],
-    se: NDArray[np.float64],
-    level: float,
-    scale: Scale,
-    support: Support,
-    added_share: NDArray[np.float64] | float = 0.0,
+    value: Vector, se: Vector, level: float, scale: Scale, support: Support, added_share: Vector | float = 0.0
 ) -> Interval:
     """Return the confidence interval of a score; NaN without a scale, for one that is mostly biased by chance.
 
@@ -146,13 +142,13 @@ def few_for_score(scale: Scale) -> int:
 
 
 def difference_interval(
-    value: NDArray[np.float64],
-    reference: NDArray[np.float64],
-    se: NDArray[np.float64],
-    critical: NDArray[np.float64],
+    value: Vector,
+    reference: Vector,
+    se: Vector,
+    critical: Vector,
     scale: Scale,
     support: Support,
-    added_share: NDArray[np.float64] | float = 0.0,
+    added_share: Vector | float = 0.0,
 ) -> Contrast:
     """Return the confidence interval and the p-value of the difference of two scores.
 
@@ -177,20 +173,15 @@ def difference_interval(
     return Contrast(difference - half, difference + half, reliable, p_value)
 
 
-def ratio_interval(ratio: NDArray[np.float64], se: NDArray[np.float64], level: float, support: Support) -> Interval:
+def ratio_interval(ratio: Vector, se: Vector, level: float, support: Support) -> Interval:
     """Return the confidence interval of the ratio of two scores."""
     lower, upper = _score_limits(ratio, se, level, support.difference_degrees, "log", support.n_rarer)
     return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE))
 
 
 def _score_limits(
-    value: NDArray[np.float64],
-    se: NDArray[np.float64],
-    level: float,
-    degrees: NDArray[np.float64],
-    scale: Scale,
-    n_rarer: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    value: Vector, se: Vector, level: float, degrees: Vector, scale: Scale, n_rarer: Vector
+) -> tuple[Vector, Vector]:
     r"""Return the limits of a score's confidence interval, made on its own scale.
 
     On the log scale :math:`s \exp(\pm q\,se / s)`; on the logit scale the same for
@@ -227,7 +218,7 @@ def _score_limits(
     return np.where(blind, np.nan, lower), np.where(blind, np.nan, upper)
 
 
-def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: Direction) -> NDArray[np.object_]:
+def verdicts(lower: Vector, upper: Vector, direction: Direction) -> NDArray[np.object_]:
     """Return whether models are better, worse or undecided, by the intervals of differences; unknown without one.
 
     Where values should be close to a target, a difference says lower or higher.
@@ -237,7 +228,7 @@ def verdicts(lower: NDArray[np.float64], upper: NDArray[np.float64], direction: 
     return np.select([unknown, upper < 0, lower > 0], ["unknown", below, above], "undecided").astype(object)
 
 
-def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws: int, seed: int) -> float:
+def simultaneous_quantile(covariance: Vector, level: float, n_draws: int, seed: int) -> float:
     """Return c such that the largest of the standardised deviations over time stays below it with probability `level`.
 
     Multiplying every individual's influence with an own standard normal number and adding up gives a Gaussian vector
@@ -255,6 +246,6 @@ def simultaneous_quantile(covariance: NDArray[np.float64], level: float, n_draws
     return float(np.quantile(np.abs(draws).max(axis=1), level))
 
 
-def with_degrees(critical_value: float, degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_degrees(critical_value: float, degrees: Vector) -> Vector:
     """Return a normal critical value as Student's at the same level, for each number of degrees of freedom."""
     return student_quantile(1.0 - float(student_p(critical_value, np.inf)), degrees)

@@ -73,14 +73,8 @@ def logistic_fit(
     The influence of row i is :math:`H^{-1} w_i z_i (y_i - \mu_i)`, with :math:`H = \sum w z z' \mu (1 - \mu)` and z the
     columns of a restricted cubic spline.
 
-    Parameters
-    ----------
-    x, knots : ndarray
-        What the status is regressed on, and where the spline bends; see `restricted_cubic_spline`.
-    event, weight : ndarray of shape (rows,)
-        Zero or one, and weights larger than zero, one on average.
-    shifted : bool
-        Whether x is an offset: part of the log odds with coefficient one.
+    The status is regressed on a spline of x with these knots; or with x as offset, if `shifted`: part of the log odds
+    with coefficient one. `event` is zero or one, and weights are larger than zero, one on average.
     """
     design, share = restricted_cubic_spline(x, knots), weight / event.size
     to_design = _orthonormal(design, share)

@@ -136,13 +136,8 @@ def integrate(
 
     parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
     before, late, coefficients, partial, sums = zip(*parts, strict=True)
-    return Integrals(
-        np.concatenate(before),
-        np.concatenate(late),
-        np.concatenate(coefficients, axis=1),
-        np.concatenate(partial),
-        np.sum(sums, axis=0),
-    )
+    joined = [np.concatenate(blocks, axis=-1) for blocks in (before, late, coefficients, partial)]
+    return Integrals._make([*joined, np.sum(sums, axis=0)])
 
 
 def _up_to(polynomial: NDArray[np.float64], pieces: Pieces, time: Vector) -> tuple[Vector, NDArray[np.float64], Vector]:

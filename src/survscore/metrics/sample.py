@@ -128,13 +128,11 @@ class PooledSample(CountedStatuses):
         made: Made = self._made[make]
         return made
 
-    def why_no_regression(self) -> str:
-        """Return why no regression of the status can be fitted; nothing if it can."""
-        without, with_event = self.statuses
-        if with_event == 0 or without == 0:
-            return f"{'nobody' if with_event == 0 else 'everybody'} who is counted had the event"
-        return ""
+    def fit(self, knots: Vector, otherwise: str, *, shifted: bool = False) -> LogisticFit | str:
+        """Regress the status on a spline of the log odds with these knots, or with the log odds as offset.
 
-    def fit(self, knots: Vector, *, shifted: bool = False) -> LogisticFit | None:
-        """Regress the status on a spline of the log odds with these knots, or with the log odds as offset."""
-        return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted)
+        Where that is not possible, return why: `otherwise`, if both statuses are there.
+        """
+        if not all(self.statuses):
+            return f"{'everybody' if self.statuses[1] else 'nobody'} who is counted had the event"
+        return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted) or otherwise

@@ -76,10 +76,6 @@ class Comparison(Tabulated):
     def _table(self) -> LongTable:
         return LongTable({(): self})
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the contrasts."""
-        return self.contrasts
-
     def integrated(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> IntegratedComparison:
@@ -106,8 +102,8 @@ class Comparison(Tabulated):
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
 
-        From a multiplier bootstrap of the influences (Gaussian multipliers), whose critical value is turned into
-        Student's at each time, with the degrees of freedom there. For large data, compare with ``ranges="any"``.
+        From a multiplier bootstrap of the influences, whose critical value is turned into Student's at each time, with
+        the degrees of freedom there. For large data, compare with ``ranges="any"``.
 
         Parameters
         ----------
@@ -168,14 +164,11 @@ class Comparison(Tabulated):
         Parameters
         ----------
         metric : str, optional
-            Which metric's; by default the first.
-        ax, band, counts, unit, width
-            As for `ScoreCurve.plot`.
+            Which metric's; by default the first. All others as for `ScoreCurve.plot`.
 
         Returns
         -------
         DifferenceDisplay
-            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DifferenceDisplay
 
@@ -192,20 +185,11 @@ class Comparison(Tabulated):
         unit: Unit | str | None = None,
         width: float | None = None,
     ) -> ScoresDisplay:
-        """Draw the scores of all models over time, one panel per weighting, all on one scale.
+        """Draw the scores of all models over time, one panel per weighting, all on one scale; arguments as for `plot`.
 
         Whether bands of two models overlap does not tell whether they differ: both are judged on the same individuals.
-        That is what `plot` shows.
-
-        Parameters
-        ----------
-        metric, band, unit, width
-            As for `plot`.
-
-        Returns
-        -------
-        ScoresDisplay
-            With all axes in ``axes_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        That is what `plot` shows. The display has all axes in ``axes_``, the figure in ``figure_``, and
+        ``save("figure.pdf")``.
         """
         from survscore.plots import ScoresDisplay
 
@@ -283,6 +267,3 @@ class IntegratedComparison(Tabulated):
 
     def _printed(self) -> Tables:
         return printing.of_means(self.compared, self.over)
-
-    def __repr__(self) -> str:
-        return str(self)

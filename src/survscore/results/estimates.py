@@ -55,8 +55,6 @@ class Estimates:
     level: float = 0.95
     weights: Vector | None = None  # of each time, for a mean over time
 
-    # What is known at each time, or of the mean
-
     @property
     def _used(self) -> Vector | None:
         """The weights of the scored times; None at each time."""
@@ -109,8 +107,6 @@ class Estimates:
     def se(self, a: int, b: int) -> Vector:
         """Return the standard error of a score, or of the difference of two."""
         return np.where(np.isnan(self.scores[a] - self.scores[b]), np.nan, np.sqrt(self.variance(a, b)))
-
-    # Columns of tables
 
     def score(self, a: int) -> Columns:
         """Return the scores of a model with their intervals."""
@@ -195,8 +191,6 @@ class Estimates:
         if float(self.support.n_rarer[0]) < few:
             return f"fewer than {few} with event, or without"
         return "too few groups, or groups of too different size" if self.support.grouped else "too few individuals"
-
-    # Parts of formulas
 
     def _difference(self, a: int, r: int, critical: Vector) -> Contrast:
         return difference_interval(

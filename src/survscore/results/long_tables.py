@@ -73,11 +73,6 @@ class LongTable:
         """The comparison of all individuals."""
         return next(iter(self.comparisons.values()))
 
-    @property
-    def size(self) -> int:
-        """How many rows a block has."""
-        return self.total.times.size if self.over is None else 1
-
     def estimates(self, one: Scored) -> Estimates:
         """Return what is tabulated of scores by one metric under one weighting."""
         return Estimates(one, self.total.level, None if self.over is None else self.over[one.metric][0])
@@ -103,7 +98,7 @@ class LongTable:
         """Return numbers with the metric, the weighting, the labels such as the model, and the time or the range."""
         names = {"metric": one.metric, "weighting": one.weighting, **labels}
         if self.over is None:
-            found = {name: padded(values, self.size) for name, values in columns.items()}
+            found = {name: padded(values, self.total.times.size) for name, values in columns.items()}
             return {**names, "time": self.total.times, **found}
         first, last = self.over[one.metric][1]
         return {**names, **columns, "from": first, "to": last}
@@ -188,3 +183,7 @@ class Tabulated(PrintedAsTables):
         values are better, and that the null model has.
         """
         return self._table().table("skill")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the contrasts."""
+        return self._table().table("difference")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 DOUBT = " ?"  # behind an interval that is not reliable
 LEAST_P = 0.001
@@ -42,6 +42,10 @@ class Number:
     reliable: bool = True
     sign: str = ""
     decimals: int = WITHOUT_ERROR
+
+    def rounded(self, decimals: int) -> Number:
+        """Return the same with so many decimals; without limits there is no interval to doubt."""
+        return replace(self, decimals=decimals, reliable=self.reliable or math.isnan(self.lower))
 
     @property
     def doubtful(self) -> bool:

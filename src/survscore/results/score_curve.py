@@ -30,9 +30,7 @@ MOST_ROWS = 10  # of a curve, in print
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Within which values a score lies, whatever happened to those who dropped out, without any assumption about them.
-
-    The score of all individuals with C* >= t, had none dropped out, lies between `lower` and `upper`.
+    """The score of all individuals with C* >= t, had none dropped out, lies within, whatever happened to those who did.
 
     Attributes
     ----------
@@ -175,8 +173,7 @@ class ScoreCurve(PrintedAsTables):
     ) -> IntegratedScore:
         r"""Return the mean score over a range of time, :math:`\frac{1}{b - a}\int_a^b s(t)\,dt`.
 
-        The curve is taken as linear between the evaluation times, for which the trapezoid rule is exact, also
-        for limits between them.
+        The curve is taken as linear between the evaluation times: the trapezoid rule is exact, also for limits between.
 
         Parameters
         ----------
@@ -184,12 +181,7 @@ class ScoreCurve(PrintedAsTables):
             The range, within the evaluation times; by default the whole of them. For large data, ranges other than the
             whole must be named when scoring (``ranges=``), or they have no standard error.
         nan : {"raise", "stop"}, default "raise"
-            What to do where the range holds times without score: refuse, or stop at the last
-            time before the first of them.
-
-        Returns
-        -------
-        IntegratedScore
+            What to do where the range holds times without score: refuse, or stop before the first of them.
 
         Examples
         --------
@@ -234,15 +226,13 @@ class ScoreCurve(PrintedAsTables):
         band : bool, default True
             Whether to shade the confidence intervals.
         counts : bool, optional
-            Whether to write below the axis how many are counted, and how many of them have the event; by default in a
-            new figure.
+            Whether to write below the axis how many are counted, and how many with event; by default in a new figure.
         unit : str, optional
             What times are counted in, for the label of the axis: "month".
         width : float, optional
             Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
         **line
-            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``, which stands at the end of the
-            line.
+            Passed on to `matplotlib.axes.Axes.plot`: ``label="my model"`` stands at the end of the line.
 
         Returns
         -------

@@ -138,9 +138,6 @@ class ScoreTable(PrintedAsTables):
             counts = f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
         return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counts)))
 
-    def __repr__(self) -> str:
-        return str(self)
-
 
 def _line(row: TableRow, header: tuple[str, ...], *, is_first: bool) -> Line:
     better = f" ({row.direction})" if row.direction.startswith("closer") else ""

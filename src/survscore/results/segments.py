@@ -45,8 +45,7 @@ class _BySegment(Tabulated):
         Parameters
         ----------
         of : {"difference", "score"}
-            Of the differences to the reference: is the model's gain larger here? Or of the scores: is it harder to
-            predict here?
+            Of differences to the reference (is the gain larger here?), or of scores (is it harder to predict here?).
         model : str, optional
             Of which model; by default of all.
         against : str or sequence of str, optional
@@ -69,15 +68,7 @@ class _BySegment(Tabulated):
         mean with weights :math:`1 / V_g`. The p-value is Welch's, which allows for the variances being estimated; with
         many individuals it is that of a chi-square with as many degrees of freedom as there are segments, minus one.
 
-        Parameters
-        ----------
-        of, model
-            As for `between`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            metric, weighting, model, reference, time, n_segments, q, df, p_value.
+        Arguments are those of `between`; columns metric, weighting, model, reference, time, n_segments, q, df, p_value.
         """
         return heterogeneity.heterogeneity(self._table(), of, model)
 
@@ -89,9 +80,9 @@ class SegmentedComparison(_BySegment):
     Every part is what `compare` gives for its individuals alone, at the times of the total. Tables have the segmenting
     columns first; there, the rows of the total come first, and have "(all)".
 
-    One rule says what has an interval: in a segment, limits and p-values are given where they are `reliable`, that is
-    for scores from two individuals of either status on, for differences, skill and AUC from 20 of the rarer status on,
-    and with at least four degrees of freedom. Elsewhere they are NaN, and the verdict is "too few".
+    In a segment, limits and p-values are given where they are `reliable`: for scores from two individuals of either
+    status on, for differences, skill and AUC from 20 of the rarer status on, and with at least four degrees of freedom.
+    Elsewhere they are NaN, and the verdict is "too few".
 
     Parameters
     ----------
@@ -103,12 +94,11 @@ class SegmentedComparison(_BySegment):
         Of every segment, by its labels, one for each of `by`. All have the models, metrics, weightings and times of the
         total, in the same order. They are kept in the order of their labels, numbers by their value.
     correction : {"holm", "benjamini-hochberg", "none"}, default "holm"
-        How ``p_adjusted`` allows for the number of segments: over all segments with a p-value, for each metric,
-        weighting, model and time by itself. Verdicts of segments go by it; limits are each segment's own. See
-        `survscore.inference.multiplicity.adjusted`.
+        How ``p_adjusted`` allows for the number of segments (see `survscore.inference.multiplicity.adjusted`), for each
+        metric, weighting, model and time. Verdicts of segments go by it; limits are each segment's own.
     n_spanning : int or None, default 0
-        How many groups have individuals in several segments, where `groups` were given: segments then depend on each
-        other, and are not compared with each other. None: that is not known.
+        How many `groups` have individuals in several segments, which then are not compared with each other, since they
+        depend on each other. None: that is not known.
 
     Examples
     --------
@@ -205,10 +195,6 @@ class SegmentedComparison(_BySegment):
         """Return the same with p-values that allow for the number of segments in another way."""
         return replace(self, correction=correction)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the contrasts."""
-        return self.contrasts
-
     def integrated(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> IntegratedSegments:
@@ -246,7 +232,6 @@ class SegmentedComparison(_BySegment):
         Returns
         -------
         SegmentsDisplay
-            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         if time is None and self.total.times.size > 1:
             means = self.integrated(nan="stop")
@@ -355,13 +340,13 @@ def _check_part(by: tuple[str, ...], total: Comparison, key: Any, part: Any) -> 
             raise InputError(f"parts must have the {what} of the total; that of {key} has others")
 
 
-def _in_order(key: Key) -> list[tuple[int, float, str]]:
+def _in_order(key: Key) -> list[tuple[bool, float, str]]:
     """Return what to sort labels by: numbers by their value, before texts."""
     found = []
     for label in key:
         try:
             number = float(label)
         except ValueError:
-            number = np.nan
-        found.append((0, number, label) if np.isfinite(number) else (1, 0.0, label))
+            number = np.inf
+        found.append((not np.isfinite(number), number if np.isfinite(number) else 0.0, label))
     return found

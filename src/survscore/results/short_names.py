@@ -16,8 +16,6 @@ def short_names(labels: Iterable[str]) -> dict[str, str]:
     >>> from survscore.results.short_names import short_names
     >>> list(short_names(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"]).values())
     ['administrative', 'IPCW']
-    >>> list(short_names(["ipcw (Kaplan-Meier of the scored outcomes)", "ipcw (individual curves)"]).values())
-    ['IPCW (Kaplan-Meier of the scor…)', 'IPCW (individual curves)']
     """
     parsed = {label: _parsed(label) for label in labels}
     found = {}

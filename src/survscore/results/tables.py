@@ -18,10 +18,11 @@ from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
 SHORTEST = 14  # letters of a name that is shortened
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    sign: "\\" + sign for sign in "&%$#_{}"
-}
-MINUS = "$-$"
+LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+)
+MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})  # after it nothing is a mark
 SIDES = {"l": "text-align:left", "r": "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"}
 ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
 
@@ -83,7 +84,7 @@ class Part:
             same, columns, places = list(some), list[list[Cell]](), 0
             for values in zip(*(line.numbers for line in same), strict=True):
                 places = max(places, decimals(value.se for value in values if value is not None))
-                columns.append(["" if value is None else _rounded(value, places) for value in values])
+                columns.append(["" if value is None else value.rounded(places) for value in values])
             numbers = zip(*columns, strict=True)
             rows += [(*line.words, *cells, *line.rest) for line, cells in zip(same, numbers, strict=True)]
         doubtful = any(isinstance(cell, Number) and cell.doubtful for row in rows for cell in row)
@@ -127,9 +128,8 @@ class PrintedAsTables(ABC):
     def __str__(self) -> str:
         return self.to_text()
 
-
-def _rounded(number: Number, decimals: int) -> Number:
-    return replace(number, decimals=decimals, reliable=number.reliable or np.isnan(number.lower))
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
@@ -150,9 +150,6 @@ def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
             texts.append(text + room if unmarked else text)
         columns.append(texts)
     return list(zip(*columns, strict=True))
-
-
-# Text
 
 
 def as_text(tables: Tables, width: int = WIDTH) -> str:
@@ -275,53 +272,38 @@ def _fitted(part: Part, width: int) -> tuple[list[str], list[str]]:
     return shorter.blocks(width, part.split - merged), legend
 
 
-# Markup
-
-
 def as_markdown(tables: Tables) -> str:
     """Return the tables as Markdown."""
 
     def line(cells: Iterable[Cell]) -> str:
         return "| " + " | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
 
-    found = [_plain_markdown(tables.caption)] if tables.caption else []
+    found = [tables.caption.translate(MARKDOWN)] if tables.caption else []
     for part in tables.parts:
         sides = [":---" if side == "l" else "---:" for side in part.align]
-        found += ["", f"**{_plain_markdown(part.title)}**"] if part.title else []
+        found += ["", f"**{part.title.translate(MARKDOWN)}**"] if part.title else []
         found += ["", line(part.header), "| " + " | ".join(sides) + " |", *map(line, part.rows)]
-        found += ["", *(f"- {_plain_markdown(note)}" for note in part.notes)] if part.notes else []
+        found += ["", *(f"- {note.translate(MARKDOWN)}" for note in part.notes)] if part.notes else []
     return "\n".join(found) + "\n"
-
-
-def _plain_markdown(text: str) -> str:
-    """Return text in which nothing is a mark."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in text)
 
 
 def as_latex(tables: Tables) -> str:
     """Return the tables as LaTeX, with the rules of the package booktabs."""
 
     def line(cells: Iterable[Cell]) -> str:
-        return " & ".join(map(_latex_cell, cells)) + r" \\"
+        # of numbers, minus is a sign and no hyphen
+        texts = (cell.translate(LATEX) if isinstance(cell, str) else str(cell).replace("-", "$-$") for cell in cells)
+        return " & ".join(texts) + r" \\"
 
     found = [f"% {shown(tables.caption, 1000)}"]
     for part in tables.parts:
-        caption = "; ".join(_latex(text) for text in (part.title, tables.caption) if text)
+        caption = "; ".join(text.translate(LATEX) for text in (part.title, tables.caption) if text)
         found += [
             r"\begin{table}", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{part.align}}}", r"\toprule",
             line(part.header), r"\midrule", *map(line, part.rows), r"\bottomrule", r"\end{tabular}",
-            *(rf"\par {_latex(note)}" for note in part.notes), r"\end{table}", "",
+            *(rf"\par {note.translate(LATEX)}" for note in part.notes), r"\end{table}", "",
         ]  # fmt: skip
     return "\n".join(found)
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in text)
-
-
-def _latex_cell(cell: Cell) -> str:
-    """Return a cell; of numbers, minus is a sign and no hyphen."""
-    return _latex(cell) if isinstance(cell, str) else str(cell).replace("-", MINUS)
 
 
 def as_html(tables: Tables) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, check_rule, check_whole
+from survscore.outcomes import Outcomes
 from survscore.simulate._sample import Sample
 
 if TYPE_CHECKING:
@@ -54,27 +55,16 @@ class ConstantHazardStudy:
             raise InputError("n_times must be at least 1, and end positive")
 
     def sample(self, n: int, seed: int) -> Sample:
-        """Draw `n` individuals.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        seed : int
-            The same seed gives the same individuals.
-
-        Returns
-        -------
-        Sample
-        """
+        """Draw `n` individuals; the same seed gives the same individuals."""
         check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
         step = rng.geometric(self.hazard, n)  # the grid time, counted from 1, at which the event happens
         happened = step <= self.n_times
         time = np.where(happened, self._grid_time(np.minimum(step, self.n_times)), self.end)
         censoring_time = self.end * (1.0 - rng.random(n))
-        covariates, survival = self.covariates_of(censoring_time), partial(self._survival_of_all, n)
-        return Sample.of(covariates, time, happened, censoring_time, self.end, survival)
+        uncensored = Outcomes(time, happened, np.full(n, self.end))
+        survival = partial(self._survival_of_all, n)
+        return Sample.of(self.covariates_of(censoring_time), uncensored, censoring_time, survival)
 
     @property
     def grid(self) -> NDArray[np.float64]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from survscore._utils.parallel import each
 from survscore._validation import check_choice, check_rule, check_whole
-from survscore.simulate._sample import Sample
+from survscore.outcomes import Outcomes
+from survscore.simulate._sample import Array, Sample
 
-CENSORINGS = ("simple", "complicated", "independent")
 ROWS_PER_BLOCK = 1024
 N_FREQUENCIES = 5
 
@@ -26,7 +26,7 @@ class LogitHazard(Protocol):
     def drivers(self) -> tuple[str, ...]:
         """What each of the numbers drives."""
 
-    def __call__(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, u: Array, times: Array) -> Array:
         """Return the logits, (n, len(times)), from drivers of shape (n, k)."""
 
 
@@ -44,7 +44,7 @@ class SineConstantAccelerating:
         "amplitude", "frequency", "phase", "level", "constant", "slope", "mix_sine", "mix_constant", "mix_accelerating",
     )  # fmt: skip
 
-    def gammas(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gammas(self, u: Array) -> Array:
         """Return the nine gammas, (n, 9), from as many drivers."""
         amplitude = 5.0 * u[:, 0]
         fifth = np.minimum((u[:, 1] + 1.0) / 2.0 * N_FREQUENCIES, N_FREQUENCIES - 1).astype(np.int64)
@@ -61,7 +61,7 @@ class SineConstantAccelerating:
             ]
         )
 
-    def __call__(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, u: Array, times: Array) -> Array:
         """Return the logits at `times`."""
         g = self.gammas(u)[:, :, None]
         weights = np.exp(g[:, 6:9] - g[:, 6:9].max(axis=1, keepdims=True))
@@ -77,12 +77,12 @@ class Constant:
 
     drivers: ClassVar[tuple[str, ...]] = ("constant",)
 
-    def __call__(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, u: Array, times: Array) -> Array:
         """Return the logits at `times`."""
         return np.broadcast_to(_constant(u), (len(u), times.size))
 
 
-def _constant(u: NDArray[np.float64]) -> NDArray[np.float64]:
+def _constant(u: Array) -> Array:
     return 5.0 * (u + 1.0) / 2.0 - 8.0
 
 
@@ -95,9 +95,9 @@ class Carrier:
     last :math:`x_p = v_p / \beta_p`.
     """
 
-    coefficients: NDArray[np.float64]
+    coefficients: Array
 
-    def covariates(self, u: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def covariates(self, u: Array, rng: np.random.Generator) -> Array:
         """Return covariates (n, drivers * covariates per driver) that carry these drivers."""
         n_drivers, p = self.coefficients.shape
         v = np.empty((len(u), n_drivers, p + 1))
@@ -106,18 +106,13 @@ class Carrier:
         v[:, :, p] = 0.0
         return np.asarray(((v[:, :, :-1] - v[:, :, 1:]) / self.coefficients).reshape(len(u), -1))
 
-    def drivers(self, covariates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def drivers(self, covariates: Array) -> Array:
         """Return the drivers that covariates carry."""
         n_drivers, p = self.coefficients.shape
         return np.asarray((covariates.reshape(-1, n_drivers, p) * self.coefficients).sum(axis=2))
 
 
-def by_block(
-    hazard: LogitHazard,
-    u: NDArray[np.float64],
-    grid: NDArray[np.float64],
-    use: Callable[[slice, NDArray[np.float64]], NDArray[Any]],
-) -> NDArray[Any]:
+def by_block(hazard: LogitHazard, u: Array, grid: Array, use: Callable[[slice, Array], NDArray[Any]]) -> NDArray[Any]:
     r"""Return what `use` makes of rows and their :math:`S(\tau_j) = \prod_{k \le j} [1 - h(\tau_k)]` on the whole grid.
 
     Blocks of rows are shared out among the cores; memory is that of a few of them.
@@ -131,9 +126,7 @@ def by_block(
     return np.concatenate(each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True))
 
 
-def first_at_or_below(
-    hazard: LogitHazard, u: NDArray[np.float64], grid: NDArray[np.float64], levels: NDArray[np.float64]
-) -> NDArray[np.intp]:
+def first_at_or_below(hazard: LogitHazard, u: Array, grid: Array, levels: Array) -> NDArray[np.intp]:
     """Return for every individual the position of the first grid time at which survival is at or below its level.
 
     That is the length of the grid where it stays above. With uniform levels these are draws of the event time.
@@ -152,7 +145,7 @@ class Censoring(Protocol):
     def n_per_driver(self) -> int:
         """How many covariates carry each of them."""
 
-    def draw(self, u: NDArray[np.float64], grid: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, u: Array, grid: Array, rng: np.random.Generator) -> Array:
         """Return the censoring times of individuals with these drivers."""
 
 
@@ -173,7 +166,7 @@ class ThresholdCensoring:
         """Those of the hazard."""
         return self.hazard.drivers
 
-    def draw(self, u: NDArray[np.float64], grid: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, u: Array, grid: Array, rng: np.random.Generator) -> Array:
         """Return the censoring times, which the drivers determine."""
         crossing = first_at_or_below(self.hazard, u, grid, np.full(len(u), self.threshold))
         return np.asarray(grid[np.minimum(crossing, grid.size - 1)])
@@ -186,9 +179,16 @@ class IndependentCensoring:
     drivers: tuple[str, ...] = ()
     n_per_driver: int = 1
 
-    def draw(self, u: NDArray[np.float64], grid: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, u: Array, grid: Array, rng: np.random.Generator) -> Array:
         """Return the censoring times."""
         return np.asarray(rng.choice(grid, len(u)))
+
+
+CENSORINGS: dict[str, Censoring] = {
+    "simple": ThresholdCensoring(Constant(), 5),
+    "complicated": ThresholdCensoring(SineConstantAccelerating(), 2),
+    "independent": IndependentCensoring(),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,52 +230,31 @@ class SineConstantAcceleratingStudy:
 
     def __post_init__(self) -> None:
         if not hasattr(self.censoring, "draw"):
-            check_choice("censoring", self.censoring, CENSORINGS)
+            check_choice("censoring", self.censoring, tuple(CENSORINGS))
         check_whole("n_per_driver", self.n_per_driver, 1)
 
     @cached_property
-    def grid(self) -> NDArray[np.float64]:
+    def grid(self) -> Array:
         """The times at which events happen."""
         return np.arange(1, 1001) / 10.0
 
-    @cached_property
+    @property
     def censoring_rule(self) -> Censoring:
         """How censoring times come about."""
-        match self.censoring:
-            case "simple":
-                return ThresholdCensoring(Constant(), 5)
-            case "complicated":
-                return ThresholdCensoring(SineConstantAccelerating(), 2)
-            case str():
-                return IndependentCensoring()
-            case rule:
-                return rule
+        return CENSORINGS[self.censoring] if isinstance(self.censoring, str) else self.censoring
 
     @cached_property
     def carriers(self) -> tuple[Carrier, Carrier]:
         """How covariates carry the drivers of the event, and of the censoring."""
         rule = self.censoring_rule
-        shapes = (len(self.hazard.drivers), self.n_per_driver), (len(rule.drivers), rule.n_per_driver)
-        event, censoring = (
-            Carrier(np.random.default_rng((self.seed, part)).standard_normal(shape))
-            for part, shape in enumerate(shapes)
+        event, censoring = (np.random.default_rng((self.seed, part)) for part in (0, 1))
+        return (
+            Carrier(event.standard_normal((len(self.hazard.drivers), self.n_per_driver))),
+            Carrier(censoring.standard_normal((len(rule.drivers), rule.n_per_driver))),
         )
-        return event, censoring
 
     def sample(self, n: int, seed: int) -> Sample:
-        """Draw `n` individuals.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        seed : int
-            The same seed gives the same individuals.
-
-        Returns
-        -------
-        Sample
-        """
+        """Draw `n` individuals; the same seed gives the same individuals."""
         import pandas as pd
 
         check_whole("n", n, 1)
@@ -292,14 +271,14 @@ class SineConstantAcceleratingStudy:
         time = self.grid[np.minimum(position, self.grid.size - 1)]
         censoring_time = rule.draw(drivers[1], self.grid, rng)
         covariates = pd.DataFrame(np.concatenate(parts, axis=1), columns=names)
-        survival = partial(self._survival, drivers[0])
-        return Sample.of(covariates, time, position < self.grid.size, censoring_time, float(self.grid[-1]), survival)
+        uncensored = Outcomes(time, position < self.grid.size, np.full(n, self.grid[-1]))
+        return Sample.of(covariates, uncensored, censoring_time, partial(self._survival, drivers[0]))
 
-    def _survival(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _survival(self, u: Array, times: Array) -> Array:
         check_rule("times", f"within the study, which ends at {self.grid[-1]:g}", times > self.grid[-1], times)
         columns = np.searchsorted(self.grid, times, side="right")
 
-        def pick(_: slice, survival: NDArray[np.float64]) -> NDArray[np.float64]:
+        def pick(_: slice, survival: Array) -> Array:
             return np.pad(survival, ((0, 0), (1, 0)), constant_values=1.0)[:, columns]
 
         return by_block(self.hazard, u, self.grid[: int(columns.max())], pick)
