@@ -31,7 +31,7 @@ estimate n_segments times sentence segment_label
 """
 
 
-class _BySegment(Tabulated):
+class _SegmentTables(Tabulated):
     """What results by segment share, at each time or as means over time."""
 
     def between(
@@ -74,7 +74,7 @@ class _BySegment(Tabulated):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentedComparison(_BySegment):
+class SegmentedComparison(_SegmentTables):
     r"""A comparison of models within segments, and of all individuals together. Numbers only.
 
     Every part is what `compare` gives for its individuals alone, at the times of the total. Tables have the segmenting
@@ -284,7 +284,7 @@ class SegmentedComparison(_BySegment):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedSegments(_BySegment, IntegratedComparison):
+class IntegratedSegments(_SegmentTables, IntegratedComparison):
     """Mean scores over a range of time within segments, and their paired differences; see `IntegratedComparison`."""
 
     compared: SegmentedComparison  # type: ignore[assignment]
