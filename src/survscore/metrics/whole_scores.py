@@ -30,9 +30,8 @@ class CRPS(HistoryMetric):
     takes the place of :math:`G_d`.
 
     Lower is better; predicting one half for all gives 0.25. It is proper given covariates and :math:`C^*`, and
-    predictions after :math:`C^*` change nothing.
-    Integrals are exact, for curves that are linear between the times of their grid and for step curves. Individuals
-    with long potential follow-up weigh more than those with short.
+    predictions after :math:`C^*` change nothing. Individuals with long potential follow-up weigh more than those with
+    short. Integrals are exact, for curves that are linear between the times of their grid and for step curves.
 
     Examples
     --------
