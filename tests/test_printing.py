@@ -99,7 +99,7 @@ def test_numbers_over_time_have_the_digits_of_the_usual_error():
 @given(value=st.floats(-100, 100), se=st.floats(1e-4, 10), shift=st.floats(0, 5), sign=st.sampled_from(["", "+"]))
 def test_a_number_is_what_it_says(value, se, shift, sign):
     places = decimals([se])
-    number = Number.of(value, value - shift, value + shift, decimals=places, sign=sign)
+    number = Number(value, value - shift, value + shift, decimals=places, sign=sign)
     found = [float(part) for part in re.findall(r"-?[\d.]+", str(number))]
     np.testing.assert_allclose(found, [value, value - shift, value + shift], atol=0.5000001 * 10.0**-places)
     assert "-0.00 " not in f"{str(number).replace(',', ' ')} "
@@ -125,7 +125,7 @@ def test_what_is_printed_is_what_is_computed():
 def test_points_stand_below_each_other():
     lines = [line for line in str(compared("administrative")).splitlines() if re.search("gloomy|Kaplan-M", line)]
     assert len({tuple(match.start() for match in re.finditer(r"\.", line)) for line in lines}) == 1
-    numbers = (Number.of(v, v - 1, v + 1, decimals=2) for v in (-10.5, 0.25, 3.125))
+    numbers = (Number(v, v - 1, v + 1, decimals=2) for v in (-10.5, 0.25, 3.125))
     part = Part("", ("", "x"), [(name, one) for name, one in zip("abc", numbers, strict=True)], (), "lr")
     places = [[m.start() for m in re.finditer(r"\.", line)] for line in as_text(Tables("", [part])).splitlines()[2:]]
     assert places[0] == places[1] == places[2]
@@ -174,7 +174,7 @@ def test_outcomes_show_what_they_are():
 
 
 def test_names_are_escaped():
-    part = Part(HOSTILE, ("", HOSTILE), [(HOSTILE, Number.of(-0.5, decimals=1))], (HOSTILE,), "lr")
+    part = Part(HOSTILE, ("", HOSTILE), [(HOSTILE, Number(-0.5, decimals=1))], (HOSTILE,), "lr")
     tables = Tables(HOSTILE, [part])
     page = as_html(tables)
     assert "<script" not in page
@@ -217,7 +217,7 @@ def short(labels):
 )
 def test_any_table_fits_and_loses_no_number(names, values, places, width):
     rows = [
-        (names[0] if k == 0 else "", name, *(Number.of(v, v, v, decimals=places) for v in values[:2]), "worse")
+        (names[0] if k == 0 else "", name, *(Number(v, v, v, decimals=places) for v in values[:2]), "worse")
         for k, name in enumerate(names)
     ]
     part = Part("title", ("", "", "one", "other", ""), rows, (), "llrrl", split=3)

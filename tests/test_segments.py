@@ -402,8 +402,8 @@ def test_intervals_by_segment_cover_and_segments_that_are_alike_do_not_differ():
         interpolation = means.between(against="0").set_index("segment")
         apart.append(interpolation.loc[["1", "2"], "difference"].to_numpy())
         width.append(interpolation.loc[["1", "2"], "se"].to_numpy())
-        alike = means.segmented.parts
-        same = ss.SegmentedComparison(("segment",), means.segmented.total, {("0",): alike["0",], ("1",): alike["1",]})
+        alike = means.compared.parts
+        same = ss.SegmentedComparison(("segment",), means.compared.total, {("0",): alike["0",], ("1",): alike["1",]})
         differ.append(same.integrated().heterogeneity()["p_value"].iloc[0])
     assert 0.93 <= np.mean(held) <= 0.97
     off = np.mean(apart, axis=0) - [truth[1] - truth[0], truth[2] - truth[0]]

@@ -14,8 +14,8 @@ from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
+from survscore.results.printing import warn_about
 from survscore.results.score_curve import ScoreCurve, ScoreTerms
-from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting
 
 

@@ -6,8 +6,12 @@ from scipy import stats
 
 import survscore as ss
 from survscore.simulate import SineConstantAcceleratingStudy
-from survscore.simulate.hazards import Carrier, Constant, SineConstantAccelerating
-from survscore.simulate.mixture_study import ThresholdCensoring
+from survscore.simulate.mixture_study import (
+    Carrier,
+    Constant,
+    SineConstantAccelerating,
+    ThresholdCensoring,
+)
 
 STUDIES = {
     censoring: SineConstantAcceleratingStudy(censoring) for censoring in ("simple", "complicated", "independent")
@@ -62,7 +66,7 @@ def test_logit_hazard_is_the_mixture_written_down():
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_covariates_carry_their_drivers_exactly(p):
     rng = np.random.default_rng(2)
-    carrier = Carrier.draw(3, p, rng)
+    carrier = Carrier(rng.standard_normal((3, p)))
     u = rng.uniform(-1, 1, (100, 3))
     X = carrier.covariates(u, rng)
     assert X.shape == (100, 3 * p)

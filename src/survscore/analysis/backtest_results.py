@@ -381,7 +381,7 @@ class Backtest(PrintedAsTables):
         for name, ends in (("ordered", "ordered"), ("relative_regret", "regret"), ("excess", "excess")):
             value, lower, upper = (100 * table[key] for key in (name, f"{ends}_lower", f"{ends}_upper"))
             places = decimals((upper - lower) / (2 * normal_quantile(self.level)), otherwise=1)
-            columns[name] = [Number.of(*row, decimals=places) for row in zip(value, lower, upper, strict=True)]
+            columns[name] = [Number(*row, decimals=places) for row in zip(value, lower, upper, strict=True)]
         rows = list[tuple[Cell, ...]]()
         for q, row in enumerate(table.to_dict("records")):
             ordered, regret, excess = (columns[name][q] for name in ("ordered", "relative_regret", "excess"))

@@ -230,7 +230,7 @@ class Calibration(PrintedAsTables):
             if row["measure"] == "miscalibration":  # its errors are those of its root
                 places = max(places, 4)
             enough = self.reliable or np.isnan(row["lower"])
-            number = Number.of(row["estimate"], row["lower"], row["upper"], decimals=places, reliable=enough)
+            number = Number(row["estimate"], row["lower"], row["upper"], decimals=places, reliable=enough)
             right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
             rows.append((row["measure"], number, right))
         caption = (

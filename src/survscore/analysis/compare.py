@@ -20,8 +20,8 @@ from survscore.inference.units import Groups
 from survscore.metrics import Brier, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
+from survscore.results.printing import undefined_times, warn_about
 from survscore.results.segments import SegmentedComparison
-from survscore.results.undefined import undefined_times, warn_about
 from survscore.weighting import Weighting, as_weighting
 
 Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]

@@ -190,9 +190,9 @@ class DecisionCurve(PrintedAsTables):
                 if a != r:
                     lower, upper, enough = (limits[a][key][j] for key in ("lower", "upper", "reliable"))
                     known = bool(enough) or np.isnan(lower)
-                    beside = Number.of(difference, lower, upper, decimals=finer, sign="+", reliable=known)
+                    beside = Number(difference, lower, upper, decimals=finer, sign="+", reliable=known)
                 threshold = f"{self.thresholds[j]:g}" if a == 0 else ""
-                rows.append((threshold, shown(name), Number.of(value, decimals=places), beside))
+                rows.append((threshold, shown(name), Number(value, decimals=places), beside))
         counted, events = self.support.n_counted[0], self.support.n_events[0]
         caption = (
             f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "

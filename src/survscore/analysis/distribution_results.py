@@ -171,7 +171,7 @@ class DistributionCalibration(PrintedAsTables):
         bins, rows = self.bins, list[tuple[Cell, ...]]()
         places = decimals((bins.upper - bins.lower) / 4)
         for k in range(bins.ratio.size):
-            ratio = Number.of(float(bins.ratio[k]), float(bins.lower[k]), float(bins.upper[k]), decimals=places)
+            ratio = Number(float(bins.ratio[k]), float(bins.lower[k]), float(bins.upper[k]), decimals=places)
             ends = f"{bins.risk_from[k]:.2f} to {bins.risk_to[k]:.2f}"
             rows.append((ends, f"{bins.observed[k]:.0f}", f"{bins.expected[k]:.1f}", ratio))
         lost = f", {self.n_dropped_out} dropped out" if self.n_dropped_out else ""

@@ -36,8 +36,8 @@ from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import ALL, Key, padded
+from survscore.results.printing import warn_about
 from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
-from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting, as_weighting
 
 NO_ERROR = 1e-12  # a standard error that is rounding

@@ -15,8 +15,8 @@ from survscore.engine.inputs import check_outcomes, one_or_more
 from survscore.engine.sums import Sums
 from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
+from survscore.results.printing import warn_about
 from survscore.results.score_curve import ScoreCurve
-from survscore.results.undefined import warn_about
 from survscore.weighting import Weighting, as_weighting
 
 

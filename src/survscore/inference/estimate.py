@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survscore.inference.intervals import student_quantile
-from survscore.inference.units import Groups, PowerSums
+from survscore.inference.units import Groups, PowerSums, Vector
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,7 @@ class Estimate:
 
     @classmethod
     def of(
-        cls,
-        value: float,
-        influence: NDArray[np.float64],
-        groups: Groups | None,
-        level: float,
-        *,
-        added_variance: float = 0.0,
+        cls, value: float, influence: Vector, groups: Groups | None, level: float, *, added_variance: float = 0.0
     ) -> Estimate:
         """Take each individual's influence; those of a group are added up. Student's t, since groups may be few."""
         n, degrees = influence.size, influence.size - 1.0

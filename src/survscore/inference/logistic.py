@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,26 +27,17 @@ Vector = NDArray[np.float64]
 class LogisticFit:
     r"""A fitted regression, and each row's influence on it while weights are held fixed.
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (coefficients,)
-        Of the columns of `restricted_cubic_spline`.
-    columns : ndarray of shape (coefficients, rows)
-        Combinations q of these that are orthonormal under the weights, which were fitted.
-    to_design : ndarray of shape (coefficients, coefficients)
-        Turns coefficients of q into those of the spline's own columns.
-    inverse_information : ndarray of shape (coefficients, coefficients)
-        Of q: :math:`(\sum w q q' \mu (1 - \mu))^{-1}`, with weights that add up to one.
-    probability, residual : ndarray of shape (rows,)
-        :math:`\mu`, to the last bit the same where x is, and :math:`w (y - \mu)`.
+    Columns q of shape (coefficients, rows) were fitted: combinations of those of `restricted_cubic_spline` that are
+    orthonormal under the weights. `to_design` turns their coefficients into those of the spline's own columns, which
+    `coefficients` are.
     """
 
     coefficients: Vector
     columns: Vector
     to_design: Vector
-    inverse_information: Vector
-    probability: Vector
-    residual: Vector
+    inverse_information: Vector  # of q: (sum w q q' mu (1 - mu))^-1, with weights that add up to one
+    probability: Vector  # mu, to the last bit the same where x is
+    residual: Vector  # w (y - mu)
 
     @property
     def influences(self) -> Vector:
@@ -81,15 +73,8 @@ def logistic_fit(
     The influence of row i is :math:`H^{-1} w_i z_i (y_i - \mu_i)`, with :math:`H = \sum w z z' \mu (1 - \mu)` and z the
     columns of a restricted cubic spline.
 
-    Parameters
-    ----------
-    x, knots : ndarray
-        What the status is regressed on, and where the spline bends: nowhere, for fewer than three knots, and without
-        any there is only a constant.
-    event, weight : ndarray of shape (rows,)
-        Zero or one, and weights larger than zero, one on average.
-    shifted : bool
-        Whether x is an offset: part of the log odds with coefficient one.
+    The status is regressed on a spline of x with these knots; or with x as offset, if `shifted`: part of the log odds
+    with coefficient one. `event` is zero or one, and weights are larger than zero, one on average.
     """
     design, share = restricted_cubic_spline(x, knots), weight / event.size
     to_design = _orthonormal(design, share)
@@ -97,12 +82,24 @@ def logistic_fit(
         return None
     # a triangle: column k is made of the first k columns of the design
     columns = np.array([combined(row[: k + 1], design[: k + 1]) for k, row in enumerate(to_design.T)])
-    likelihood = _Likelihood(columns, event, share, x if shifted else None)
-    found = _maximum(likelihood)
+
+    def log_odds(position: Vector) -> Vector:
+        return combined(position, columns) + x if shifted else combined(position, columns)
+
+    def derivatives(position: Vector) -> _Derivatives:
+        eta = log_odds(position)
+        small = np.exp(-np.abs(eta))
+        inverse = 1.0 / (1.0 + small)
+        residual = share * (event - np.where(eta >= 0, inverse, small * inverse))
+        variance = share * (small * inverse * inverse)
+        gradient = cross_products(columns, residual[None])[:, 0]
+        return _Derivatives(position, gradient, cross_products(columns * variance, columns))
+
+    found = _maximum(derivatives, len(columns))
     if found is None or not event.size * np.linalg.eigvalsh(found.information)[0] > LEAST_INFORMATION:
         return None
     inverse = np.asarray(np.linalg.inv(found.information), dtype=np.float64)
-    probability = expit(likelihood.log_odds(found.position))
+    probability = expit(log_odds(found.position))
     return LogisticFit(
         to_design @ found.position, columns, to_design, inverse, probability, share * (event - probability)
     )
@@ -132,32 +129,9 @@ class _Derivatives(NamedTuple):
     information: Vector
 
 
-@dataclass(frozen=True, eq=False)
-class _Likelihood:
-    """What is maximised."""
-
-    columns: Vector
-    event: Vector
-    share: Vector
-    offset: Vector | None
-
-    def log_odds(self, position: Vector) -> Vector:
-        found = combined(position, self.columns)
-        return found if self.offset is None else found + self.offset
-
-    def at(self, position: Vector) -> _Derivatives:
-        eta = self.log_odds(position)
-        small = np.exp(-np.abs(eta))
-        inverse = 1.0 / (1.0 + small)
-        residual = self.share * (self.event - np.where(eta >= 0, inverse, small * inverse))
-        variance = self.share * (small * inverse * inverse)
-        gradient = cross_products(self.columns, residual[None])[:, 0]
-        return _Derivatives(position, gradient, cross_products(self.columns * variance, self.columns))
-
-
-def _maximum(likelihood: _Likelihood) -> _Derivatives | None:
+def _maximum(derivatives: Callable[[Vector], _Derivatives], n_coefficients: int) -> _Derivatives | None:
     """Return where the likelihood is largest, or so far out that it hardly grows any more; None if there is no way."""
-    here = likelihood.at(np.zeros(len(likelihood.columns)))
+    here = derivatives(np.zeros(n_coefficients))
     for _ in range(MOST_STEPS):
         try:
             step = np.linalg.solve(here.information, here.gradient)
@@ -168,14 +142,14 @@ def _maximum(likelihood: _Likelihood) -> _Derivatives | None:
             return None
         if decrement <= NO_DECREMENT:
             return here
-        there = likelihood.at(here.position + step)
+        there = derivatives(here.position + step)
         if decrement > NEAR:  # the nearest steps change the slope by less than rounding
             for _ in range(MOST_HALVINGS):
                 # the likelihood is concave: where it falls more gently than it rose, the step was hardly too long
                 if there.gradient @ step >= -0.5 * (here.gradient @ step):
                     break
                 step = step / 2
-                there = likelihood.at(here.position + step)
+                there = derivatives(here.position + step)
         if decrement <= SMALL_DECREMENT:
             return there
         here = there

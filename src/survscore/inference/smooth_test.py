@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from survscore.inference.intervals import chi_square_p
 
-FloatMatrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
 N_SCORES = 4  # degrees 0 to 3: level, slope, curvature, skewness
 NO_VARIANCE = 1e-10  # what is left of a variance, as a share of it: less is rounding
@@ -25,14 +25,12 @@ SMALL_RISK = 0.5  # up to here the pole of 1 / (1 - u) is far enough away for a 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
-def powers(risk: NDArray[np.float64], scale: float, degree: int = N_SCORES - 1) -> FloatMatrix:
+def powers(risk: Vector, scale: float, degree: int = N_SCORES - 1) -> Vector:
     """Return the scores at these risks, (degree + 1, n)."""
     return np.asarray((risk / scale - 0.5) ** np.arange(degree + 1).reshape(-1, *[1] * risk.ndim))
 
 
-def interval_scores(
-    start: NDArray[np.float64], stop: NDArray[np.float64], scale: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def interval_scores(start: Vector, stop: Vector, scale: float) -> tuple[Vector, Vector, Vector]:
     """Return the means of v, v^2 and v^3 between two risks; that of 1 is 1."""
     middle = (start + stop) * (0.5 / scale) - 0.5
     width = (stop - start) / scale
@@ -41,7 +39,7 @@ def interval_scores(
     return middle, square + spread, middle * (square + 3.0 * spread)
 
 
-def moments(stop: NDArray[np.float64], scale: float, degree: int, *, hazard: bool) -> FloatMatrix:
+def moments(stop: Vector, scale: float, degree: int, *, hazard: bool) -> Vector:
     r"""Return :math:`\int_0^s v^j\,du`, or with `hazard` :math:`\int_0^s v^j\,du / (1 - u)`, (degree + 1, n).
 
     The second by :math:`v^j / (a - v) = a v^{j-1} / (a - v) - v^{j-1}` with a = 1/scale - 1/2. That loses digits where
@@ -65,7 +63,7 @@ def moments(stop: NDArray[np.float64], scale: float, degree: int, *, hazard: boo
     return found
 
 
-def hankel(sums: NDArray[np.float64]) -> FloatMatrix:
+def hankel(sums: Vector) -> Vector:
     """Return the matrix of products of scores from moments of up to twice their degree."""
     place = np.arange(N_SCORES)
     return np.asarray(sums[place[:, None] + place])
@@ -73,24 +71,17 @@ def hankel(sums: NDArray[np.float64]) -> FloatMatrix:
 
 @dataclass(frozen=True, eq=False)
 class ChiSquare:
-    """A total of deviations against its covariance.
-
-    Attributes
-    ----------
-    statistic, df, p_value
-        The quadratic form, the rank of the covariance, and the p-value of a chi-square.
-    z : ndarray
-        Each entry less what those before it explain, by its standard error: their squares add up to the statistic.
-        NaN where nothing is left.
-    """
+    """A total of deviations against its covariance: the quadratic form, its rank, and the p-value of a chi-square."""
 
     statistic: float
     df: int
     p_value: float
-    z: NDArray[np.float64]
+    #: Each entry less what those before it explain, by its standard error: their squares add up to the statistic. NaN
+    #: where nothing is left.
+    z: Vector
 
 
-def quadratic_test(total: NDArray[np.float64], covariance: FloatMatrix, n_expected: float) -> ChiSquare:
+def quadratic_test(total: Vector, covariance: Vector, n_expected: float) -> ChiSquare:
     r"""Return :math:`W' \Sigma^+ W` with its p-value, entry by entry as Cholesky's factorisation goes.
 
     A variance is nothing if it is rounding beside what the entries before explain, or beside the number of events that
@@ -113,9 +104,7 @@ def quadratic_test(total: NDArray[np.float64], covariance: FloatMatrix, n_expect
     return ChiSquare(statistic, df, chi_square_p(statistic, max(df, int(contradicted))), z)
 
 
-def ratio_limits(
-    observed: NDArray[np.float64], expected: NDArray[np.float64], variance: NDArray[np.float64], quantile: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ratio_limits(observed: Vector, expected: Vector, variance: Vector, quantile: float) -> tuple[Vector, Vector]:
     r"""Return the limits of observed / expected: the ratios r with :math:`(O - r E)^2 \le z^2 r V`.
 
     V is the variance of O if r is one, and about r V otherwise. So one is inside just when O - E is within z standard
@@ -131,7 +120,7 @@ def ratio_limits(
     return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
-def pooling(expected: NDArray[np.float64], least: float) -> FloatMatrix:
+def pooling(expected: Vector, least: float) -> Vector:
     """Return which neighbouring bins to add up, (pooled, bins), for at least so many expected events in each."""
     labels = np.zeros(expected.size, dtype=np.intp)
     label, so_far = 0, 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import plural
-from survscore.inference.units import Units
+from survscore.inference.units import Units, Vector
 
 # Measured by benchmarks/coverage.py: intervals cover as they should from here on.
 FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
@@ -21,36 +21,22 @@ FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The numbers of individuals behind scores; the same for all models.
+    """The numbers of individuals behind scores at each time; the same for all models."""
 
-    Attributes
-    ----------
-    n_counted : ndarray of shape (times,)
-        How many individuals the score refers to.
-    n_effective : ndarray of shape (times,)
-        The effective sample size of the weights.
-    n_events, n_event_free : ndarray of shape (times,)
-        How many are counted with either status; the others are lost.
-    units : Units
-        The number of independent units.
-    grouped : bool
-        Whether units are groups.
-    """
-
-    n_counted: NDArray[np.float64]
-    n_effective: NDArray[np.float64]
-    n_events: NDArray[np.float64]
-    n_event_free: NDArray[np.float64]
+    n_counted: Vector  # to how many individuals the score refers
+    n_effective: Vector  # the effective sample size of the weights
+    n_events: Vector  # how many are counted with either status; the others are lost
+    n_event_free: Vector
     units: Units
-    grouped: bool
+    grouped: bool  # whether units are groups
 
     @property
-    def n_rarer(self) -> NDArray[np.float64]:
+    def n_rarer(self) -> Vector:
         """How many have the rarer status: differences of scores are made of them."""
         return np.minimum(self.n_events, self.n_event_free)
 
     @property
-    def score_degrees(self) -> NDArray[np.float64]:
+    def score_degrees(self) -> Vector:
         """Degrees of freedom of the variance of a score."""
         if self.grouped:
             return self.units.degrees
@@ -58,7 +44,7 @@ class Support:
             return np.minimum(self.units.degrees, self.n_effective - 1.0)
 
     @property
-    def difference_degrees(self) -> NDArray[np.float64]:
+    def difference_degrees(self) -> Vector:
         """Degrees of freedom of the variance of a difference: at most as many as have the rarer status."""
         with np.errstate(invalid="ignore"):
             fewest = np.minimum(self.score_degrees, np.maximum(self.n_rarer - 1.0, 1.0))
@@ -69,21 +55,16 @@ class Support:
         with np.errstate(invalid="ignore"):
             return (self.n_rarer >= rarer) & (self.score_degrees >= FEW_DEGREES)
 
-    def mean(self, weights: NDArray[np.float64]) -> Support:
+    def mean(self, weights: Vector) -> Support:
         """Return the same for a mean over time: the means of these numbers, as one time."""
         used = weights > 0
 
-        def mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        def mean(values: Vector) -> Vector:
             return np.array([float(np.sum(weights[used] * values[used]) / np.sum(weights[used]))])
 
-        return Support(
-            n_counted=mean(self.n_counted),
-            n_effective=mean(self.n_effective),
-            n_events=mean(self.n_events),
-            n_event_free=mean(self.n_event_free),
-            units=Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees)),
-            grouped=self.grouped,
-        )
+        counted, effective = mean(self.n_counted), mean(self.n_effective)
+        units = map(mean, (self.units.counted, self.units.largest_share, self.units.degrees))
+        return Support(counted, effective, mean(self.n_events), mean(self.n_event_free), Units(*units), self.grouped)
 
     def cautions(self) -> list[str]:
         """Return what readers of standard errors by group should know."""

@@ -12,6 +12,7 @@ from survscore._utils import arrays
 from survscore._validation import InputError, as_array, check_length
 
 NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,30 +75,17 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The numbers of independent units, individuals or groups, behind a score at each time.
+    """The numbers of independent units, individuals or groups, behind a score at each time."""
 
-    Attributes
-    ----------
-    counted : ndarray of shape (times,)
-        How many units the score refers to.
-    largest_share : ndarray of shape (times,)
-        The share of the individuals counted that the largest unit holds.
-    degrees : ndarray of shape (times,)
-        Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where
-        some hold most of the individuals.
-    """
-
-    counted: NDArray[np.float64]
-    largest_share: NDArray[np.float64]
-    degrees: NDArray[np.float64]
+    counted: Vector
+    largest_share: Vector  # of the individuals counted, which the largest unit holds
+    #: Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where some
+    #: hold most of the individuals.
+    degrees: Vector
 
     @classmethod
     def of(
-        cls,
-        stop: NDArray[np.int32],
-        groups: Groups | None,
-        n_times: int,
-        individuals: NDArray[np.float64] | None = None,
+        cls, stop: NDArray[np.int32], groups: Groups | None, n_times: int, individuals: Vector | None = None
     ) -> Units:
         """Count the individuals that the score refers to, or their groups; the number of the former may be known."""
         if groups is None:
@@ -110,17 +98,17 @@ class Units:
         return cls(*PowerSums.of_groups(stop, groups, n_times).units())
 
     @property
-    def inflation(self) -> NDArray[np.float64]:
+    def inflation(self) -> Vector:
         """The factor of a sample variance."""
         return small_sample(self.counted)
 
 
-def small_sample(n_units: NDArray[np.float64]) -> NDArray[np.float64]:
+def small_sample(n_units: Vector) -> Vector:
     """Return n/(n - 1), as in any sample variance; NaN where one unit, or none, is left."""
     return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
 
 
-def still_counted(stop: Any, n_times: int) -> NDArray[np.float64]:
+def still_counted(stop: Any, n_times: int) -> Vector:
     """Return how many individuals have a `stop` after each time."""
     if arrays.is_repeated(stop):
         return np.full(n_times, float(len(stop)))
@@ -132,8 +120,8 @@ def still_counted(stop: Any, n_times: int) -> NDArray[np.float64]:
 class PowerSums:
     r"""Sums over groups of powers of their sizes, :math:`\sum_g n_g^k` (k up to 5), and the largest size, by time."""
 
-    powers: NDArray[np.float64]
-    largest: NDArray[np.float64]
+    powers: Vector
+    largest: Vector
 
     @classmethod
     def of(cls, sizes: NDArray[Any]) -> PowerSums:
@@ -159,7 +147,7 @@ class PowerSums:
         np.maximum.at(largest, stops, rank)
         return cls(np.array(powers), np.maximum.accumulate(largest[::-1])[::-1][1:])
 
-    def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def units(self) -> tuple[Vector, Vector, Vector]:
         r"""Return how many groups are counted, the largest share, and the degrees of freedom.
 
         If the means of groups vary alike whatever their size, the sum of squares

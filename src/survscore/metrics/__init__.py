@@ -10,15 +10,7 @@ from __future__ import annotations
 
 from survscore._validation import InputError, check_choice
 from survscore.inference.intervals import Direction, Scale, sides
-from survscore.metrics.base import (
-    Found,
-    History,
-    HistoryMetric,
-    JointMetric,
-    Loss,
-    Metric,
-    PooledMetric,
-)
+from survscore.metrics.base import Found, History, HistoryMetric, JointMetric, Loss, Metric, PooledMetric
 from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (
     E50,
@@ -87,14 +79,11 @@ def as_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, Metric):
         return metric
     kind, _, setting = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
-    if kind == NetBenefit.name:
-        return NetBenefit(_threshold(metric, setting))
-    check_choice("metric", metric, tuple(METRICS))
-    return METRICS[metric]()
-
-
-def _threshold(metric: str, setting: str) -> float:
+    if kind != NetBenefit.name:
+        check_choice("metric", metric, tuple(METRICS))
+        return METRICS[metric]()
     try:
-        return float(setting)
+        threshold = float(setting)
     except ValueError:
         raise InputError(f"metric {metric!r} needs a threshold probability, such as '{NetBenefit.name}@0.1'") from None
+    return NetBenefit(threshold)

@@ -37,24 +37,13 @@ class Pieces(NamedTuple):
     r"""Integrals of :math:`(u - s_k)^p / G(u)`, p = 0, 1, 2, over intervals that start at the knots :math:`s_k`.
 
     Measured from the knot before, powers stay small and no digits cancel.
-
-    Attributes
-    ----------
-    knots : ndarray of shape (intervals + 1,)
-        From 0 to the horizon.
-    whole : ndarray of shape (3, intervals)
-        Over whole intervals.
-    points, inverse : ndarray of shape (points,)
-        Knots and exits, and 1/G from each on.
-    up_to : ndarray of shape (3, points)
-        From the knot before (or at) each of the points up to it.
     """
 
-    knots: Vector
-    whole: NDArray[np.float64]
-    points: Vector
-    inverse: Vector
-    up_to: NDArray[np.float64]
+    knots: Vector  # (intervals + 1,), from 0 to the horizon
+    whole: NDArray[np.float64]  # (3, intervals)
+    points: Vector  # knots and exits
+    inverse: Vector  # 1/G from each of the points on
+    up_to: NDArray[np.float64]  # (3, points), from the knot before (or at) each of the points up to it
 
     @classmethod
     def of(cls, knots: Vector, weights: Weights) -> Pieces:
@@ -104,25 +93,14 @@ class Pieces(NamedTuple):
 
 
 class Integrals(NamedTuple):
-    """Of individuals: integrals before and after the event, and what makes sums over all who are still there.
+    """Of individuals: integrals before and after the event, and what makes sums over all who are still there."""
 
-    Attributes
-    ----------
-    before, after : ndarray of shape (rows,)
-        Of (1 - pi)^2 / G while under observation, and of pi^2 from the event on.
-    coefficients : ndarray of shape (3, rows)
-        Of (1 - pi)^2 as a polynomial within the interval in which the observation ends; zero where that is the
-        horizon.
-    partial : ndarray of shape (rows,)
-        Of (1 - pi)^2 / G over the beginning of that interval.
-    sums : ndarray of shape (3, intervals)
-        Coefficients summed over those who are there for the whole interval; where weights are estimated.
-    """
-
-    before: Vector
-    after: Vector
+    before: Vector  # of (1 - pi)^2 / G while under observation
+    after: Vector  # of pi^2 from the event on
+    #: (3, rows), of (1 - pi)^2 as a polynomial in the interval in which observation ends; zero if at the horizon.
     coefficients: NDArray[np.float64]
-    partial: Vector
+    partial: Vector  # of (1 - pi)^2 / G over the beginning of that interval
+    #: (3, intervals), coefficients summed over those who are there for the whole interval; where weights are estimated.
     sums: NDArray[np.float64]
 
 
@@ -158,13 +136,8 @@ def integrate(
 
     parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
     before, late, coefficients, partial, sums = zip(*parts, strict=True)
-    return Integrals(
-        np.concatenate(before),
-        np.concatenate(late),
-        np.concatenate(coefficients, axis=1),
-        np.concatenate(partial),
-        np.sum(sums, axis=0),
-    )
+    joined = [np.concatenate(blocks, axis=-1) for blocks in (before, late, coefficients, partial)]
+    return Integrals._make([*joined, np.sum(sums, axis=0)])
 
 
 def _up_to(polynomial: NDArray[np.float64], pieces: Pieces, time: Vector) -> tuple[Vector, NDArray[np.float64], Vector]:

@@ -30,14 +30,8 @@ def pair_sums(
 ) -> PairSums:
     """Sum over pairs (i, j) in which j was seen event-free when i had the event: later, or without event at that time.
 
-    Parameters
-    ----------
-    time, event : ndarray of shape (n,)
-        When each left, and whether with event.
-    survival : ndarray of shape (n,)
-        A pair is concordant if the case's is the smaller; equal ones count half.
-    case_weight, control_weight : ndarray of shape (n,)
-        Zero for those who are not counted so; only those with event can be cases.
+    A pair is concordant if the case's survival is the smaller; equal ones count half. Weights are zero for those who
+    are not counted as cases or controls; only those with event can be cases.
     """
     found = PairSums(*np.zeros((4, time.size)))
     case_times = np.unique(time[case_weight != 0])
@@ -46,33 +40,26 @@ def pair_sums(
     place = np.where(event, np.searchsorted(case_times, time, "left"), np.searchsorted(case_times, time, "right"))
     rows = np.flatnonzero((case_weight != 0) | ((control_weight != 0) & (place > 0)))
     n_places = case_times.size + 1
-    rows, other_value = _by_survival(rows, survival, place, n_places)
+    rows = rows[np.argsort(survival[rows])]
+    other_value = survival[rows][1:] != survival[rows][:-1]
+    tied = not other_value.all()
+    if tied:  # of equal ones larger places come first, so that none that comes after a case is tied with it
+        rank = np.append(0, np.cumsum(other_value))
+        rows = rows[np.argsort(rank * n_places - place[rows])]
     place, case, control = place[rows], case_weight[rows], control_weight[rows]
     cases_up_to = np.cumsum(np.bincount(place, case, n_places))
     controls_up_to = np.cumsum(np.bincount(place, control, n_places))
     found.case_total[rows] = controls_up_to[-1] - controls_up_to[place]
     found.control_total[rows] = np.append(0.0, cases_up_to)[place]
     of_case, of_control = dominance(place, case, control, n_places)
-    if not other_value.all():
-        tied_controls, tied_cases = _tied(other_value, place, case, control)
-        of_case, of_control = of_case + 0.5 * tied_controls, of_control + 0.5 * tied_cases
+    if tied:  # with each case the controls of larger places, and with each control the cases of smaller ones
+        start, stop = _extent(other_value)
+        first, last = _extent(other_value | (place[1:] != place[:-1]))
+        cases, controls = (np.append(0.0, np.cumsum(weight)) for weight in (case, control))
+        of_case = of_case + 0.5 * (controls[first] - controls[start])
+        of_control = of_control + 0.5 * (cases[stop] - cases[last])
     found.case_concordant[rows], found.control_concordant[rows] = of_case, of_control
     return found
-
-
-def _by_survival(
-    rows: NDArray[np.intp], survival: FloatArray, place: NDArray[np.intp], n_places: int
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return rows by survival, and where it differs from the one before.
-
-    Of equal ones larger places come first, so that none that comes after a case is tied with it.
-    """
-    rows = rows[np.argsort(survival[rows])]
-    other_value = survival[rows][1:] != survival[rows][:-1]
-    if not other_value.all():
-        rank = np.append(0, np.cumsum(other_value))
-        rows = rows[np.argsort(rank * n_places - place[rows])]
-    return rows, other_value
 
 
 def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: int) -> tuple[Vector, Vector]:
@@ -113,16 +100,6 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
         row = digit[some] - 1
         of_control[rows[order[some]]] += before[row, some] - before[row, start[some]]
     return of_case, of_control
-
-
-def _tied(
-    other_value: NDArray[np.bool_], place: NDArray[np.intp], case: Vector, control: Vector
-) -> tuple[Vector, Vector]:
-    """Return the weights of controls that are tied with each case, and of cases that are tied with each control."""
-    start, stop = _extent(other_value)
-    first, last = _extent(other_value | (place[1:] != place[:-1]))
-    cases, controls = (np.append(0.0, np.cumsum(weight)) for weight in (case, control))
-    return controls[first] - controls[start], cases[stop] - cases[last]
 
 
 def _extent(changes: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

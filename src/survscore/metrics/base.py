@@ -28,11 +28,9 @@ class Metric(ABC):
     label: ClassVar[str] = ""
     #: Which values are better.
     direction: ClassVar[Direction] = "lower"
-    #: Where its distribution is closest to symmetric, so that confidence intervals are made there; "none" if it is so
-    #: biased that no interval around it has its nominal coverage: then there is a standard error alone.
+    #: On which confidence intervals are made; "none" if it is so biased that none would have its nominal coverage.
     scale: ClassVar[Scale] = "plain"
-    #: Whether ratios of values mean something, and with them skill and differences in percent: only where zero is no
-    #: error at all. Not where it depends on the unit of time, or is the worth of doing nothing.
+    #: Whether ratios of values mean something, and with them skill and differences in percent: where zero is no error.
     has_ratios: ClassVar[bool] = True
 
     def of_rows(self, rows: NDArray[np.intp]) -> Self:
@@ -81,17 +79,16 @@ class Found:
     value : float
         NaN where it is not defined.
     influence : ndarray of shape (n,)
-        Each individual's influence on it while what is estimated inside the weights is held fixed: weight times the
-        derivative by that individual's mass. Of a `PooledMetric`, those of the individuals in the sample.
+        Each individual's influence on it while weights are held fixed: weight times the derivative by that individual's
+        mass. Of a `PooledMetric`, those of the individuals in the sample.
     reason : str
         Why it is not defined.
     moved : ndarray of shape (exits,), optional
         Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
         by the logarithm of the curve's factor at s.
     squared : ndarray of shape (rows, n), optional
-        Of a metric that is a sum of squares of estimates, the influences on each of these. Chance adds the sum of their
-        variances to the value, which is taken off; and where the squares are small the variance of the value is mostly
-        that of squared errors, which is added.
+        Of a sum of squares of estimates, the influences on each of these. Chance adds the sum of their variances to the
+        value, which is taken off; where the squares are small, the variance of squared errors is added to its variance.
     """
 
     value: float
@@ -150,13 +147,9 @@ class PooledMetric(JointMetric):
 
     @abstractmethod
     def evaluate(self, sample: PooledSample) -> Found:
-        """Return the value, and the influence on it of each individual in the sample.
+        """Return the value, and the influence on it of each individual in the sample, which holds at least one.
 
-        Parameters
-        ----------
-        sample : PooledSample
-            Predictions, statuses and weights of those who are counted at one time, at least one; all metrics of an
-            evaluation get the same, and may share what they make of it (`PooledSample.once`).
+        All metrics of an evaluation get the same sample, and may share what they make of it (`PooledSample.once`).
         """
 
 

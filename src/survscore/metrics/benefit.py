@@ -27,9 +27,8 @@ class NetBenefit(PooledMetric):
 
     with :math:`p = 1 - \pi(t)`, :math:`y = 1\{T^* \le t\}` and :math:`b_i` what i adds: the proportion of true
     positives, less that of false positives at the odds of the threshold. Who acts at a risk of 10 % takes nine false
-    positives to be as bad as one missed event. Treating nobody has zero, so that only differences at the same threshold
-    can be compared. The threshold follows from costs, and is not to be chosen for its net benefit. A
-    risk within 1e-7 of it counts as reaching it.
+    positives to be as bad as one missed event. Treating nobody has zero: compare models at one threshold, which follows
+    from costs, and is not to be chosen for its net benefit. A risk within 1e-7 of it counts as reaching it.
 
     Models differ at a threshold by the individuals on whom they decide differently (`discordant`). Where these are few
     their influences underestimate the variance, so variances of differences have :math:`(1 + (z/(1 - z))^2)/(\sum w)^2`
@@ -66,9 +65,7 @@ class NetBenefit(PooledMetric):
     scores_null: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_number(
-            "threshold", self.threshold, "between 0 and 1, a threshold probability", lambda given: 0 < given < 1
-        )
+        check_number("threshold", self.threshold, "between 0 and 1, a threshold probability", lambda risk: 0 < risk < 1)
         # several thresholds are several metrics, told apart by their names
         object.__setattr__(self, "name", f"{type(self).name}@{self.threshold:.12g}")
         object.__setattr__(self, "label", f"{type(self).label} at {self.threshold:.12g}")

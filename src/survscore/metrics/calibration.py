@@ -43,15 +43,12 @@ class ObservedExpected(PooledMetric):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="oe", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="oe", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.672]), array([0.624]), array([0.725]))
+    (array([0.861]), array([0.82]), array([0.905]))
     """
 
     name: ClassVar[str] = "oe"
@@ -71,20 +68,13 @@ class ObservedExpected(PooledMetric):
 
 def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     """Regress the status on the predicted log odds: intercept and slope; or return why there is no regression."""
-    why = sample.why_no_regression()
-    if not why and np.ptp(sample.log_odds) == 0:
-        why = "all predictions are the same"
-    fit = None if why else sample.fit(NO_BEND)
-    if fit is not None:
-        return fit
-    return why or "the predictions separate those with event from those without, so that the slope has no bound"
+    separated = "the predictions separate those with event from those without, so that the slope has no bound"
+    return sample.fit(NO_BEND, "all predictions are the same" if np.ptp(sample.log_odds) == 0 else separated)
 
 
 def shift_in_log_odds(sample: PooledSample) -> LogisticFit | str:
     """Fit the intercept alone, where the slope is held at one; or return why it can't be."""
-    why = sample.why_no_regression()
-    fit = None if why else sample.fit(np.zeros(0), shifted=True)
-    return (why or "the weights leave one status only") if fit is None else fit
+    return sample.fit(np.zeros(0), "the weights leave one status only", shifted=True)
 
 
 @dataclass(frozen=True)
@@ -102,15 +92,12 @@ class CalibrationSlope(PooledMetric):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="slope", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="slope", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.756]), array([0.62]), array([0.892]))
+    (array([0.786]), array([0.613]), array([0.959]))
     """
 
     scores_null: ClassVar[bool] = False
@@ -137,15 +124,12 @@ class CalibrationInTheLarge(PooledMetric):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="in_the_large", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="in_the_large", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([-0.93]), array([-1.081]), array([-0.779]))
+    (array([-1.117]), array([-1.437]), array([-0.797]))
     """
 
     scores_null: ClassVar[bool] = False
@@ -162,19 +146,11 @@ class CalibrationInTheLarge(PooledMetric):
 
 @dataclass(frozen=True, eq=False)
 class SplineFit:
-    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`.
-
-    Attributes
-    ----------
-    knots, gamma : ndarray
-        Where it bends, and its coefficients.
-    regression : LogisticFit
-        With each individual's influence on these while weights are held fixed.
-    """
+    r"""A fitted logistic spline: log odds :math:`x + z(x)' \gamma`; right predictions have :math:`\gamma = 0`."""
 
     knots: Vector
     gamma: Vector
-    regression: LogisticFit
+    regression: LogisticFit  # with each individual's influence on it while weights are held fixed
 
     def columns(self, risk: Vector) -> Vector:
         """Return the spline's columns for some risks, (coefficients, risks)."""
@@ -187,17 +163,17 @@ class SplineFit:
 
 def fit_spline(sample: PooledSample) -> SplineFit | str:
     """Fit the richest spline that the data allow, or return why there is none."""
-    why = sample.why_no_regression()
-    if why:
-        return why
-    x = np.sort(sample.log_odds)
+    separated = "the predictions separate those with event from those without, so that the curve has no bound"
+    x, reason = np.sort(sample.log_odds), ""
     for knots in _possible_knots(x, min(sample.statuses)):
-        fit = sample.fit(knots)
-        if fit is not None:
-            right = np.zeros(fit.coefficients.size)
-            right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
-            return SplineFit(knots, fit.coefficients - right, fit)
-    return "the predictions separate those with event from those without, so that the curve has no bound"
+        fit = sample.fit(knots, separated)
+        if isinstance(fit, str):
+            reason = fit
+            continue
+        right = np.zeros(fit.coefficients.size)
+        right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
+        return SplineFit(knots, fit.coefficients - right, fit)
+    return reason
 
 
 def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
@@ -248,22 +224,12 @@ def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) 
 
 @dataclass(frozen=True, eq=False)
 class FittedCurve:
-    """The smooth calibration curve at each individual's prediction.
-
-    Attributes
-    ----------
-    regression : LogisticFit
-        Where it comes from.
-    difference, slope : ndarray of shape (counted,)
-        The curve minus the predictions, and its derivatives by its log odds.
-    share : ndarray of shape (counted,)
-        Each individual's share of the weights.
-    """
+    """The smooth calibration curve at each individual's prediction."""
 
     regression: LogisticFit
-    difference: Vector
-    slope: Vector
-    share: Vector
+    difference: Vector  # the curve minus the predictions
+    slope: Vector  # the curve's derivatives by its log odds
+    share: Vector  # each individual's share of the weights
 
     @cached_property
     def distance(self) -> Vector:
@@ -312,23 +278,20 @@ class Miscalibration(CurveDistance):
 
     with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. It is on the
     scale of the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the
-    predictions are right. The variance of the curve includes what was estimated inside the weights, and is by group.
-    Intervals are made on the scale of the square root where the value is positive. Close to zero the squares of errors
-    vary: their variance is added to that of the influences. If it is more than a tenth of the variance of a difference,
-    the interval of that is conservative, and not `reliable`. Errors that a spline in the predicted risk can't follow,
-    as of a model that is wrong about some individuals and right about others of the same risk, are not detected.
+    predictions are right. Intervals are made on the scale of the square root where the value is positive. Close to zero
+    the squares of errors vary: their variance is added to that of the influences. If it is more than a tenth of the
+    variance of a difference, the interval of that is conservative, and not `reliable`. Errors that a spline in the
+    predicted risk can't follow, as about some individuals of one risk and not about others, are not detected.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="miscalibration", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> y = sample.outcomes
+    >>> (score,) = ss.score_all(y, curves, metric="miscalibration", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.lower.round(3), score.upper.round(3)
-    (array([0.035]), array([0.024]), array([0.047]))
+    (array([0.02]), array([0.01]), array([0.035]))
     """
 
     name: ClassVar[str] = "miscalibration"
@@ -354,10 +317,9 @@ class ICI(CurveDistance):
     .. math:: \mathrm{ICI}(t) = \frac{\sum_i w_i |c(p_i) - p_i|}{\sum_i w_i}
 
     The mean absolute error of predicted risks. It can't be negative, so chance only makes it larger: right predictions
-    have about .04 with 300 individuals who are counted. An interval around the value would miss that, as would one of a
-    difference, since chance adds more to the better model; so there is a standard error alone. For one model,
-    `survscore.calibration` gives the value expected by chance, and valid limits; models are compared by
-    `Miscalibration`, which has its bias taken off.
+    have about .04 with 300 individuals who are counted. So there is a standard error, but no interval; neither of a
+    difference, since chance adds more to the better model. For one model, `survscore.calibration` gives the value
+    expected by chance, and valid limits; models are compared by `Miscalibration`, which has its bias taken off.
 
     References
     ----------
@@ -366,15 +328,12 @@ class ICI(CurveDistance):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import survscore as ss
-    >>> rng = np.random.default_rng(1)
-    >>> rate = rng.gamma(2, 0.05, 1000)
-    >>> y = ss.Outcomes(rng.exponential(1 / rate), np.ones(1000))
-    >>> curves = ss.SurvivalCurves(np.exp(-10 * rate)[:, None], times=[5])  # twice the rate
-    >>> (score,) = ss.score_all(y, curves, metric="ici", times=[5])
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> curves = ss.SurvivalCurves(sample.survival([50]).probabilities ** 2, [50])  # twice the hazard
+    >>> (score,) = ss.score_all(sample.outcomes, curves, metric="ici", weighting="administrative", times=[50])
     >>> score.scores.round(3), score.se.round(3)
-    (array([0.181]), array([0.014]))
+    (array([0.106]), array([0.016]))
     """
 
     name: ClassVar[str] = "ici"

@@ -34,10 +34,10 @@ class AUC(PooledMetric):
     with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where nobody has a weight of its
     own, standard errors are DeLong's [1]_.
 
-    At 0.75, of one individual with and one without event by t, the one with event had the higher predicted risk three
-    times in four; 0.5 is no discrimination. It depends on the order of predictions alone, so that a model with the best
-    value may have wrong probabilities throughout. How high it can be depends on how much individuals differ, so values
-    of other populations, or other times, can't be compared. Under IPCW, predictions that encode :math:`C^*` raise it.
+    At 0.75 the one with event had the higher predicted risk three times in four; 0.5 is no discrimination. It depends
+    on the order of predictions alone, so that the best value may go with wrong probabilities throughout. How high it
+    can be depends on how much individuals differ: don't compare values of other populations, or other times. Under
+    IPCW, predictions that encode :math:`C^*` raise it.
 
     References
     ----------
@@ -93,8 +93,7 @@ class Concordance(HistoryMetric):
     .. math:: C(\tau) = P(\rho_i > \rho_j \mid T^*_i < T^*_j,\, T^*_i \le \tau) \quad\text{(equal risks count half)}
 
     "At time t" it takes all events up to tau = t; 0.5 is no discrimination. It depends on the order of predictions
-    alone: a model can have the highest concordance and wrong probabilities throughout, and no choice of horizon makes
-    it a proper score.
+    alone, and no choice of horizon makes it a proper score: the best value may go with wrong probabilities throughout.
 
     Parameters
     ----------
@@ -105,8 +104,8 @@ class Concordance(HistoryMetric):
         about :math:`C^*`. If some dropped out, pairs have the weight :math:`G_d(T_i-)^{-2}`.
 
         ``"pooled"``: at each event time s all individuals with :math:`C^*_i \ge s`, n(s) of them; pairs have the weight
-        :math:`(n(s) G_d(s-))^{-2}`. It has more pairs, but where :math:`C^*` depends on the risk it mixes different
-        populations over time, and can be biased in either direction, as Uno's can.
+        :math:`(n(s) G_d(s-))^{-2}`. It has more pairs, but where :math:`C^*` depends on the risk it can be biased in
+        either direction, as Uno's can: it mixes different populations over time.
 
         ``"weighted"``: the same with the weight :math:`1 / [P_i(s) P_j(s) G_d(s-)^2]`, where :math:`P_i(s)` is the
         share with :math:`C^* \ge s` in the stratum of i. It refers to the whole population, if :math:`C^*` is
@@ -122,17 +121,14 @@ class Concordance(HistoryMetric):
         risk for every grid time, and not of all pairs.
     strata : array_like of shape (n,), optional
         For ``"weighted"``: labels, one for each individual, such as the quarter of entry or a risk group; a numeric
-        covariate is to be cut into classes. That the shares are estimated is part of standard errors. Each stratum
-        costs one more pass.
+        covariate is to be cut into classes. That the shares are estimated is part of standard errors.
 
     Notes
     -----
     Under `IPCW`, no :math:`C^*` counts as known, and ``"cohort"`` is Uno's concordance [1]_ truncated at tau, as
-    ``survival::concordance(timewt="n/G2", ymax=tau)`` of R gives it; ``"harrell"`` is its ``timewt="n"``. Pairs with
-    events at the same time are left out; one who left without event at the time of another's event was seen event-free
-    then, and makes a pair. Both as in R.
-
-    Without drop-outs there are no weights in ``"cohort"``. Time is :math:`O(n \log n)` with ``risk="final"``.
+    ``survival::concordance(timewt="n/G2", ymax=tau)`` of R gives it; ``"harrell"`` is its ``timewt="n"``. As in R,
+    pairs with events at the same time are left out, and one who left without event at the time of another's event was
+    seen event-free then, and makes a pair. Time is :math:`O(n \log n)` with ``risk="final"``, for each stratum.
 
     References
     ----------
@@ -170,7 +166,12 @@ class Concordance(HistoryMetric):
         check_choice("kind", self.kind, KINDS)
         check_choice("risk", self.risk, RISKS)
         if self.kind == "weighted":
-            object.__setattr__(self, "strata", _coded(self.strata))
+            if self.strata is None:
+                raise InputError(
+                    "kind='weighted' needs strata: labels, one for each individual, within which C* is independent of "
+                    "the event"
+                )
+            object.__setattr__(self, "strata", coded(self.strata, "strata")[0].astype(np.intp))
         elif self.strata is not None:
             raise InputError(f"strata are for kind='weighted', not for kind={self.kind!r}")
         options = [chosen for chosen in (self.kind, self.risk) if chosen not in (KINDS[0], RISKS[0])]
@@ -198,8 +199,9 @@ class Concordance(HistoryMetric):
             case_weight[case] = observed**-2.0
         shares = None
         if self.kind in ("pooled", "weighted"):
-            codes = self._codes(time.size)[order]
-            shares = _Shares(codes, history.until[order], counted, time, case)
+            codes = np.zeros(time.size, dtype=np.intp) if self.strata is None else self.strata
+            check_length("strata", codes.size, "y", time.size)
+            shares = _Shares(codes[order], history.until[order], counted, time, case)
             if not shares.overlap:
                 return Found(np.nan, nothing, "nobody of some stratum could be followed to somebody's event")
 
@@ -269,24 +271,12 @@ class Concordance(HistoryMetric):
             first = np.searchsorted(time, time[np.argmax(some)], side="left")
             yield at(float(knots[k])), some, slice(int(first), None)
 
-    def _codes(self, n: int) -> NDArray[np.intp]:
-        if self.strata is None:
-            return np.zeros(n, dtype=np.intp)
-        check_length("strata", self.strata.size, "y", n)
-        codes: NDArray[np.intp] = self.strata
-        return codes
-
 
 class _Shares:
     """The shares of each stratum that could be followed to the cases' times; everything is in the order of time."""
 
     def __init__(
-        self,
-        codes: NDArray[np.intp],
-        until: Vector,
-        counted: NDArray[np.bool_],
-        time: Vector,
-        case: NDArray[np.bool_],
+        self, codes: NDArray[np.intp], until: Vector, counted: NDArray[np.bool_], time: Vector, case: NDArray[np.bool_]
     ) -> None:
         self.codes, self.case, self.counted = codes, case, counted
         self.n = int(codes.max()) + 1
@@ -324,12 +314,3 @@ class _Shares:
             members = self.counted & (self.codes == g)
             added[members] = own.sum() / self.size[g] - sums[self.passed[members]]
         return added
-
-
-def _coded(strata: Any) -> NDArray[np.intp]:
-    """Return labels as numbers from 0 on."""
-    if strata is None:
-        raise InputError(
-            "kind='weighted' needs strata: labels, one for each individual, within which C* is independent of the event"
-        )
-    return coded(strata, "strata")[0].astype(np.intp)

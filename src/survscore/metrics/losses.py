@@ -43,10 +43,12 @@ class Brier(Loss):
     scale: ClassVar[Scale] = "log"
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return self._square(1.0 - arrays.as_float64(survival))
+        distance: NDArray[np.float64] = 1.0 - arrays.as_float64(survival)
+        return distance * distance
 
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
-        return self._square(arrays.as_float64(survival))
+        distance: NDArray[np.float64] = arrays.as_float64(survival)
+        return distance * distance
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array."""
@@ -58,10 +60,6 @@ class Brier(Loss):
         distance *= distance
         squares: NDArray[np.float64] = distance
         return squares
-
-    @staticmethod
-    def _square(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-        return distance * distance
 
 
 @dataclass(frozen=True)

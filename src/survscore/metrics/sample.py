@@ -25,10 +25,23 @@ def log_odds(risk: Vector) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class _Statuses:
+class CountedStatuses:
+    """What all models have in common at one time: who is counted, with which status and weight (see `PooledSample`)."""
+
     rows: NDArray[np.intp]
     label: NDArray[Any]
     weight: Vector
+
+    @classmethod
+    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
+        """Take everybody, with weight 0 for those who are not counted."""
+        rows = np.flatnonzero(weight)
+        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
+        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+
+    def with_predictions(self, survival: FloatArray) -> PooledSample:
+        """Take what one model predicts for everybody."""
+        return PooledSample(self.rows, self.label, self.weight, survival[self.rows])
 
     def __len__(self) -> int:
         return self.rows.size
@@ -50,23 +63,8 @@ class _Statuses:
         return self.rows.size - events, events
 
 
-class CountedStatuses(_Statuses):
-    """What all models have in common at one time: who is counted, with which status and weight (see `PooledSample`)."""
-
-    @classmethod
-    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
-        """Take everybody, with weight 0 for those who are not counted."""
-        rows = np.flatnonzero(weight)
-        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
-        return cls(rows, label[rows], some / some.mean() if rows.size else some)
-
-    def with_predictions(self, survival: FloatArray) -> PooledSample:
-        """Take what one model predicts for everybody."""
-        return PooledSample(self.rows, self.label, self.weight, survival[self.rows])
-
-
 @dataclass(frozen=True, eq=False)
-class PooledSample(_Statuses):
+class PooledSample(CountedStatuses):
     """Predictions, statuses and weights of those who are counted at one time.
 
     All metrics of a model share one sample, so what several need is made once: the order of predictions, log odds, and
@@ -98,7 +96,7 @@ class PooledSample(_Statuses):
     _made: dict[Callable[[PooledSample], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> PooledSample:
+    def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> PooledSample:  # type: ignore[override]
         """Take everybody, with weight 0 for those who are not counted."""
         return CountedStatuses.of(label, weight).with_predictions(survival)
 
@@ -130,13 +128,11 @@ class PooledSample(_Statuses):
         made: Made = self._made[make]
         return made
 
-    def why_no_regression(self) -> str:
-        """Return why no regression of the status can be fitted; nothing if it can."""
-        without, with_event = self.statuses
-        if with_event == 0 or without == 0:
-            return f"{'nobody' if with_event == 0 else 'everybody'} who is counted had the event"
-        return ""
+    def fit(self, knots: Vector, otherwise: str, *, shifted: bool = False) -> LogisticFit | str:
+        """Regress the status on a spline of the log odds with these knots, or with the log odds as offset.
 
-    def fit(self, knots: Vector, *, shifted: bool = False) -> LogisticFit | None:
-        """Regress the status on a spline of the log odds with these knots, or with the log odds as offset."""
-        return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted)
+        Where that is not possible, return why: `otherwise`, if both statuses are there.
+        """
+        if not all(self.statuses):
+            return f"{'everybody' if self.statuses[1] else 'nobody'} who is counted had the event"
+        return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted) or otherwise

@@ -12,11 +12,9 @@ from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Scale
 from survscore.interpolation import blend
-from survscore.metrics._curve_integrals import Pieces, Weights, integrate, moved_by_exits
+from survscore.metrics._curve_integrals import Pieces, Vector, Weights, integrate, moved_by_exits
 from survscore.metrics.base import Found, History, HistoryMetric
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,8 @@ class CRPS(HistoryMetric):
     takes the place of :math:`G_d`.
 
     Lower is better; predicting one half for all gives 0.25. It is proper given covariates and :math:`C^*`, and
-    predictions after :math:`C^*` change nothing.
-
-    Notes
-    -----
-    Integrals are exact, for curves that are linear between the times of their grid and for step curves. Individuals
-    with long potential follow-up weigh more than those with short.
+    predictions after :math:`C^*` change nothing. Individuals with long potential follow-up weigh more than those with
+    short. Integrals are exact, for curves that are linear between the times of their grid and for step curves.
 
     Examples
     --------
@@ -136,13 +130,12 @@ class LogScore(HistoryMetric):
     Notes
     -----
     :math:`f` is the density of the curve. With ``interpolation="linear"`` that is the probability of the interval of
-    the grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival. A step curve
-    has none, and the probability of the step that ends the interval is taken, so that step curves can be compared with
-    each other on one grid only, and not with others. An event after the grid has an interval of length one, and the
-    probability `epsilon`.
+    the grid that holds the event, divided by its length; with ``"constant-hazard"`` hazard times survival. Of a step
+    curve it is the probability of the step that ends the interval: compare these with each other only, on one grid.
+    An event after the grid has an interval of length one, and the probability `epsilon`.
 
-    A drop-out adds :math:`-\log \pi_i(T_i)`: a partial likelihood, proper if dropping out is independent of the event
-    given the covariates. So there are no weights to estimate, and all weightings of the same individuals give the same.
+    A drop-out adds :math:`-\log \pi_i(T_i)`, a partial likelihood, which is proper if dropping out is independent of
+    the event given the covariates. So there are no weights, and all weightings of the same individuals give the same.
 
     Examples
     --------
@@ -167,33 +160,30 @@ class LogScore(HistoryMetric):
         number = int(np.count_nonzero(counted))
         if number == 0:
             return Found(np.nan, nothing, "nobody is counted")
-        loss = -np.log(self._likelihood(_OwnInterval.of(curves, history), history.event))
-        value = float(loss[counted].mean())
-        moved = None if history.lost is None else np.zeros(history.lost.times.size)
-        return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
-
-    def _likelihood(self, own: _OwnInterval, event: NDArray[np.bool_]) -> Vector:
-        """Return the density at the time of those with event, the survival of others."""
+        own = _OwnInterval.of(curves, history)
+        # the density at the time of those with event, the survival of others
         density = np.maximum(own.left - own.right, self.epsilon)
         if own.interpolation == "constant-hazard":
             density = np.where(own.falls, np.maximum(own.hazard * own.survival, self.epsilon), density)
         if own.interpolation != "step":
             density = density / own.length
-        return np.where(event, density, np.maximum(own.survival, self.epsilon))
+        loss = -np.log(np.where(history.event, density, np.maximum(own.survival, self.epsilon)))
+        value = float(loss[counted].mean())
+        moved = None if history.lost is None else np.zeros(history.lost.times.size)
+        return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         counted, own = self.speaks_for(history), _OwnInterval.of(curves, history)
         left, right, share = own.left, own.right, own.share
         with np.errstate(divide="ignore", invalid="ignore"):
             # of the logarithm of the likelihood, by the value before the time and by the one after it
-            if own.interpolation == "constant-hazard":
-                by_left, by_right = (1.0 - share) / left, share / right
-            else:
-                by_left, by_right = (1.0 - share) / own.survival, share / own.survival
+            constant_hazard = own.interpolation == "constant-hazard"
+            of_left, of_right = (left, right) if constant_hazard else (own.survival, own.survival)
+            by_left, by_right = (1.0 - share) / of_left, share / of_right
             unclipped = own.survival > self.epsilon
             mass = left - right
             event_left, event_right, event_unclipped = 1.0 / mass, -1.0 / mass, mass > self.epsilon
-            if own.interpolation == "constant-hazard":
+            if constant_hazard:
                 event_left = np.where(own.falls, by_left + 1.0 / (left * own.hazard), event_left)
                 event_right = np.where(own.falls, by_right - 1.0 / (right * own.hazard), event_right)
                 event_unclipped = np.where(own.falls, own.hazard * own.survival > self.epsilon, event_unclipped)
@@ -207,27 +197,15 @@ class LogScore(HistoryMetric):
 
 @dataclass(frozen=True, eq=False)
 class _OwnInterval:
-    """Each individual's curve around its own time, or the horizon: an event ends its interval, others start theirs.
-
-    Attributes
-    ----------
-    interpolation : str
-        How the curves are read.
-    lower, upper : ndarray of shape (n,)
-        The columns before and after; -1 before the first, and the last twice after the grid.
-    left, right : ndarray of shape (n,)
-        The survival in these columns.
-    length, share : ndarray of shape (n,)
-        Of the interval, one where it has none, and how much of it has passed; of steps nothing.
-    """
+    """Each individual's curve around its own time, or the horizon: an event ends its interval, others start theirs."""
 
     interpolation: str
-    lower: NDArray[np.intp]
-    upper: NDArray[np.intp]
-    left: Vector
+    lower: NDArray[np.intp]  # the column before; -1 before the first
+    upper: NDArray[np.intp]  # the column after; the last again after the grid
+    left: Vector  # the survival in these columns
     right: Vector
-    length: Vector
-    share: Vector
+    length: Vector  # of the interval; one where it has none
+    share: Vector  # how much of it has passed; of steps nothing
 
     @classmethod
     def of(cls, curves: SurvivalCurves, history: History) -> _OwnInterval:

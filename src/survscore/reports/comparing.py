@@ -16,7 +16,7 @@ from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
 from survscore.results.comparison import Comparison, IntegratedComparison
-from survscore.results.undefined import undefined_times
+from survscore.results.printing import undefined_times
 
 if TYPE_CHECKING:
     import pandas as pd

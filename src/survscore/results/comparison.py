@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Scored
 from survscore.metrics import Direction
+from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
-from survscore.results.long_tables import LongTable, MeanOver, stacked
-from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
+from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(PrintedAsTables):
+class Comparison(Tabulated):
     """Scores of several models and their paired differences. Numbers only; prints as a table.
 
     Attributes
@@ -71,35 +73,8 @@ class Comparison(PrintedAsTables):
         """The weightings, in words."""
         return list(dict.fromkeys(one.weighting for one in self.scored))
 
-    @property
-    def scores(self) -> pd.DataFrame:
-        """Long table: metric, weighting, model, time, score, se, lower, upper, reliable, and counts of individuals.
-
-        Counts are n_counted, n_events and n_effective; with groups also n_groups and largest_share. Where individuals
-        dropped out, there are bound_lower and bound_upper.
-        """
-        return LongTable({(): self}).table("score")
-
-    @property
-    def contrasts(self) -> pd.DataFrame:
-        """Long table: metric, weighting, model, reference, time, difference, se, interval, p_value, verdict, reliable.
-
-        Where individuals dropped out, also bound_lower and bound_upper of the difference.
-        """
-        return LongTable({(): self}).table("difference")
-
-    @property
-    def skill(self) -> pd.DataFrame:
-        """Long table of skill scores, 1 - score / null score.
-
-        Columns: metric, weighting, model, time, skill, se, lower, upper, reliable. Only for metrics of which lower
-        values are better, and that the null model has.
-        """
-        return LongTable({(): self}).table("skill")
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the contrasts."""
-        return self.contrasts
+    def _table(self) -> LongTable:
+        return LongTable({(): self})
 
     def integrated(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
@@ -109,13 +84,7 @@ class Comparison(PrintedAsTables):
         For each metric the range is the same for all models and weightings: with ``nan="stop"``, up to the first time
         at which any of them has no score.
         """
-        table = LongTable({(): self}, over=self.means_over(lower, upper, nan=nan))
-        return IntegratedComparison(
-            self.level,
-            table.table("score"),
-            table.table("difference") if len(self.models) > 1 else None,
-            table.table("skill") if self.has_skill else None,
-        )
+        return IntegratedComparison(self, self.means_over(lower, upper, nan=nan))
 
     def means_over(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
@@ -133,8 +102,8 @@ class Comparison(PrintedAsTables):
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
 
-        From a multiplier bootstrap of the influences (Gaussian multipliers), whose critical value is turned into
-        Student's at each time, with the degrees of freedom there. For large data, compare with ``ranges="any"``.
+        From a multiplier bootstrap of the influences, whose critical value is turned into Student's at each time, with
+        the degrees of freedom there. For large data, compare with ``ranges="any"``.
 
         Parameters
         ----------
@@ -152,7 +121,7 @@ class Comparison(PrintedAsTables):
         check_level(level)
         if n_draws < 1:
             raise InputError(f"n_draws must be at least 1, not {n_draws}")
-        r, table = self.models.index(self.reference), LongTable({(): self})
+        r, table = self.models.index(self.reference), self._table()
         others = [a for a in range(len(self.models)) if a != r] or [r]
         blocks = []
         for one in self.scored:
@@ -195,18 +164,15 @@ class Comparison(PrintedAsTables):
         Parameters
         ----------
         metric : str, optional
-            Which metric's; by default the first.
-        ax, band, counts, unit, width
-            As for `ScoreCurve.plot`.
+            Which metric's; by default the first. All others as for `ScoreCurve.plot`.
 
         Returns
         -------
         DifferenceDisplay
-            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         from survscore.plots import DifferenceDisplay
 
-        metric, direction = self._metric_of_plot(metric)
+        metric, direction = self.metric_of_plot(metric)
         scores, contrasts = (table[table["metric"] == metric] for table in (self.scores, self.contrasts))
         display = DifferenceDisplay(contrasts, metric, self.reference, direction, self.models, self.null, scores)
         return display.plot(ax=ax, band=band, counts=counts, unit=unit, width=width)
@@ -219,29 +185,21 @@ class Comparison(PrintedAsTables):
         unit: Unit | str | None = None,
         width: float | None = None,
     ) -> ScoresDisplay:
-        """Draw the scores of all models over time, one panel per weighting, all on one scale.
+        """Draw the scores of all models over time, one panel per weighting, all on one scale; arguments as for `plot`.
 
         Whether bands of two models overlap does not tell whether they differ: both are judged on the same individuals.
-        That is what `plot` shows.
-
-        Parameters
-        ----------
-        metric, band, unit, width
-            As for `plot`.
-
-        Returns
-        -------
-        ScoresDisplay
-            With all axes in ``axes_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        That is what `plot` shows. The display has all axes in ``axes_``, the figure in ``figure_``, and
+        ``save("figure.pdf")``.
         """
         from survscore.plots import ScoresDisplay
 
-        metric, direction = self._metric_of_plot(metric)
+        metric, direction = self.metric_of_plot(metric)
         scores = self.scores
         display = ScoresDisplay(scores[scores["metric"] == metric], metric, direction, self.models, self.null)
         return display.plot(band=band, unit=unit, width=width)
 
-    def _metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
+    def metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
+        """Return the metric to draw, by default the first, and which values are better."""
         metric = self.metrics[0] if metric is None else metric
         check_choice("metric", metric, tuple(self.metrics))
         return metric, next(one.direction for one in self.scored if one.metric == metric)
@@ -258,8 +216,6 @@ class Comparison(PrintedAsTables):
         return self.models.index(self.null)
 
     def _printed(self) -> Tables:
-        from survscore.results import printing
-
         return printing.of_comparison(self)
 
     def __repr__(self) -> str:
@@ -272,32 +228,42 @@ class Comparison(PrintedAsTables):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedComparison(PrintedAsTables):
-    """Mean scores over a range of time, and their paired differences.
+class IntegratedComparison(Tabulated):
+    """Mean scores over a range of time, and their paired differences; prints as a table.
 
     Attributes
     ----------
-    level : float
-        Of the confidence intervals.
-    scores, contrasts, skill : pandas.DataFrame
-        As in `Comparison`, with the range (from, to) in place of time; `skill` is None without null model, `contrasts`
-        with one model alone.
+    compared : Comparison
+        What they are the means of.
+    over : dict
+        By metric, the weights of the times, and from when to when.
     """
 
-    level: float
-    scores: Any
-    contrasts: Any
-    skill: Any
+    compared: Comparison
+    over: Mapping[str, MeanOver]
+
+    @property
+    def level(self) -> float:
+        """Of the confidence intervals."""
+        return self._table().total.level
 
     @property
     def range(self) -> tuple[float, float]:
         """From when to when, of the first metric."""
-        return (float(self.scores["from"].iloc[0]), float(self.scores["to"].iloc[0]))
+        return next(iter(self.over.values()))[1]
+
+    @property
+    def contrasts(self) -> Any:
+        """As in `Comparison`, with the range (from, to) in place of time; None with one model alone."""
+        return super().contrasts if len(self._table().total.models) > 1 else None
+
+    @property
+    def skill(self) -> Any:
+        """As in `Comparison`, with the range (from, to) in place of time; None without null model."""
+        return super().skill if self._table().total.has_skill else None
+
+    def _table(self) -> LongTable:
+        return replace(self.compared._table(), over=self.over)
 
     def _printed(self) -> Tables:
-        from survscore.results import printing
-
-        return printing.of_means(self)
-
-    def __repr__(self) -> str:
-        return str(self)
+        return printing.of_means(self.compared, self.over)

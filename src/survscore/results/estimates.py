@@ -49,22 +49,11 @@ class Estimates:
 
     Models are named by their place. Columns have one row for each time, and one for a mean; a mean is NaN if a score
     within the range is missing.
-
-    Attributes
-    ----------
-    scored : Scored
-        Scores and their moments.
-    level : float
-        Of the confidence intervals.
-    weights : ndarray of shape (times,) or None
-        For a mean over time, the weight of each time.
     """
 
     scored: Scored
     level: float = 0.95
-    weights: Vector | None = None
-
-    # What is known at each time, or of the mean
+    weights: Vector | None = None  # of each time, for a mean over time
 
     @property
     def _used(self) -> Vector | None:
@@ -119,8 +108,6 @@ class Estimates:
         """Return the standard error of a score, or of the difference of two."""
         return np.where(np.isnan(self.scores[a] - self.scores[b]), np.nan, np.sqrt(self.variance(a, b)))
 
-    # Columns of tables
-
     def score(self, a: int) -> Columns:
         """Return the scores of a model with their intervals."""
         se = self.se(a, a)
@@ -139,27 +126,16 @@ class Estimates:
 
         The ratio is positive, so its interval is made on the logarithmic scale.
         """
-        of_null = self._null_score(null)
-        ratio = self.scores[a] / of_null
-        variance = self.variance(a, a) - 2 * ratio * self._covariance(a, null) + ratio**2 * self.variance(null, null)
-        se = np.sqrt(np.maximum(variance, 0.0)) / of_null
+        ratio, se = self._relative(self.scores[a], self.variance(a, a), self._covariance(a, null), null)
         found = ratio_interval(ratio, se, self.level, self.support)
-        return {
-            "estimate": 1.0 - ratio,
-            "se": se,
-            "lower": 1.0 - found.upper,
-            "upper": 1.0 - found.lower,
-            "reliable": found.reliable,
-        }
+        limits = {"lower": 1.0 - found.upper, "upper": 1.0 - found.lower}
+        return {"estimate": 1.0 - ratio, "se": se, **limits, "reliable": found.reliable}
 
     def skill_difference(self, a: int, r: int, null: int) -> Columns:
         """Return the differences of two models' skill scores, (reference - score) / null, to first order."""
-        of_null = self._null_score(null)
-        difference = (self.scores[r] - self.scores[a]) / of_null
         with_null = self._covariance(r, null) - self._covariance(a, null)
-        variance = self.variance(a, r) - 2 * difference * with_null + difference**2 * self.variance(null, null)
-        se = np.sqrt(np.maximum(variance, 0.0)) / of_null
-        of_model, of_reference = (1.0 - self.scores[b] / of_null for b in (a, r))
+        difference, se = self._relative(self.scores[r] - self.scores[a], self.variance(a, r), with_null, null)
+        of_model, of_reference = (1.0 - self.scores[b] / self._null_score(null) for b in (a, r))
         critical = student_quantile(self.level, self.support.difference_degrees)
         found = difference_interval(of_model, of_reference, se, critical, "plain", self.support)
         return self._judged(difference, se, found, "higher")
@@ -216,8 +192,6 @@ class Estimates:
             return f"fewer than {few} with event, or without"
         return "too few groups, or groups of too different size" if self.support.grouped else "too few individuals"
 
-    # Parts of formulas
-
     def _difference(self, a: int, r: int, critical: Vector) -> Contrast:
         return difference_interval(
             self.scores[a], self.scores[r], self.se(a, r), critical, self.scored.scale, self.support,
@@ -225,15 +199,16 @@ class Estimates:
         )  # fmt: skip
 
     def _judged(self, value: Vector, se: Vector, found: Contrast, direction: Direction) -> Columns:
-        return {
-            "estimate": value,
-            "se": se,
-            "lower": found.lower,
-            "upper": found.upper,
-            "p_value": found.p_value,
-            "verdict": verdicts(found.lower, found.upper, direction),
-            "reliable": found.reliable,
-        }
+        verdict = verdicts(found.lower, found.upper, direction)
+        limits = {"lower": found.lower, "upper": found.upper, "p_value": found.p_value}
+        return {"estimate": value, "se": se, **limits, "verdict": verdict, "reliable": found.reliable}
+
+    def _relative(self, value: Vector, variance: Vector, with_null: Vector, null: int) -> tuple[Vector, Vector]:
+        """Return a value divided by the null model's score, and its standard error to first order."""
+        of_null = self._null_score(null)
+        ratio = value / of_null
+        variance = variance - 2 * ratio * with_null + ratio**2 * self.variance(null, null)
+        return ratio, np.sqrt(np.maximum(variance, 0.0)) / of_null
 
     def _null_score(self, null: int) -> Vector:
         return np.where(self.scores[null] > 0, self.scores[null], np.nan)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, check_choice
+from survscore._validation import InputError, check_choice, plural
 from survscore.engine.evaluation import Scored
 from survscore.inference.intervals import ROUNDING, fisher_p, student_p, student_quantile
 from survscore.inference.multiplicity import adjusted
@@ -31,26 +31,17 @@ OTHERS = "(others)"
 
 @dataclass(frozen=True, eq=False)
 class BySegment:
-    """One quantity in every segment, (segments, times): NaN where a segment has none, or too few for an interval.
-
-    Attributes
-    ----------
-    value, variance, degrees : ndarray
-        The estimates, their variances, and the degrees of freedom of these.
-    n_counted : ndarray
-        How many individuals they refer to.
-    """
+    """One quantity in every segment, (segments, times): NaN where a segment has none, or too few for an interval."""
 
     value: Matrix
     variance: Matrix
-    degrees: Matrix
-    n_counted: Matrix
+    degrees: Matrix  # of freedom, of the variance
+    n_counted: Matrix  # to how many individuals it refers
 
     @classmethod
     def of(cls, seen: Sequence[Estimates], a: int, r: int | None) -> BySegment:
         """Take the scores of a model, or its differences to another."""
-        rows = [_of_segment(one, a, r) for one in seen]
-        return cls(*(np.array(column) for column in zip(*rows, strict=True)))
+        return cls(*map(np.array, zip(*(_of_segment(one, a, r) for one in seen), strict=True)))
 
     def against(self, other: int | None) -> tuple[Matrix, Matrix, Matrix]:
         """Return, for each segment, the others' value, the variance of the difference, and its degrees of freedom.
@@ -133,24 +124,18 @@ def between(table: LongTable, of: Comparand, model: str | None, against: str | S
             there, directions = np.where(known, difference[g], 0.0), [one.direction] * known.size
             numbers["verdict"] = verdicts_by_p(there, p_adjusted[g], known, directions, table.total.level)
             blocks.append({**dict(zip(table.by, keys[g], strict=True)), **table.block(one, labels, numbers)})
-    return _joined(blocks)
+    return stacked(blocks)
 
 
 def heterogeneity(table: LongTable, of: Comparand, model: str | None) -> pd.DataFrame:
     """Return whether all segments could be the same; see `SegmentedComparison.heterogeneity`."""
-    return _joined([
-        table.block(one, labels, segments.heterogeneity()) for one, labels, segments in _each(table, of, model)
-    ])  # fmt: skip
-
-
-def _joined(blocks: list[Columns]) -> pd.DataFrame:
-    import pandas as pd
-
-    return stacked(blocks) if blocks else pd.DataFrame()
+    each = _each(table, of, model)
+    return stacked([table.block(one, labels, segments.heterogeneity()) for one, labels, segments in each])
 
 
 def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[Scored, Columns, BySegment]]:
     """Yield, for every metric, weighting and model, the estimates of all segments, and their labels."""
+    _check_independent(table.n_spanning)
     check_choice("of", of, ("difference", "score"))
     total = table.total
     if model is not None:
@@ -163,3 +148,18 @@ def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[
                 continue
             labels = {"model": name} | ({} if reference is None else {"reference": total.reference})
             yield one, labels, BySegment.of(seen, a, reference)
+
+
+def _check_independent(n_spanning: int | None) -> None:
+    """Raise unless segments are known to be independent of each other."""
+    if n_spanning is None:
+        raise InputError(
+            "segments can't be compared with each other: `groups` are in random buckets, so it is not known "
+            "whether some have individuals in several segments; write files that hold whole groups"
+        )
+    if n_spanning:
+        raise InputError(
+            f"segments can't be compared with each other: {plural(n_spanning, 'group')} of `groups` "
+            f"{'has' if n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
+            "on each other; segment by something that is the same for all of a group"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError
 from survscore.engine.evaluation import Scored
 from survscore.inference.multiplicity import Correction, adjusted
 from survscore.results.estimates import Columns, Estimates, has_skill, verdicts_by_p
+from survscore.results.tables import PrintedAsTables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +32,6 @@ def stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
     What some parts lack is missing there. Columns are joined before a table is made of them: with a table for each
     part, a third of the time of a small comparison went into these.
-
-    Examples
-    --------
-    >>> from survscore.results.long_tables import stacked
-    >>> stacked([{"model": "net", "score": [0.1, 0.2]}, {"model": "old", "score": [0.3], "note": ["few"]}])
-      model  score note
-    0   net    0.1  NaN
-    1   net    0.2  NaN
-    2   old    0.3  few
     """
     import pandas as pd
 
@@ -68,34 +60,18 @@ def padded(values: NDArray[Any], size: int) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class LongTable:
-    """What to tabulate, one block of rows for each segment, metric, weighting and model.
+    """What to tabulate, one block of rows for each segment, metric, weighting and model."""
 
-    Attributes
-    ----------
-    comparisons : mapping of tuple of str to Comparison
-        By the labels of the segment; the first is that of all individuals.
-    by : tuple of str
-        Names of the segmenting columns; none without segments.
-    over : mapping of str to MeanOver, or None
-        For means over time, the range by metric.
-    correction : str
-        How p-values of segments allow for their number.
-    """
-
-    comparisons: Mapping[Key, Comparison]
-    by: tuple[str, ...] = ()
-    over: Mapping[str, MeanOver] | None = None
-    correction: Correction = "holm"
+    comparisons: Mapping[Key, Comparison]  # by the labels of the segment; the first is that of all individuals
+    by: tuple[str, ...] = ()  # names of the segmenting columns
+    over: Mapping[str, MeanOver] | None = None  # for means over time, the range by metric
+    correction: Correction = "holm"  # how p-values of segments allow for their number
+    n_spanning: int | None = 0  # how many groups have individuals in several segments; None where that is not known
 
     @property
     def total(self) -> Comparison:
         """The comparison of all individuals."""
         return next(iter(self.comparisons.values()))
-
-    @property
-    def size(self) -> int:
-        """How many rows a block has."""
-        return self.total.times.size if self.over is None else 1
 
     def estimates(self, one: Scored) -> Estimates:
         """Return what is tabulated of scores by one metric under one weighting."""
@@ -106,8 +82,8 @@ class LongTable:
 
         In a segment, limits and p-values are given only where they are reliable; see `SegmentedComparison`.
         """
-        if quantity == "skill" and self.total.null is None:
-            raise InputError("skill scores need the null model, which was left out (null=False)")
+        if quantity == "skill":
+            self.total.null_index()  # or raise
         blocks = list(self._blocks(quantity))
         if blocks:
             table = stacked(blocks)
@@ -122,7 +98,7 @@ class LongTable:
         """Return numbers with the metric, the weighting, the labels such as the model, and the time or the range."""
         names = {"metric": one.metric, "weighting": one.weighting, **labels}
         if self.over is None:
-            found = {name: padded(values, self.size) for name, values in columns.items()}
+            found = {name: padded(values, self.total.times.size) for name, values in columns.items()}
             return {**names, "time": self.total.times, **found}
         first, last = self.over[one.metric][1]
         return {**names, **columns, "from": first, "to": last}
@@ -172,3 +148,42 @@ class LongTable:
             rows["difference"].to_numpy(), p_adjusted[of_parts], rows["reliable"].to_numpy(),
             [directions[metric] for metric in rows["metric"]], self.total.level,
         )  # fmt: skip
+
+
+class Tabulated(PrintedAsTables):
+    """A result that is a long table: of a comparison, with segments or without, at each time or as means over time."""
+
+    @abstractmethod
+    def _table(self) -> LongTable:
+        """Return what the tables are made from."""
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Long table: metric, weighting, model, time, score, se, lower, upper, reliable, and counts of individuals.
+
+        Counts are n_counted, n_events and n_effective; with groups also n_groups and largest_share. Where individuals
+        dropped out, there are bound_lower and bound_upper. By segment, the segmenting columns come first. Means over
+        time have the range (from, to) in place of time and counts; by segment, also the reason why one is missing.
+        """
+        return self._table().table("score")
+
+    @property
+    def contrasts(self) -> pd.DataFrame:
+        """Long table: metric, weighting, model, reference, time, difference, se, interval, p_value, verdict, reliable.
+
+        Where individuals dropped out, also bound_lower and bound_upper of the difference; by segment, also p_adjusted.
+        """
+        return self._table().table("difference")
+
+    @property
+    def skill(self) -> pd.DataFrame:
+        """Long table of skill scores, 1 - score / null score.
+
+        Columns: metric, weighting, model, time, skill, se, lower, upper, reliable. Only for metrics of which lower
+        values are better, and that the null model has.
+        """
+        return self._table().table("skill")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the contrasts."""
+        return self._table().table("difference")

@@ -1,34 +1,28 @@
-"""What of a comparison is printed: scores, paired differences and verdicts."""
+"""What of a comparison is printed: scores, paired differences and verdicts; and what users are warned about."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._validation import InputError, plural, shown
+from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, shown, warn
+from survscore.engine.evaluation import Scored
 from survscore.metrics import metric_label
-from survscore.results.rounding import p_text
-from survscore.results.tables import Line, Part, Tables, Value, spread_over
+from survscore.results.estimates import Columns, Estimates
+from survscore.results.rounding import Number, p_text
+from survscore.results.tables import Line, Part, Tables, spread_over
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from survscore.results.comparison import Comparison
+    from survscore.results.long_tables import LongTable, MeanOver
 
-    from survscore.results.comparison import Comparison, IntegratedComparison
-    from survscore.results.segments import IntegratedSegments
-
+#: Rows of a table that belong together: when, the estimates, and at which of their places.
+Block = tuple[str, Estimates, int]
 MOST_TIMES = 4  # beside the mean over all
 MOST_SEGMENTS = 31  # with that of all individuals
-
-
-class Block(NamedTuple):
-    """Rows of both tables that stand side by side: when, the scores, and the differences of all but the reference."""
-
-    when: str
-    scores: pd.DataFrame
-    contrasts: pd.DataFrame | None
 
 
 def caption(n: int, n_dropped_out: int | None, level: float | None, reference: str = "") -> str:
@@ -43,121 +37,133 @@ def verdict_text(verdict: str) -> str:
     return "" if verdict == "unknown" else str(verdict)
 
 
+def no_score_at(missing: int, undefined: Iterable[str]) -> list[str]:
+    """Return a note about times without score, if there are any."""
+    return [f"no score at {plural(missing, 'time')}: {'; '.join(undefined)}"] if missing else []
+
+
 def of_comparison(found: Comparison) -> Tables:
     """Return the tables of a comparison, one for each metric and weighting: means over time, and some of the times.
 
     Intervals are those of the differences, which are what a comparison is about.
     """
-    scores, contrasts, means = found.scores, found.contrasts, _means(found)
+    try:  # means over as much time as all have scores
+        over: Mapping[str, MeanOver] = found.means_over(nan="stop")
+    except InputError:
+        over = {}
     parts = []
     for one in found.scored:
-        here = {"metric": one.metric, "weighting": one.weighting}
         defined = ~np.isnan(one.scores).all(axis=0)
         # where all individuals have the same status, as at time 0, there is nothing to see
         differ = defined & (np.ptp(np.nan_to_num(one.scores), axis=0) > 0)
         chosen = spread_over(np.flatnonzero(differ if differ.any() else defined), MOST_TIMES)
-        blocks = [] if means is None else [_of_mean(means, here)]
-        for time in found.times[chosen]:
-            at = {**here, "time": time}
-            blocks.append(Block(f"at {time:g}", _rows(scores, at), _rows(contrasts, at)))
-        notes = []
+        blocks = [_mean(found, one, over[one.metric])] if over else []
+        blocks += [(f"at {found.times[j]:g}", Estimates(one, found.level), j) for j in chosen]
+        notes = no_score_at(found.times.size - int(defined.sum()), one.undefined)
         if len(chosen) < found.times.size:
-            notes.append(f"{len(chosen)} of {plural(found.times.size, 'time')}; .contrasts has all")
-        missing = found.times.size - int(defined.sum())
-        if missing:
-            notes.append(f"no score at {plural(missing, 'time')}: {'; '.join(one.undefined)}")
+            notes = [f"{len(chosen)} of {plural(found.times.size, 'time')}; .contrasts has all", *notes]
         title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
-        parts.append(_part(title, blocks, found.reference, found.models, notes))
+        parts.append(_part(title, blocks, found, notes))
     reference = f"; reference {shown(found.reference)}" if len(found.models) > 1 else ""
     return Tables(caption(found.n, found.n_dropped_out, found.level, reference), parts)
 
 
-def of_means(found: IntegratedComparison) -> Tables:
+def of_means(found: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     """Return the tables of mean scores, one for each metric and weighting."""
     parts = []
-    models = list(dict.fromkeys(found.scores["model"]))
-    for metric, weighting in dict.fromkeys(zip(found.scores["metric"], found.scores["weighting"], strict=True)):
-        block = _of_mean(found, {"metric": metric, "weighting": weighting})
-        reference = str(models[0] if block.contrasts is None else block.contrasts["reference"].iloc[0])
-        title = f"{metric_label(metric)}, {block.when}; {weighting}"
-        parts.append(_part(title, [block._replace(when="")], reference, models, []))
+    for one in found.scored:
+        when, seen, place = _mean(found, one, over[one.metric])
+        parts.append(_part(f"{metric_label(one.metric)}, {when}; {one.weighting}", [("", seen, place)], found, []))
     return Tables(f"{100 * found.level:g} % intervals", parts)
 
 
-def of_segments(found: IntegratedSegments) -> Tables:
+def of_segments(found: LongTable) -> Tables:
     """Return the tables of mean scores by segment, one for each metric, weighting and model but the reference."""
-    total, by = found.segmented.total, found.segmented.by
-    contrasts = found.contrasts
-    table: Any = found.scores if contrasts is None else contrasts
-    name, sign = ("score", "") if contrasts is None else ("difference", "+")
+    total, compares = found.total, len(found.total.models) > 1
+    name, every, sign = ("difference", "contrasts", "+") if compares else ("score", "scores", "")
+    table: Any = found.table("difference" if compares else "score")
     parts = []
     for (metric, weighting, model), rows in table.groupby(["metric", "weighting", "model"], sort=False):
-        when = f"mean over {rows['from'].iloc[0]:g} to {rows['to'].iloc[0]:g}"
-        who = shown(model) if contrasts is None else f"{shown(model)} to {shown(total.reference)}"
+        who = f"{shown(model)} to {shown(total.reference)}" if compares else shown(model)
         lines = []
         for row in rows.head(MOST_SEGMENTS).to_dict("records"):
-            label = ", ".join(shown(row[column]) or "''" for column in by)
-            judged = () if contrasts is None else (p_text(float(row["p_adjusted"])), verdict_text(row["verdict"]))
-            lines.append(Line((label,), (_value(row, name, sign),), judged))
-        notes = []
+            label = ", ".join(shown(row[column]) or "''" for column in found.by)
+            judged = (p_text(float(row["p_adjusted"])), verdict_text(row["verdict"])) if compares else ()
+            lines.append(Line((label,), (_number({**row, "estimate": row[name]}, sign),), judged))
+        notes = ["p is adjusted for the number of segments"] if compares else []
         if len(rows) > len(lines):
-            every = "scores" if contrasts is None else "contrasts"
-            notes.append(f"{len(lines) - 1} of {plural(len(rows) - 1, 'segment')}; .{every} has all")
-        if contrasts is not None:
-            notes.append("p is adjusted for the number of segments")
-        header = (", ".join(map(shown, by)), name, *(() if contrasts is None else ("p", "")))
-        title = f"{metric_label(metric)}, {who}; {when}; {weighting}"
-        parts.append(Part.of(title, header, lines, notes, "lr" if contrasts is None else "lrrl", 1))
+            notes = [f"{len(lines) - 1} of {plural(len(rows) - 1, 'segment')}; .{every} has all", *notes]
+        header = (", ".join(map(shown, found.by)), name, *(("p", "") if compares else ()))
+        title = f"{metric_label(metric)}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
+        parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
     return Tables(caption(total.n, total.n_dropped_out, total.level), parts)
 
 
-def _means(found: Comparison) -> IntegratedComparison | None:
-    """Return means over as much time as all have scores; None where that is no range."""
-    try:
-        return found.integrated(nan="stop")
-    except InputError:
-        return None
+def _over(first: float, last: float) -> str:
+    return f"mean over {first:g} to {last:g}"
 
 
-def _of_mean(means: IntegratedComparison, here: dict[str, Any]) -> Block:
-    scores = _rows(means.scores, here)
-    contrasts = None if means.contrasts is None else _rows(means.contrasts, here)
-    return Block(f"mean over {scores['from'].iloc[0]:g} to {scores['to'].iloc[0]:g}", scores, contrasts)
+def _mean(found: Comparison, one: Scored, over: MeanOver) -> Block:
+    weights, ends = over
+    return _over(*ends), Estimates(one, found.level, weights), 0
 
 
-def _rows(table: pd.DataFrame, here: dict[str, Any]) -> pd.DataFrame:
-    chosen = np.ones(len(table), dtype=np.bool_)
-    for name, value in here.items():
-        chosen &= (table[name] == value).to_numpy()
-    return table[chosen]
-
-
-def _part(title: str, blocks: Sequence[Block], reference: str, models: Sequence[str], notes: list[str]) -> Part:
-    compares = any(block.contrasts is not None and len(block.contrasts) for block in blocks)
+def _part(title: str, blocks: Sequence[Block], found: Comparison, notes: list[str]) -> Part:
+    r, compares = found.models.index(found.reference), len(found.models) > 1 and bool(blocks)
     interval = not (compares and len(blocks) > 1)  # of one block, which the title tells, scores have theirs, too
     lines = []
-    for block in blocks:
-        scores = {row["model"]: row for row in block.scores.to_dict("records")}
-        contrasts = {} if block.contrasts is None else {row["model"]: row for row in block.contrasts.to_dict("records")}
-        when = block.when
-        for model in models:
-            if np.isnan(scores[model]["score"]) and model != reference:  # as the null model where order is all
+    for when, seen, j in blocks:
+        first = [when] if when else []
+        for a, model in enumerate(found.models):
+            if np.isnan(seen.scores[a, j]) and a != r:  # as the null model where order is all
                 continue
-            words = (when, shown(model)) if block.when else (shown(model),)
-            numbers: tuple[Value | None, ...] = (_value(scores[model], "score", interval=interval),)
+            score = _at(seen.score(a), j)
+            if not interval:
+                score |= {"lower": math.nan, "upper": math.nan}
+            numbers: tuple[Number | None, ...] = (_number(score),)
             rest: tuple[str, ...] = ()
             if compares:
-                row = contrasts.get(model)
-                numbers += (None if row is None else _value(row, "difference", "+"),)
-                rest = ("", "") if row is None else (p_text(float(row["p_value"])), verdict_text(row["verdict"]))
-            lines.append(Line(words, numbers, rest))
-            when = ""
+                row = None if a == r else _at(seen.difference(a, r), j)
+                numbers += (None if row is None else _number(row, "+"),)
+                rest = ("", "") if row is None else (p_text(row["p_value"]), verdict_text(row["verdict"]))
+            lines.append(Line((*first, shown(model)), numbers, rest))
+            first = [""] if when else []
     n_words = len(lines[0].words) if lines else 2
-    header = (*[""] * n_words, "score", *((f"difference to {shown(reference, 24)}", "p", "") if compares else ()))
+    beside = (f"difference to {shown(found.reference, 24)}", "p", "") if compares else ()
     align = "l" * n_words + ("rrrl" if compares else "r")
-    return Part.of(title, header, lines, notes, align, n_words + 1)
+    return Part.of(title, (*[""] * n_words, "score", *beside), lines, notes, align, n_words + 1)
 
 
-def _value(row: Mapping[Any, Any], name: str, sign: str = "", *, interval: bool = True) -> Value:
-    limits = (float(row["lower"]), float(row["upper"])) if interval else (math.nan, math.nan)
-    return Value(float(row[name]), float(row["se"]), *limits, bool(row["reliable"]), sign)
+def _at(columns: Columns, j: int) -> dict[str, Any]:
+    return {name: values[j] for name, values in columns.items()}
+
+
+def _number(row: Mapping[Any, Any], sign: str = "") -> Number:
+    value, lower, upper, se = (float(row[name]) for name in ("estimate", "lower", "upper", "se"))
+    return Number(value, lower, upper, se=se, reliable=bool(row["reliable"]), sign=sign)
+
+
+def undefined_times(found: Iterable[Scored]) -> str | None:
+    """Say which times have no score, and why, by weighting; None where all have one."""
+    told: dict[str, list[str]] = {}
+    for one in found:
+        if one.undefined:
+            reasons = ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in one.undefined.items())
+            told.setdefault(f"{one.weighting}: {reasons}", []).append(one.metric)
+    metrics = {metric for some in told.values() for metric in some}
+    sentences = [
+        why if len(some) == len(metrics) else f"{why} ({', '.join(some)})"  # where metrics differ, of which
+        for why, some in told.items()
+    ]
+    return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
+
+
+def warn_about(found: Iterable[Scored]) -> None:
+    """Warn once about times without a score, and about standard errors from few groups."""
+    several = list(found)
+    told = undefined_times(several)
+    if told:
+        warn(told, UndefinedScoreWarning)
+    cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
+    for caution in dict.fromkeys(cautions):
+        warn(caution, FewGroupsWarning)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 DOUBT = " ?"  # behind an interval that is not reliable
 LEAST_P = 0.001
@@ -13,14 +13,7 @@ WITHOUT_ERROR = 2  # decimals, where no standard error says how many
 
 
 def decimals(errors: Iterable[float], otherwise: int = WITHOUT_ERROR) -> int:
-    """Return so many decimals that the smallest standard error shows two digits.
-
-    Examples
-    --------
-    >>> from survscore.results.rounding import decimals
-    >>> decimals([0.0031, 0.024])
-    4
-    """
+    """Return so many decimals that the smallest standard error shows two digits: 4 for 0.0031."""
     known = [float(se) for se in errors if se > 0 and math.isfinite(se)]
     return min(max(1 - math.floor(math.log10(min(known))), 0), MOST_DECIMALS) if known else otherwise
 
@@ -29,12 +22,6 @@ def typical_decimals(errors: Iterable[float], otherwise: int = 4) -> int:
     """Return so many decimals that the median of the standard errors shows two digits: for numbers over time.
 
     Some of these have hardly an error, as a score of nearly a quarter whatever happens, and would make all others long.
-
-    Examples
-    --------
-    >>> from survscore.results.rounding import typical_decimals
-    >>> typical_decimals([0.0031, 0.024, 0.0001])
-    4
     """
     known = sorted(float(se) for se in errors if se > 0 and math.isfinite(se))
     return decimals(known[len(known) // 2 : len(known) // 2 + 1], otherwise)
@@ -42,89 +29,57 @@ def typical_decimals(errors: Iterable[float], otherwise: int = 4) -> int:
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is written, with its interval where there is one; those of one kind have the same decimals.
+    """A number with its interval, of which nothing is written where a limit is missing, and nothing at all where it is.
 
-    Attributes
-    ----------
-    value : str
-        Empty where there is none.
-    limits : tuple of str or None
-        Of the interval.
-    decimals : int
-        How many there are.
-    doubtful : bool
-        Whether there are too few events for a reliable interval.
+    `reliable` says whether there are enough events for the interval; decimals go by `se`, for all of one kind alike.
     """
 
-    value: str
-    limits: tuple[str, str] | None = None
-    decimals: int = 0
-    doubtful: bool = False
+    value: float
+    lower: float = math.nan
+    upper: float = math.nan
+    _: KW_ONLY
+    se: float = math.nan
+    reliable: bool = True
+    sign: str = ""
+    decimals: int = WITHOUT_ERROR
 
-    @classmethod
-    def of(
-        cls,
-        value: float,
-        lower: float = math.nan,
-        upper: float = math.nan,
-        *,
-        decimals: int,
-        sign: str = "",
-        reliable: bool = True,
-    ) -> Number:
-        """Round a number and its limits; no interval stands where a limit is missing."""
-        if math.isnan(value):
-            return cls("", None, decimals)
-        known = not (math.isnan(lower) or math.isnan(upper))
-        limits = (f"{lower:z.{decimals}f}", f"{upper:z.{decimals}f}") if known else None
-        return cls(f"{value:{sign}z.{decimals}f}", limits, decimals, not reliable)
-
-    def padded(self, widths: tuple[int, int, int], fill: str = " ") -> str:
-        """Return the number with its parts so wide, so that points stand below each other."""
-        if not self.value:
-            return ""
-        text = self.value.rjust(widths[0], fill)
-        if self.limits is not None:
-            lower, upper = (part.rjust(width, fill) for part, width in zip(self.limits, widths[1:], strict=True))
-            text += f" ({lower}, {upper})"
-        return text + (DOUBT if self.doubtful else "")
+    def rounded(self, decimals: int) -> Number:
+        """Return the same with so many decimals; without limits there is no interval to doubt."""
+        return replace(self, decimals=decimals, reliable=self.reliable or math.isnan(self.lower))
 
     @property
-    def widths(self) -> tuple[int, int, int]:
-        """How wide its parts are."""
-        lower, upper = ("", "") if self.limits is None else self.limits
-        return len(self.value), len(lower), len(upper)
+    def doubtful(self) -> bool:
+        """Whether it is marked."""
+        return not (self.reliable or math.isnan(self.value))
+
+    @property
+    def parts(self) -> list[str]:
+        """The number and its limits as text; those that are not written are empty."""
+        if math.isnan(self.value):
+            return ["", "", ""]
+        limits = (self.lower, self.upper)
+        written = ["", ""] if any(map(math.isnan, limits)) else [f"{limit:z.{self.decimals}f}" for limit in limits]
+        return [f"{self.value:{self.sign}z.{self.decimals}f}", *written]
+
+    def padded(self, widths: Iterable[int] = (0, 0, 0), fill: str = " ") -> str:
+        """Return the number with its parts so wide, so that points stand below each other."""
+        value, lower, upper = (part and part.rjust(width, fill) for part, width in zip(self.parts, widths, strict=True))
+        return value + (f" ({lower}, {upper})" if lower else "") + (DOUBT if self.doubtful else "")
 
     def __str__(self) -> str:
-        return self.padded((0, 0, 0))
+        return self.padded()
 
 
 def p_text(value: float) -> str:
-    """Return a p-value; small ones are only said to be small.
-
-    Examples
-    --------
-    >>> from survscore.results.rounding import p_text
-    >>> p_text(0.0312), p_text(1e-9)
-    ('0.031', '<0.001')
-    """
+    """Return a p-value; small ones are only said to be small."""
     if math.isnan(value):
         return ""
     return f"<{LEAST_P:g}" if value < LEAST_P else f"{value:.3f}"
 
 
 def rounded(value: float, se: float) -> str:
-    """Return a number to the digit that its standard error supports, and that error.
-
-    Examples
-    --------
-    >>> from survscore.results.rounding import rounded
-    >>> rounded(0.196425, 0.00213)
-    '0.1964, se 0.0021'
-    """
-    if not math.isfinite(se):
+    """Return a number to the digit that its standard error supports, and that error: "0.1964, se 0.0021"."""
+    if se == 0 or not math.isfinite(se):
         return f"{value:.6g}, se {se:.3g}"
-    if se == 0:
-        return f"{value:.6g}, se 0"
     places = max(1 - math.floor(math.log10(se)), 0)
     return f"{value:z.{places}f}, se {se:.{places}f}"

@@ -16,9 +16,9 @@ from survscore.engine.evaluation import Evaluation, Scored
 from survscore.metrics import Direction, metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import padded
-from survscore.results.printing import caption
+from survscore.results.printing import caption, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
-from survscore.results.tables import Line, Part, PrintedAsTables, Tables, Value, spread_over
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +30,7 @@ MOST_ROWS = 10  # of a curve, in print
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Within which values a score lies, whatever happened to those who dropped out, without any assumption about them.
-
-    The score of all individuals with C* >= t, had none dropped out, lies between `lower` and `upper`.
+    """The score of all individuals with C* >= t, had none dropped out, lies within, whatever happened to those who did.
 
     Attributes
     ----------
@@ -162,16 +160,10 @@ class ScoreCurve(PrintedAsTables):
         """
         import pandas as pd
 
-        columns: Columns = {
-            "metric": self.metric,
-            "weighting": self.weighting,
-            "time": self.times,
-            "score": self.scores,
-        }
-        columns |= {name: getattr(self, name) for name in ("se", "lower", "upper", "reliable")}
-        columns |= {name: getattr(self, name) for name in ("n_counted", "n_events", "n_effective")}
-        if self.n_groups is not None:
-            columns |= {"n_groups": self.n_groups, "largest_share": self.largest_share}
+        columns: Columns = {"metric": self.metric, "weighting": self.weighting}
+        columns |= {"time": self.times, "score": self.scores}
+        numbers = "se lower upper reliable n_counted n_events n_effective n_groups largest_share"
+        columns |= {name: getattr(self, name) for name in numbers.split() if getattr(self, name) is not None}
         if self.bounds is not None:
             columns |= {"bound_lower": self.bounds.lower, "bound_upper": self.bounds.upper}
         return pd.DataFrame(columns)
@@ -181,8 +173,7 @@ class ScoreCurve(PrintedAsTables):
     ) -> IntegratedScore:
         r"""Return the mean score over a range of time, :math:`\frac{1}{b - a}\int_a^b s(t)\,dt`.
 
-        The curve is taken as linear between the evaluation times, for which the trapezoid rule is exact, also
-        for limits between them.
+        The curve is taken as linear between the evaluation times: the trapezoid rule is exact, also for limits between.
 
         Parameters
         ----------
@@ -190,12 +181,7 @@ class ScoreCurve(PrintedAsTables):
             The range, within the evaluation times; by default the whole of them. For large data, ranges other than the
             whole must be named when scoring (``ranges=``), or they have no standard error.
         nan : {"raise", "stop"}, default "raise"
-            What to do where the range holds times without score: refuse, or stop at the last
-            time before the first of them.
-
-        Returns
-        -------
-        IntegratedScore
+            What to do where the range holds times without score: refuse, or stop before the first of them.
 
         Examples
         --------
@@ -208,18 +194,16 @@ class ScoreCurve(PrintedAsTables):
         weights, used_range = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
         seen = Estimates(self.scored, self.level, weights)
         found = {name: values[0].item() for name, values in {**seen.score(0), **seen.bounds(0, 0)}.items()}
+        bounds = (found.pop("bound_lower"), found.pop("bound_upper")) if "bound_lower" in found else None
         return IntegratedScore(
-            value=found["estimate"],
-            se=found["se"],
-            lower=found["lower"],
-            upper=found["upper"],
-            reliable=found["reliable"],
+            value=found.pop("estimate"),
+            **found,
             range=used_range,
             metric=self.metric,
             weighting=self.weighting,
             direction=self.direction,
             level=self.level,
-            bounds=(found["bound_lower"], found["bound_upper"]) if "bound_lower" in found else None,
+            bounds=bounds,
             settings=dict(self.settings),
         )
 
@@ -242,15 +226,13 @@ class ScoreCurve(PrintedAsTables):
         band : bool, default True
             Whether to shade the confidence intervals.
         counts : bool, optional
-            Whether to write below the axis how many are counted, and how many of them have the event; by default in a
-            new figure.
+            Whether to write below the axis how many are counted, and how many with event; by default in a new figure.
         unit : str, optional
             What times are counted in, for the label of the axis: "month".
         width : float, optional
             Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
         **line
-            Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``, which stands at the end of the
-            line.
+            Passed on to `matplotlib.axes.Axes.plot`: ``label="my model"`` stands at the end of the line.
 
         Returns
         -------
@@ -264,20 +246,19 @@ class ScoreCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         defined = ~np.isnan(self.scores)
         chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
-        columns = (self.scores, self.se, self.lower, self.upper, self.reliable)
-        values = [Value(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-        lines = [
-            Line((f"{self.times[j]:g}",), (values[j],), (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}"))
-            for j in chosen
-        ]
+        lines = []
+        for j in chosen:
+            value, se, lower, upper = (float(column[j]) for column in (self.scores, self.se, self.lower, self.upper))
+            number = Number(value, lower, upper, se=se, reliable=bool(self.reliable[j]))
+            counts = (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}")
+            lines.append(Line((f"{self.times[j]:g}",), (number,), counts))
         notes = []
         if defined.sum() > 1:
             with suppress(InputError):  # where the first time has no score
                 notes.append(self.integrated(nan="stop")._told())
         if len(chosen) < defined.sum():
             notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
-        if not defined.all():
-            notes.append(f"no score at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")
+        notes += no_score_at(int((~defined).sum()), self.undefined)
         about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
         return Tables(about, [Part.of("", ("time", "score", "counted", "with event"), lines, notes, "rrrr")])
@@ -285,12 +266,8 @@ class ScoreCurve(PrintedAsTables):
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)
         chosen = " (default)" if self.default_times else ""
-        parts = [
-            self.metric,
-            self.weighting,
-            f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}",
-            f"n={self.n}",
-        ]
+        times = f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}"
+        parts = [self.metric, self.weighting, times, f"n={self.n}"]
         if self.n_dropped_out:
             parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
         if defined.any():
@@ -344,7 +321,7 @@ class IntegratedScore:
 
     def _told(self) -> str:
         places = decimals([self.se], otherwise=4)
-        number = Number.of(self.value, self.lower, self.upper, decimals=places)
+        number = Number(self.value, self.lower, self.upper, decimals=places)
         lost = ""
         if self.bounds is not None:
             lower, upper = (f"{bound:.{places}f}" for bound in self.bounds)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from survscore._validation import shown
 from survscore.results.long_tables import ALL
 from survscore.results.printing import caption, verdict_text
-from survscore.results.rounding import decimals, p_text
-from survscore.results.tables import Line, Part, PrintedAsTables, Tables, Value
+from survscore.results.rounding import Number, decimals, p_text
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,40 +22,13 @@ DISTRIBUTION = "distribution"  # the one row that is a test
 
 @dataclass(frozen=True)
 class TableRow:
-    """One metric of one model, at one horizon or over all time; NaN where there is nothing.
+    """One metric of one model, at one horizon or over all time; NaN where there is nothing."""
 
-    Attributes
-    ----------
-    segment : tuple of str
-        Labels of the segment; "(all)" for all individuals, empty without segments.
-    metric, label, direction : str
-        What it is, what it is called, and which values are better.
-    time : float
-        The horizon; of what is over all time, up to when; infinite for all follow-up.
-    over_time : bool
-        Whether it is over all time.
-    weighting, model, reference : str
-    estimate, se, lower, upper : float
-        With the limits of the confidence interval.
-    difference, difference_se, difference_lower, difference_upper, p_value : float
-        Estimate minus that of the reference.
-    verdict : str
-        What the interval of the difference says: better, worse, undecided or unknown; lower or higher where values
-        should be close to a target.
-    reliable, difference_reliable : bool
-        Whether there is enough for a reliable interval of the estimate, and of the difference.
-    n_counted, n_events, n_lost, n_groups : float
-        How many individuals it refers to, how many of them are known to have the event, how many dropped out, and in
-        how many groups they are.
-    note : str
-        Why there is no number, or what to know about it.
-    """
-
-    segment: tuple[str, ...]
+    segment: tuple[str, ...]  # its labels; "(all)" for all individuals, empty without segments
     metric: str
-    label: str
-    direction: str
-    time: float
+    label: str  # what the metric is called
+    direction: str  # which values are better
+    time: float  # the horizon; of what is over all time, up to when; infinite for all follow-up
     over_time: bool
     weighting: str
     model: str
@@ -64,19 +37,19 @@ class TableRow:
     se: float = math.nan
     lower: float = math.nan
     upper: float = math.nan
-    difference: float = math.nan
+    difference: float = math.nan  # to the reference
     difference_se: float = math.nan
     difference_lower: float = math.nan
     difference_upper: float = math.nan
     p_value: float = math.nan
-    verdict: str = ""
-    reliable: bool = False
+    verdict: str = ""  # better, worse, undecided or unknown; lower or higher where values should be close to a target
+    reliable: bool = False  # whether there is enough for a reliable interval
     difference_reliable: bool = False
-    n_counted: float = math.nan
-    n_events: float = math.nan
-    n_lost: float = math.nan
+    n_counted: float = math.nan  # to how many individuals it refers
+    n_events: float = math.nan  # how many of them are known to have the event
+    n_lost: float = math.nan  # how many dropped out
     n_groups: float = math.nan
-    note: str = ""
+    note: str = ""  # why there is no number, or what to know about it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,8 +85,8 @@ class ScoreTable(PrintedAsTables):
 
         records = []
         for row in self.rows:
-            fields = asdict(row)
-            records.append({**dict(zip(self.by, fields.pop("segment"), strict=False)), **fields})
+            cells = asdict(row)
+            records.append({**dict(zip(self.by, cells.pop("segment"), strict=False)), **cells})
         frame = pd.DataFrame(records)
         return frame if self.settings["groups"] else frame.drop(columns="n_groups")
 
@@ -165,18 +138,17 @@ class ScoreTable(PrintedAsTables):
             counts = f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
         return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counts)))
 
-    def __repr__(self) -> str:
-        return str(self)
-
 
 def _line(row: TableRow, header: tuple[str, ...], *, is_first: bool) -> Line:
     better = f" ({row.direction})" if row.direction.startswith("closer") else ""
     words = (row.label + better if is_first else "", shown(row.model))
-    numbers: tuple[Value, ...] = (Value(row.estimate, row.se, row.lower, row.upper, row.reliable),)
+    numbers = (Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable),)
     if "chi-square" in header:
         return Line(words, numbers, (p_text(row.p_value),), row.metric)
     if "p" not in header:
         return Line(words, numbers, (), row.metric)
-    limits = (row.difference_lower, row.difference_upper)
-    numbers += (Value(row.difference, row.difference_se, *limits, row.difference_reliable, "+"),)
-    return Line(words, numbers, (p_text(row.p_value), verdict_text(row.verdict)), row.metric)
+    difference = Number(
+        row.difference, row.difference_lower, row.difference_upper,
+        se=row.difference_se, reliable=row.difference_reliable, sign="+",
+    )  # fmt: skip
+    return Line(words, (*numbers, difference), (p_text(row.p_value), verdict_text(row.verdict)), row.metric)

@@ -13,10 +13,10 @@ from survscore.engine.averaging import WhereNaN
 from survscore.inference.multiplicity import CORRECTIONS, Correction
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.results import heterogeneity, printing
-from survscore.results.comparison import Comparison
+from survscore.results.comparison import Comparison, IntegratedComparison
 from survscore.results.heterogeneity import Comparand
-from survscore.results.long_tables import ALL, Key, LongTable, MeanOver
-from survscore.results.tables import PrintedAsTables, Tables
+from survscore.results.long_tables import ALL, Key, LongTable, Tabulated
+from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,20 +31,8 @@ estimate n_segments times sentence segment_label
 """
 
 
-class _Tabulated(PrintedAsTables):
-    """What results by segment share: tables at each time, or of means over time."""
-
-    def _table(self) -> LongTable:
-        raise NotImplementedError
-
-    def _independent(self) -> LongTable:
-        """Return the table, or raise if segments depend on each other."""
-        raise NotImplementedError
-
-    @property
-    def scores(self) -> pd.DataFrame:
-        """Long table: the segmenting columns, and those of the comparison's scores; of means, also the reason."""
-        return self._table().table("score")
+class _SegmentTables(Tabulated):
+    """What results by segment share, at each time or as means over time."""
 
     def between(
         self, *, of: Comparand = "difference", model: str | None = None, against: str | Sequence[str] | None = None
@@ -57,8 +45,7 @@ class _Tabulated(PrintedAsTables):
         Parameters
         ----------
         of : {"difference", "score"}
-            Of the differences to the reference: is the model's gain larger here? Or of the scores: is it harder to
-            predict here?
+            Of differences to the reference (is the gain larger here?), or of scores (is it harder to predict here?).
         model : str, optional
             Of which model; by default of all.
         against : str or sequence of str, optional
@@ -72,7 +59,7 @@ class _Tabulated(PrintedAsTables):
             se, lower, upper, p_value, p_adjusted, verdict: "better" where the model fares better here than there.
             NaN, and "too few", where a segment has fewer than 20 of the rarer status.
         """
-        return heterogeneity.between(self._independent(), of, model, against)
+        return heterogeneity.between(self._table(), of, model, against)
 
     def heterogeneity(self, *, of: Comparand = "difference", model: str | None = None) -> pd.DataFrame:
         r"""Return whether all segments could be the same, at every time, or in their means: Cochran's Q.
@@ -81,29 +68,21 @@ class _Tabulated(PrintedAsTables):
         mean with weights :math:`1 / V_g`. The p-value is Welch's, which allows for the variances being estimated; with
         many individuals it is that of a chi-square with as many degrees of freedom as there are segments, minus one.
 
-        Parameters
-        ----------
-        of, model
-            As for `between`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            metric, weighting, model, reference, time, n_segments, q, df, p_value.
+        Arguments are those of `between`; columns metric, weighting, model, reference, time, n_segments, q, df, p_value.
         """
-        return heterogeneity.heterogeneity(self._independent(), of, model)
+        return heterogeneity.heterogeneity(self._table(), of, model)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentedComparison(_Tabulated):
+class SegmentedComparison(_SegmentTables):
     r"""A comparison of models within segments, and of all individuals together. Numbers only.
 
     Every part is what `compare` gives for its individuals alone, at the times of the total. Tables have the segmenting
     columns first; there, the rows of the total come first, and have "(all)".
 
-    One rule says what has an interval: in a segment, limits and p-values are given where they are `reliable`, that is
-    for scores from two individuals of either status on, for differences, skill and AUC from 20 of the rarer status on,
-    and with at least four degrees of freedom. Elsewhere they are NaN, and the verdict is "too few".
+    In a segment, limits and p-values are given where they are `reliable`: for scores from two individuals of either
+    status on, for differences, skill and AUC from 20 of the rarer status on, and with at least four degrees of freedom.
+    Elsewhere they are NaN, and the verdict is "too few".
 
     Parameters
     ----------
@@ -115,12 +94,11 @@ class SegmentedComparison(_Tabulated):
         Of every segment, by its labels, one for each of `by`. All have the models, metrics, weightings and times of the
         total, in the same order. They are kept in the order of their labels, numbers by their value.
     correction : {"holm", "benjamini-hochberg", "none"}, default "holm"
-        How ``p_adjusted`` allows for the number of segments: over all segments with a p-value, for each metric,
-        weighting, model and time by itself. Verdicts of segments go by it; limits are each segment's own. See
-        `survscore.inference.multiplicity.adjusted`.
+        How ``p_adjusted`` allows for the number of segments (see `survscore.inference.multiplicity.adjusted`), for each
+        metric, weighting, model and time. Verdicts of segments go by it; limits are each segment's own.
     n_spanning : int or None, default 0
-        How many groups have individuals in several segments, where `groups` were given: segments then depend on each
-        other, and are not compared with each other. None: that is not known.
+        How many `groups` have individuals in several segments, which then are not compared with each other, since they
+        depend on each other. None: that is not known.
 
     Examples
     --------
@@ -217,20 +195,6 @@ class SegmentedComparison(_Tabulated):
         """Return the same with p-values that allow for the number of segments in another way."""
         return replace(self, correction=correction)
 
-    @property
-    def contrasts(self) -> pd.DataFrame:
-        """Long table: the segmenting columns, and those of `Comparison.contrasts`, with p_adjusted."""
-        return self._table().table("difference")
-
-    @property
-    def skill(self) -> pd.DataFrame:
-        """Long table: the segmenting columns, and those of `Comparison.skill`."""
-        return self._table().table("skill")
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the contrasts."""
-        return self.contrasts
-
     def integrated(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> IntegratedSegments:
@@ -268,7 +232,6 @@ class SegmentedComparison(_Tabulated):
         Returns
         -------
         SegmentsDisplay
-            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
         """
         if time is None and self.total.times.size > 1:
             means = self.integrated(nan="stop")
@@ -288,40 +251,24 @@ class SegmentedComparison(_Tabulated):
         from survscore.plots import SegmentsDisplay
 
         total = self.total
-        metric = total.metrics[0] if metric is None else metric
+        metric, direction = total.metric_of_plot(metric)
         weighting = total.weightings[0] if weighting is None else weighting
         others = [name for name in total.models if name != total.reference]
         if not others:
             raise InputError("there is one model, and nothing to compare it with")
         model = others[0] if model is None else model
-        check_choice("metric", metric, tuple(total.metrics))
         check_choice("weighting", weighting, tuple(total.weightings))
         check_choice("model", model, tuple(others))
         rows = (table["metric"] == metric) & (table["weighting"] == weighting) & (table["model"] == model)
         counts = self.counts[[*self.by, "n", "n_events"]]
         contrasts = table[rows].merge(counts, on=list(self.by)).reset_index(drop=True)
-        direction = next(one.direction for one in total.scored if one.metric == metric)
         return SegmentsDisplay(
             contrasts, self.by, metric, weighting, model, total.reference, direction, total.level,
             models=total.models, null=total.null,
         )  # fmt: skip
 
     def _table(self) -> LongTable:
-        return LongTable(self._everything, self.by, correction=self.correction)
-
-    def _independent(self) -> LongTable:
-        if self.n_spanning is None:
-            raise InputError(
-                "segments can't be compared with each other: `groups` are in random buckets, so it is not known "
-                "whether some have individuals in several segments; write files that hold whole groups"
-            )
-        if self.n_spanning:
-            raise InputError(
-                f"segments can't be compared with each other: {plural(self.n_spanning, 'group')} of `groups` "
-                f"{'has' if self.n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
-                "on each other; segment by something that is the same for all of a group"
-            )
-        return self._table()
+        return LongTable(self._everything, self.by, correction=self.correction, n_spanning=self.n_spanning)
 
     def __repr__(self) -> str:
         names = ", ".join(shown(name) for name in self.by)
@@ -331,45 +278,16 @@ class SegmentedComparison(_Tabulated):
 
     def _printed(self) -> Tables:
         try:
-            return printing.of_segments(self.integrated(nan="stop"))
+            return self.integrated(nan="stop")._printed()
         except InputError:  # at one time alone, or without score at the first
             return self.total._printed()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntegratedSegments(_Tabulated):
-    """Mean scores over a range of time within segments, and their paired differences.
+class IntegratedSegments(_SegmentTables, IntegratedComparison):
+    """Mean scores over a range of time within segments, and their paired differences; see `IntegratedComparison`."""
 
-    Attributes
-    ----------
-    segmented : SegmentedComparison
-        What they are the means of.
-    over : dict
-        By metric, the weights of the times, and from when to when.
-    """
-
-    segmented: SegmentedComparison
-    over: Mapping[str, MeanOver]
-
-    @property
-    def level(self) -> float:
-        """Of the confidence intervals."""
-        return self.segmented.total.level
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """From when to when, of the first metric."""
-        return next(iter(self.over.values()))[1]
-
-    @property
-    def contrasts(self) -> pd.DataFrame | None:
-        """Long table: those of `IntegratedComparison.contrasts`, p_adjusted and reason; None with one model alone."""
-        return self._table().table("difference") if len(self.segmented.total.models) > 1 else None
-
-    @property
-    def skill(self) -> pd.DataFrame | None:
-        """Long table: those of `IntegratedComparison.skill`, and reason; None without null model."""
-        return self._table().table("skill") if self.segmented.total.has_skill else None
+    compared: SegmentedComparison  # type: ignore[assignment]
 
     def plot(
         self,
@@ -382,21 +300,12 @@ class IntegratedSegments(_Tabulated):
         width: float | None = None,
     ) -> SegmentsDisplay:
         """Draw a forest plot; see `SegmentedComparison.plot`."""
-        display = self.segmented._display(self.contrasts, metric, weighting, model)
+        display = self.compared._display(self.contrasts, metric, weighting, model)
         first, last = self.over[display.metric][1]
         return replace(display, over=f"mean over {first:g} to {last:g}").plot(ax=ax, most=most, width=width)
 
-    def _table(self) -> LongTable:
-        return replace(self.segmented._table(), over=self.over)
-
-    def _independent(self) -> LongTable:
-        return replace(self.segmented._independent(), over=self.over)
-
     def _printed(self) -> Tables:
-        return printing.of_segments(self)
-
-    def __repr__(self) -> str:
-        return str(self)
+        return printing.of_segments(self._table())
 
 
 def check_names(by: tuple[str, ...]) -> None:
@@ -431,13 +340,13 @@ def _check_part(by: tuple[str, ...], total: Comparison, key: Any, part: Any) -> 
             raise InputError(f"parts must have the {what} of the total; that of {key} has others")
 
 
-def _in_order(key: Key) -> list[tuple[int, float, str]]:
+def _in_order(key: Key) -> list[tuple[bool, float, str]]:
     """Return what to sort labels by: numbers by their value, before texts."""
     found = []
     for label in key:
         try:
             number = float(label)
         except ValueError:
-            number = np.nan
-        found.append((0, number, label) if np.isfinite(number) else (1, 0.0, label))
+            number = np.inf
+        found.append((not np.isfinite(number), number if np.isfinite(number) else 0.0, label))
     return found

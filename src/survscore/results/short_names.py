@@ -11,18 +11,11 @@ MOST_CHARACTERS = 32
 def short_names(labels: Iterable[str]) -> dict[str, str]:
     """Return for each weighting a name that is as short as tells it from the others.
 
-    Parameters
-    ----------
-    labels : iterable of str
-        Such as ``"ipcw (Kaplan-Meier of the scored outcomes, max_weight=5)"``.
-
     Examples
     --------
     >>> from survscore.results.short_names import short_names
     >>> list(short_names(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"]).values())
     ['administrative', 'IPCW']
-    >>> list(short_names(["ipcw (Kaplan-Meier of the scored outcomes)", "ipcw (individual curves)"]).values())
-    ['IPCW (Kaplan-Meier of the scor…)', 'IPCW (individual curves)']
     """
     parsed = {label: _parsed(label) for label in labels}
     found = {}
@@ -38,14 +31,7 @@ def short_names(labels: Iterable[str]) -> dict[str, str]:
 
 
 def legend(labels: Iterable[str]) -> list[str]:
-    """Return a line for each label that is shortened: what its short name stands for.
-
-    Examples
-    --------
-    >>> from survscore.results.short_names import legend
-    >>> legend(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"])
-    ['IPCW: Kaplan-Meier of the scored outcomes']
-    """
+    """Return a line for each label that is shortened: what its short name stands for."""
     return [
         f"{name}: {', '.join(_parsed(label)[1]) or label}"
         for label, name in short_names(labels).items()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,75 +18,45 @@ from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
 SHORTEST = 14  # letters of a name that is shortened
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    sign: "\\" + sign for sign in "&%$#_{}"
-}
-MINUS = "$-$"
+LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+)
+MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})  # after it nothing is a mark
+SIDES = {"l": "text-align:left", "r": "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"}
 ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
 
 Cell = str | Number
-
-
-class Value(NamedTuple):
-    """A number of a result, before it is rounded."""
-
-    value: float
-    se: float = math.nan
-    lower: float = math.nan
-    upper: float = math.nan
-    reliable: bool = True
-    sign: str = ""
 
 
 class Line(NamedTuple):
     """A row of a printed result, before it is rounded; lines of one `unit` have the same number of decimals."""
 
     words: tuple[str, ...]
-    numbers: tuple[Value | None, ...]
+    numbers: tuple[Number | None, ...]
     rest: tuple[str, ...] = ()
     unit: str = ""
 
 
 def spread_over(places: NDArray[np.intp], most: int) -> list[int]:
-    """Return so many places at most, the first and the last among them, and others as far apart as can be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from survscore.results.tables import spread_over
-    >>> spread_over(np.arange(100), 4)
-    [0, 33, 66, 99]
-    """
-    if places.size <= most:
-        return [int(place) for place in places]
-    return [int(place) for place in places[np.linspace(0, places.size - 1, most).round().astype(int)]]
+    """Return so many places at most, the first and the last among them, and others as far apart as can be."""
+    chosen = np.linspace(0, places.size - 1, min(most, places.size)).round().astype(int)
+    return [int(place) for place in places[chosen]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One table.
+    """One table, of texts and of numbers with intervals.
 
-    Attributes
-    ----------
-    title : str
-    header : tuple of str
-    rows : sequence of tuple of cells
-        Texts, and numbers with intervals. The first columns are words, as many as `align` begins with l; of two, the
-        first is only told where it changes.
-    notes : tuple of str
-        Below.
-    align : str
-        For each column, l or r.
-    split : int
-        Where the columns are parted, if they don't fit beside each other; 0 for wherever they don't.
+    The first columns are words, as many as `align` begins with l; of two, the first is only told where it changes.
     """
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
-    notes: tuple[str, ...]
-    align: str
-    split: int = 0
+    notes: tuple[str, ...]  # below
+    align: str  # l or r, for each column
+    split: int = 0  # where the columns are parted, if they don't fit beside each other; 0 for wherever they don't
 
     @property
     def n_words(self) -> int:
@@ -112,10 +81,10 @@ class Part:
         """
         rows: list[tuple[Cell, ...]] = []
         for _, some in groupby(lines, key=lambda line: line.unit):
-            same, columns, places = list(some), [], 0
+            same, columns, places = list(some), list[list[Cell]](), 0
             for values in zip(*(line.numbers for line in same), strict=True):
                 places = max(places, decimals(value.se for value in values if value is not None))
-                columns.append([_number(value, places) for value in values])
+                columns.append(["" if value is None else value.rounded(places) for value in values])
             numbers = zip(*columns, strict=True)
             rows += [(*line.words, *cells, *line.rest) for line, cells in zip(same, numbers, strict=True)]
         doubtful = any(isinstance(cell, Number) and cell.doubtful for row in rows for cell in row)
@@ -159,44 +128,28 @@ class PrintedAsTables(ABC):
     def __str__(self) -> str:
         return self.to_text()
 
-
-def _number(value: Value | None, decimals: int) -> Cell:
-    if value is None:
-        return ""
-    reliable = value.reliable or math.isnan(value.lower)
-    return Number.of(value.value, value.lower, value.upper, decimals=decimals, sign=value.sign, reliable=reliable)
-
-
-def _by_decimals(cells: Iterable[Cell]) -> dict[int, list[Number]]:
-    found: dict[int, list[Number]] = {}
-    for cell in cells:
-        if isinstance(cell, Number):
-            found.setdefault(cell.decimals, []).append(cell)
-    return found
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
     """Return cells as text; in a column, numbers with as many decimals stand with their points below each other."""
     columns: list[list[str]] = []
     for cells in zip(*part.rows, strict=True):
-        widths = {
-            places: tuple(max(some) for some in zip(*(number.widths for number in same), strict=True))
-            for places, same in _by_decimals(cells).items()
-        }
-        doubts = any(isinstance(cell, Number) and cell.doubtful for cell in cells)
-        made = []
+        numbers = [cell for cell in cells if isinstance(cell, Number)]
+        widths: dict[int, NDArray[np.intp]] = {}
+        for number in numbers:
+            own = np.array([len(text) for text in number.parts])
+            widths[number.decimals] = np.maximum(own, widths.get(number.decimals, 0))
+        # a mark behind one of them must not move the others
+        room = len(DOUBT) * fill if any(number.doubtful for number in numbers) else ""
+        texts = []
         for cell in cells:
-            if isinstance(cell, Number):
-                text = cell.padded(widths[cell.decimals], fill)
-                # a mark behind one of them must not move the others
-                made.append(text + len(DOUBT) * fill if doubts and text and not cell.doubtful else text)
-            else:
-                made.append(cell)
-        columns.append(made)
-    return [tuple(row) for row in zip(*columns, strict=True)]
-
-
-# Text
+            text = cell if isinstance(cell, str) else cell.padded(widths[cell.decimals], fill)
+            unmarked = isinstance(cell, Number) and text and not cell.doubtful
+            texts.append(text + room if unmarked else text)
+        columns.append(texts)
+    return list(zip(*columns, strict=True))
 
 
 def as_text(tables: Tables, width: int = WIDTH) -> str:
@@ -229,11 +182,8 @@ class _Grid:
 
     def widths(self) -> list[int]:
         """Return how wide the columns are."""
-        return [max(map(len, cells)) for cells in zip(self.header, *self.full_rows(), strict=True)]
-
-    def full_rows(self) -> list[tuple[str, ...]]:
-        """Return the rows that are no headings."""
-        return [row for row in self.rows if len(row) > 1 or len(self.header) == 1]
+        full_rows = (row for row in self.rows if len(row) == len(self.header))
+        return [max(map(len, cells)) for cells in zip(self.header, *full_rows, strict=True)]
 
     def width(self, gap: int) -> int:
         """Return how wide all is."""
@@ -269,41 +219,36 @@ class _Grid:
         for row in self.rows:
             name = row[0]
             if len(row) > 1 and len(name) > most:
-                bare = name.strip()
-                legend.setdefault(bare, f"[{len(legend) + 1}]")
-                mark = f"... {legend[bare]}"
+                mark = f"... {legend.setdefault(name.strip(), f'[{len(legend) + 1}]')}"
                 name = name[: max(most - len(mark), 1)] + mark
             rows.append((name, *row[1:]))
-        told = [f"{mark} {name}" for name, mark in legend.items()]
-        return _Grid(self.header, rows, self.align, self.n_words), told
+        return replace(self, rows=rows), [f"{mark} {name}" for name, mark in legend.items()]
 
     def columns(self, chosen: Sequence[int]) -> _Grid:
-        """Return some columns, without the rows that say nothing in these."""
+        """Return some columns beside the words, without the rows that say nothing in these."""
+        places = [*range(self.n_words), *chosen]
         rows: list[tuple[str, ...]] = []
         heading: list[tuple[str, ...]] = []
         for row in self.rows:
             if len(row) == 1:
                 heading = [row]
-                continue
-            kept = tuple(row[column] for column in chosen)
-            if any(cell.strip() for cell in kept[self.n_words :]):
-                rows += [*heading, kept]
+            elif any(row[column].strip() for column in chosen):
+                rows += [*heading, tuple(row[column] for column in places)]
                 heading = []
-        header = tuple(self.header[column] for column in chosen)
-        return _Grid(header, rows, "".join(self.align[column] for column in chosen), self.n_words)
+        header = tuple(self.header[column] for column in places)
+        return _Grid(header, rows, "".join(self.align[column] for column in places), self.n_words)
 
     def blocks(self, width: int, split: int) -> list[str]:
         """Return the columns in blocks below each other, each with the names; a block begins with column `split`."""
-        words = list(range(self.n_words))
         chosen: list[list[int]] = []
         for column in range(self.n_words, len(self.header)):
-            if chosen and column != split and self.columns([*words, *chosen[-1], column]).width(2) <= width:
+            if chosen and column != split and self.columns([*chosen[-1], column]).width(2) <= width:
                 chosen[-1].append(column)
             else:
                 chosen.append([column])
         found: list[str] = []
         for block in chosen:
-            found += [*([""] if found else []), *self.columns([*words, *block]).lines(2)]
+            found += [*([""] if found else []), *self.columns(block).lines(2)]
         return found
 
 
@@ -327,65 +272,46 @@ def _fitted(part: Part, width: int) -> tuple[list[str], list[str]]:
     return shorter.blocks(width, part.split - merged), legend
 
 
-# Markup
-
-
 def as_markdown(tables: Tables) -> str:
     """Return the tables as Markdown."""
 
     def line(cells: Iterable[Cell]) -> str:
         return "| " + " | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
 
-    found = [_plain_markdown(tables.caption)] if tables.caption else []
+    found = [tables.caption.translate(MARKDOWN)] if tables.caption else []
     for part in tables.parts:
         sides = [":---" if side == "l" else "---:" for side in part.align]
-        found += ["", f"**{_plain_markdown(part.title)}**"] if part.title else []
+        found += ["", f"**{part.title.translate(MARKDOWN)}**"] if part.title else []
         found += ["", line(part.header), "| " + " | ".join(sides) + " |", *map(line, part.rows)]
-        found += ["", *(f"- {_plain_markdown(note)}" for note in part.notes)] if part.notes else []
+        found += ["", *(f"- {note.translate(MARKDOWN)}" for note in part.notes)] if part.notes else []
     return "\n".join(found) + "\n"
-
-
-def _plain_markdown(text: str) -> str:
-    """Return text in which nothing is a mark."""
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>" else sign for sign in text)
 
 
 def as_latex(tables: Tables) -> str:
     """Return the tables as LaTeX, with the rules of the package booktabs."""
 
     def line(cells: Iterable[Cell]) -> str:
-        return " & ".join(map(_latex_cell, cells)) + r" \\"
+        # of numbers, minus is a sign and no hyphen
+        texts = (cell.translate(LATEX) if isinstance(cell, str) else str(cell).replace("-", "$-$") for cell in cells)
+        return " & ".join(texts) + r" \\"
 
     found = [f"% {shown(tables.caption, 1000)}"]
     for part in tables.parts:
-        caption = "; ".join(_latex(text) for text in (part.title, tables.caption) if text)
+        caption = "; ".join(text.translate(LATEX) for text in (part.title, tables.caption) if text)
         found += [
             r"\begin{table}", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{part.align}}}", r"\toprule",
             line(part.header), r"\midrule", *map(line, part.rows), r"\bottomrule", r"\end{tabular}",
-            *(rf"\par {_latex(note)}" for note in part.notes), r"\end{table}", "",
+            *(rf"\par {note.translate(LATEX)}" for note in part.notes), r"\end{table}", "",
         ]  # fmt: skip
     return "\n".join(found)
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in text)
-
-
-def _latex_cell(cell: Cell) -> str:
-    """Return a cell; of numbers, minus is a sign and no hyphen."""
-    return _latex(cell) if isinstance(cell, str) else str(cell).replace("-", MINUS)
 
 
 def as_html(tables: Tables) -> str:
     """Return the tables as HTML; what users name is escaped."""
 
     def line(cells: Sequence[str], align: str, tag: str) -> str:
-        made = []
-        for cell, side in zip(cells, align, strict=True):
-            look = f"text-align:{'left' if side == 'l' else 'right'}"
-            if side == "r":
-                look += ";font-variant-numeric:tabular-nums;white-space:nowrap"
-            made.append(f'<{tag} style="{look}">{html.escape(cell)}</{tag}>')
+        styled = zip(cells, align, strict=True)
+        made = (f'<{tag} style="{SIDES[side]}">{html.escape(cell)}</{tag}>' for cell, side in styled)
         return f"<tr>{''.join(made)}</tr>"
 
     found = ["<div class='survscore-table'>" + (f"<p>{html.escape(tables.caption)}</p>" if tables.caption else "")]

@@ -19,8 +19,8 @@ from survscore.engine.evaluation import Ranges
 from survscore.io.files import check_regular
 from survscore.io.forms import Form
 from survscore.results.comparison import Comparison
+from survscore.results.printing import warn_about
 from survscore.results.segments import SegmentedComparison
-from survscore.results.undefined import warn_about
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Array = NDArray[np.float64]
+Survival = Callable[[Array], Array]
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Simulated individuals.
@@ -34,7 +38,14 @@ class Sample:
     covariates: pd.DataFrame
     outcomes: Outcomes
     uncensored: Outcomes
-    true_survival: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    true_survival: Survival
+
+    @classmethod
+    def of(cls, covariates: pd.DataFrame, uncensored: Outcomes, censoring_time: Array, survival: Survival) -> Sample:
+        """Censor what would be observed."""
+        observed = uncensored.event & (uncensored.time <= censoring_time)
+        outcomes = Outcomes(np.where(observed, uncensored.time, censoring_time), observed, censoring_time)
+        return cls(covariates, outcomes, uncensored, survival)
 
     def survival(self, times: ArrayLike) -> SurvivalCurves:
         """Return the true survival of these individuals at `times`, as curves that fall only there."""

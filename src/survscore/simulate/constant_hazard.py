@@ -55,32 +55,16 @@ class ConstantHazardStudy:
             raise InputError("n_times must be at least 1, and end positive")
 
     def sample(self, n: int, seed: int) -> Sample:
-        """Draw `n` individuals.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        seed : int
-            The same seed gives the same individuals.
-
-        Returns
-        -------
-        Sample
-        """
+        """Draw `n` individuals; the same seed gives the same individuals."""
         check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
         step = rng.geometric(self.hazard, n)  # the grid time, counted from 1, at which the event happens
         happened = step <= self.n_times
         time = np.where(happened, self._grid_time(np.minimum(step, self.n_times)), self.end)
         censoring_time = self.end * (1.0 - rng.random(n))
-        observed = happened & (time <= censoring_time)
-        return Sample(
-            covariates=self.covariates_of(censoring_time),
-            outcomes=Outcomes(np.where(observed, time, censoring_time), observed, censoring_time),
-            uncensored=Outcomes(time, happened, np.full(n, self.end)),
-            true_survival=partial(self._survival_of_all, n),
-        )
+        uncensored = Outcomes(time, happened, np.full(n, self.end))
+        survival = partial(self._survival_of_all, n)
+        return Sample.of(self.covariates_of(censoring_time), uncensored, censoring_time, survival)
 
     @property
     def grid(self) -> NDArray[np.float64]:

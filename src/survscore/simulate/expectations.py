@@ -13,6 +13,8 @@ from survscore.outcomes import Outcomes
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
 from survscore.weighting.interval_weights import inverse
 
+Array = NDArray[np.float64]
+
 
 def expected_score(
     truth: SurvivalCurves,
@@ -22,7 +24,7 @@ def expected_score(
     weighting: str | Weighting,
     metric: str | Loss = "brier",
     times: ArrayLike,
-) -> NDArray[np.float64]:
+) -> Array:
     r"""Return the expectation of a score over event times, with censoring times and predictions fixed.
 
     With the loss :math:`\ell_1` of those event-free and :math:`\ell_0` of the others,
@@ -50,10 +52,8 @@ def expected_score(
     weighting : str or Weighting
         ``"uncensored"``, ``"administrative"`` (nobody drops out), or `IPCW` with known censoring times, a function, or
         Kaplan-Meier of given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
-    metric : {"brier", "log"} or Loss
-        What a prediction costs.
+    metric : {"brier", "log"} or Loss, default "brier"
     times : array_like of shape (m,)
-        Where.
 
     Returns
     -------
@@ -71,10 +71,8 @@ def expected_score(
     >>> truth, end = sample.survival(study.grid), sample.outcomes.censoring_time
     >>> falling = ss.SurvivalCurves(truth.probabilities * (end[:, None] > study.grid), study.grid, "step")
     >>> for weighting in ("administrative", ss.IPCW("known")):
-    ...     honest, leaking = (
-    ...         expected_score(truth, curves, end, weighting=weighting, times=[50])[0] for curves in (truth, falling)
-    ...     )
-    ...     print(f"{honest:.3f} {leaking:.3f}")
+    ...     scores = [expected_score(truth, one, end, weighting=weighting, times=[50]) for one in (truth, falling)]
+    ...     print(*(f"{score[0]:.3f}" for score in scores))
     0.225 0.225
     0.259 0.189
     """
@@ -94,7 +92,7 @@ def expected_score(
         return np.asarray(losses.sum(axis=0) / divisor)
 
 
-def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: ArrayLike) -> NDArray[np.float64]:
+def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: ArrayLike) -> Array:
     r"""Return :math:`\mathrm{MSE}(t) = \frac1n \sum_i [S_i(t) - \pi_i(t)]^2` (eq:mse).
 
     The expected uncensored Brier score is this plus `irreducible_error`.
@@ -104,11 +102,6 @@ def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: Arr
     truth, curves : SurvivalCurves
         The true and the predicted survival of the same individuals.
     times : array_like of shape (m,)
-        Where.
-
-    Returns
-    -------
-    ndarray of shape (m,)
 
     Examples
     --------
@@ -122,27 +115,13 @@ def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: Arr
     return np.asarray(np.mean(np.square(truth.at(wanted) - curves.at(wanted)), axis=0, dtype=np.float64))
 
 
-def irreducible_error(truth: SurvivalCurves, times: ArrayLike) -> NDArray[np.float64]:
-    r"""Return :math:`\frac1n \sum_i S_i(t) [1 - S_i(t)]`: the Brier score that even the truth has.
-
-    Parameters
-    ----------
-    truth : SurvivalCurves
-        The true survival.
-    times : array_like of shape (m,)
-        Where.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-    """
+def irreducible_error(truth: SurvivalCurves, times: ArrayLike) -> Array:
+    r"""Return :math:`\frac1n \sum_i S_i(t) [1 - S_i(t)]`: the Brier score that even the truth has, at each time."""
     survival = truth.at(as_times(times))
     return np.asarray(np.mean(survival * (1.0 - survival), axis=0, dtype=np.float64))
 
 
-def _expected_weights(
-    truth: SurvivalCurves, end: NDArray[np.float64], weighting: Weighting, times: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _expected_weights(truth: SurvivalCurves, end: Array, weighting: Weighting, times: Array) -> tuple[Array, Array]:
     """Return the expected weights, (n, m), of individuals as event-free ones, and as ones who had the event."""
     survival = np.asarray(truth.at(times), dtype=np.float64)
     match weighting:
@@ -152,22 +131,14 @@ def _expected_weights(
             counted = end[:, None] >= times
             return survival * counted, (1.0 - survival) * counted
         case IPCW(estimated=False, censoring=CensoringDistribution() as censoring) if censoring.curves is None:
-            return _expected_ipcw(truth, survival, end, weighting, times)
-    raise InputError(
-        f"the expectation under {weighting} is not known: its weights depend on the scored outcomes or rows"
-    )
-
-
-def _expected_ipcw(
-    truth: SurvivalCurves,
-    survival: NDArray[np.float64],
-    end: NDArray[np.float64],
-    weighting: IPCW,
-    times: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            pass
+        case _:
+            raise InputError(
+                f"the expectation under {weighting} is not known: its weights depend on the scored outcomes or rows"
+            )
     if truth.interpolation != "step":
         raise InputError("truth must be step curves on the grid of the event times, for the expectation under IPCW")
-    grid, censoring = truth.times, weighting.censoring
+    grid = truth.times
     cap = np.inf if weighting.max_weight is None else weighting.max_weight
     if isinstance(censoring, KnownCensoring):
         at_events, at_times = np.ones(grid.size), np.ones(times.size)

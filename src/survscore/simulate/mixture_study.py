@@ -2,26 +2,136 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils.parallel import each
 from survscore._validation import check_choice, check_rule, check_whole
 from survscore.outcomes import Outcomes
-from survscore.simulate._sample import Sample
-from survscore.simulate.hazards import (
-    Carrier,
-    Constant,
-    LogitHazard,
-    SineConstantAccelerating,
-    first_at_or_below,
-    for_each_block,
-)
+from survscore.simulate._sample import Array, Sample
 
-CENSORINGS = ("simple", "complicated", "independent")
+ROWS_PER_BLOCK = 1024
+N_FREQUENCIES = 5
+
+
+class LogitHazard(Protocol):
+    """How drivers make a hazard: k numbers of each individual, uniform on [-1, 1], give its logit at every time."""
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """What each of the numbers drives."""
+
+    def __call__(self, u: Array, times: Array) -> Array:
+        """Return the logits, (n, len(times)), from drivers of shape (n, k)."""
+
+
+@dataclass(frozen=True)
+class SineConstantAccelerating:
+    r"""A mixture of a sine, a constant and an accelerating logit-hazard (eq:g_all).
+
+    .. math::
+
+        g(t) = \alpha_1 [\gamma_1 \sin(\gamma_2 (t + \gamma_3)) + \gamma_4] + \alpha_2 \gamma_5
+            + \alpha_3 [\gamma_6 t - 10], \qquad \alpha_i \propto e^{\gamma_{i + 6}}
+    """
+
+    drivers: ClassVar[tuple[str, ...]] = (
+        "amplitude", "frequency", "phase", "level", "constant", "slope", "mix_sine", "mix_constant", "mix_accelerating",
+    )  # fmt: skip
+
+    def gammas(self, u: Array) -> Array:
+        """Return the nine gammas, (n, 9), from as many drivers."""
+        amplitude = 5.0 * u[:, 0]
+        fifth = np.minimum((u[:, 1] + 1.0) / 2.0 * N_FREQUENCIES, N_FREQUENCIES - 1).astype(np.int64)
+        mixing = 5.0 * (u[:, 6:9] + np.array([0.6, 0.0, 0.0]))  # the sine part is preferred
+        return np.column_stack(
+            [
+                amplitude,
+                2.0 * np.pi / 100.0 * 2.0 ** (fifth - 1),
+                15.0 * u[:, 2],
+                2.0 * u[:, 3] - 6.0 - np.abs(amplitude / 2.0),
+                _constant(u[:, 4]),
+                1.0 / (1.0 + np.exp(5.0 - 3.0 * (u[:, 5] + 1.0))),
+                mixing,
+            ]
+        )
+
+    def __call__(self, u: Array, times: Array) -> Array:
+        """Return the logits at `times`."""
+        g = self.gammas(u)[:, :, None]
+        weights = np.exp(g[:, 6:9] - g[:, 6:9].max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        sine = g[:, 0] * np.sin(g[:, 1] * (times + g[:, 2])) + g[:, 3]
+        accelerating = g[:, 5] * times - 10.0
+        return np.asarray(weights[:, 0] * sine + weights[:, 1] * g[:, 4] + weights[:, 2] * accelerating)
+
+
+@dataclass(frozen=True)
+class Constant:
+    r"""The same logit-hazard at all times, :math:`\gamma_5` of the mixture (eq:g_con)."""
+
+    drivers: ClassVar[tuple[str, ...]] = ("constant",)
+
+    def __call__(self, u: Array, times: Array) -> Array:
+        """Return the logits at `times`."""
+        return np.broadcast_to(_constant(u), (len(u), times.size))
+
+
+def _constant(u: Array) -> Array:
+    return 5.0 * (u + 1.0) / 2.0 - 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Carrier:
+    r"""Covariates of which a fixed combination is a driver: :math:`x \cdot \beta_k = u_k`.
+
+    Each driver is carried by as many covariates as it has coefficients, (drivers, covariates per driver). The first is
+    :math:`v_1 = u_k`; with further :math:`v_j` uniform on [-1, 1], :math:`x_j = (v_j - v_{j+1}) / \beta_j`, and the
+    last :math:`x_p = v_p / \beta_p`.
+    """
+
+    coefficients: Array
+
+    def covariates(self, u: Array, rng: np.random.Generator) -> Array:
+        """Return covariates (n, drivers * covariates per driver) that carry these drivers."""
+        n_drivers, p = self.coefficients.shape
+        v = np.empty((len(u), n_drivers, p + 1))
+        v[:, :, 0] = u
+        v[:, :, 1:p] = rng.uniform(-1.0, 1.0, (len(u), n_drivers, p - 1))
+        v[:, :, p] = 0.0
+        return np.asarray(((v[:, :, :-1] - v[:, :, 1:]) / self.coefficients).reshape(len(u), -1))
+
+    def drivers(self, covariates: Array) -> Array:
+        """Return the drivers that covariates carry."""
+        n_drivers, p = self.coefficients.shape
+        return np.asarray((covariates.reshape(-1, n_drivers, p) * self.coefficients).sum(axis=2))
+
+
+def by_block(hazard: LogitHazard, u: Array, grid: Array, use: Callable[[slice, Array], NDArray[Any]]) -> NDArray[Any]:
+    r"""Return what `use` makes of rows and their :math:`S(\tau_j) = \prod_{k \le j} [1 - h(\tau_k)]` on the whole grid.
+
+    Blocks of rows are shared out among the cores; memory is that of a few of them.
+    """
+
+    def one(start: int) -> NDArray[Any]:
+        rows = slice(start, min(start + ROWS_PER_BLOCK, len(u)))
+        survives = 1.0 / (1.0 + np.exp(hazard(u[rows], grid)))
+        return use(rows, np.cumprod(survives, axis=1, dtype=np.float64))
+
+    return np.concatenate(each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True))
+
+
+def first_at_or_below(hazard: LogitHazard, u: Array, grid: Array, levels: Array) -> NDArray[np.intp]:
+    """Return for every individual the position of the first grid time at which survival is at or below its level.
+
+    That is the length of the grid where it stays above. With uniform levels these are draws of the event time.
+    """
+    return by_block(hazard, u, grid, lambda rows, survival: np.sum(survival > levels[rows, None], axis=1))
 
 
 class Censoring(Protocol):
@@ -35,7 +145,7 @@ class Censoring(Protocol):
     def n_per_driver(self) -> int:
         """How many covariates carry each of them."""
 
-    def draw(self, u: NDArray[np.float64], grid: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, u: Array, grid: Array, rng: np.random.Generator) -> Array:
         """Return the censoring times of individuals with these drivers."""
 
 
@@ -56,7 +166,7 @@ class ThresholdCensoring:
         """Those of the hazard."""
         return self.hazard.drivers
 
-    def draw(self, u: NDArray[np.float64], grid: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, u: Array, grid: Array, rng: np.random.Generator) -> Array:
         """Return the censoring times, which the drivers determine."""
         crossing = first_at_or_below(self.hazard, u, grid, np.full(len(u), self.threshold))
         return np.asarray(grid[np.minimum(crossing, grid.size - 1)])
@@ -69,9 +179,16 @@ class IndependentCensoring:
     drivers: tuple[str, ...] = ()
     n_per_driver: int = 1
 
-    def draw(self, u: NDArray[np.float64], grid: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, u: Array, grid: Array, rng: np.random.Generator) -> Array:
         """Return the censoring times."""
         return np.asarray(rng.choice(grid, len(u)))
+
+
+CENSORINGS: dict[str, Censoring] = {
+    "simple": ThresholdCensoring(Constant(), 5),
+    "complicated": ThresholdCensoring(SineConstantAccelerating(), 2),
+    "independent": IndependentCensoring(),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,85 +230,55 @@ class SineConstantAcceleratingStudy:
 
     def __post_init__(self) -> None:
         if not hasattr(self.censoring, "draw"):
-            check_choice("censoring", self.censoring, CENSORINGS)
+            check_choice("censoring", self.censoring, tuple(CENSORINGS))
         check_whole("n_per_driver", self.n_per_driver, 1)
 
     @cached_property
-    def grid(self) -> NDArray[np.float64]:
+    def grid(self) -> Array:
         """The times at which events happen."""
         return np.arange(1, 1001) / 10.0
 
-    @cached_property
+    @property
     def censoring_rule(self) -> Censoring:
         """How censoring times come about."""
-        match self.censoring:
-            case "simple":
-                return ThresholdCensoring(Constant(), 5)
-            case "complicated":
-                return ThresholdCensoring(SineConstantAccelerating(), 2)
-            case str():
-                return IndependentCensoring()
-            case rule:
-                return rule
+        return CENSORINGS[self.censoring] if isinstance(self.censoring, str) else self.censoring
 
     @cached_property
     def carriers(self) -> tuple[Carrier, Carrier]:
         """How covariates carry the drivers of the event, and of the censoring."""
-        event, censoring = (np.random.default_rng((self.seed, part)) for part in (0, 1))
         rule = self.censoring_rule
+        event, censoring = (np.random.default_rng((self.seed, part)) for part in (0, 1))
         return (
-            Carrier.draw(len(self.hazard.drivers), self.n_per_driver, event),
-            Carrier.draw(len(rule.drivers), rule.n_per_driver, censoring),
+            Carrier(event.standard_normal((len(self.hazard.drivers), self.n_per_driver))),
+            Carrier(censoring.standard_normal((len(rule.drivers), rule.n_per_driver))),
         )
 
     def sample(self, n: int, seed: int) -> Sample:
-        """Draw `n` individuals.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        seed : int
-            The same seed gives the same individuals.
-
-        Returns
-        -------
-        Sample
-        """
+        """Draw `n` individuals; the same seed gives the same individuals."""
         import pandas as pd
 
         check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
         rule = self.censoring_rule
         parts, names, drivers = [], [], []
-        for kind, carrier, roles in zip(
-            ("event", "censoring"), self.carriers, (self.hazard.drivers, rule.drivers), strict=True
-        ):
+        all_roles = self.hazard.drivers, rule.drivers
+        for kind, carrier, roles in zip(("event", "censoring"), self.carriers, all_roles, strict=True):
             u = rng.uniform(-1.0, 1.0, (n, len(roles)))
             drivers.append(u)
             parts.append(carrier.covariates(u, rng))
             names += [f"{kind}_{role}_{j + 1}" for role in roles for j in range(carrier.coefficients.shape[1])]
         position = first_at_or_below(self.hazard, drivers[0], self.grid, rng.random(n))
-        happened = position < self.grid.size
         time = self.grid[np.minimum(position, self.grid.size - 1)]
         censoring_time = rule.draw(drivers[1], self.grid, rng)
-        observed = happened & (time <= censoring_time)
-        return Sample(
-            covariates=pd.DataFrame(np.concatenate(parts, axis=1), columns=names),
-            outcomes=Outcomes(np.where(observed, time, censoring_time), observed, censoring_time),
-            uncensored=Outcomes(time, happened, np.full(n, self.grid[-1])),
-            true_survival=partial(self._survival, drivers[0]),
-        )
+        covariates = pd.DataFrame(np.concatenate(parts, axis=1), columns=names)
+        uncensored = Outcomes(time, position < self.grid.size, np.full(n, self.grid[-1]))
+        return Sample.of(covariates, uncensored, censoring_time, partial(self._survival, drivers[0]))
 
-    def _survival(self, u: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _survival(self, u: Array, times: Array) -> Array:
         check_rule("times", f"within the study, which ends at {self.grid[-1]:g}", times > self.grid[-1], times)
         columns = np.searchsorted(self.grid, times, side="right")
-        grid = self.grid[: int(columns.max())]
-        survival = np.ones((len(u), times.size))
-        after = columns > 0
 
-        def pick(rows: slice, block: NDArray[np.float64]) -> None:
-            survival[rows, after] = block[:, columns[after] - 1]
+        def pick(_: slice, survival: Array) -> Array:
+            return np.pad(survival, ((0, 0), (1, 0)), constant_values=1.0)[:, columns]
 
-        for_each_block(self.hazard, u, grid, pick)
-        return survival
+        return by_block(self.hazard, u, self.grid[: int(columns.max())], pick)
