@@ -82,8 +82,8 @@ def first_moments(
             k, table = n_buckets(one), one.weight_at_risk
             at_risk = np.tile(table, (k // len(table), 1)) if table is not None else np.ones((k, m))
             with np.errstate(invalid="ignore"):
-                found[q][0, a] = sum(first[:, q, :k] for first, _ in parts) * at_risk
-            found[q][1, a] = sum(second[:, q, :k] for _, second in parts)
+                found[q][0, a, :, :k] = sum(first[:, q, :k] for first, _ in parts) * at_risk
+            found[q][1, a, :, :k] = sum(second[:, q, :k] for _, second in parts)
             if k == one.n_strata:  # both ranges together, as in array code
                 found[q][0, a] += found[q][1, a]
                 found[q][1, a] = 0.0
