@@ -23,26 +23,34 @@ from survscore.weighting.interval_weights import TimeIndex
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
-every_metric = pytest.mark.parametrize("loss", [*LOSSES, "auc"])  # of the others, fewer: test_pooled.py
+SCORED = (*LOSSES, "auc")  # of the other metrics, fewer: test_pooled.py
 thorough = settings(max_examples=40)
 brief = settings(max_examples=10)  # what must not matter, where the numbers themselves have been looked at
 
 
-def score(loss, case, problem, **changes):
-    curves, times = changes.get("curves", problem.curves), changes.get("times", problem.times)
-    return METRICS[loss](problem.y, curves, weighting=case.weighting(problem), times=times)
+def score(case, problem, metrics=SCORED, times=None, *, errors=True):
+    """Return what each metric gives: to draw a problem takes longer than to score it by all of them."""
+    times = problem.times if times is None else times
+    found = ss.score_all(
+        problem.y, problem.curves, metric=metrics, weighting=case.weighting(problem), times=times, errors=errors
+    )
+    return dict(zip(metrics, found, strict=True))
+
+
+def assert_same_scores(found, expected):
+    for name in expected:
+        np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 @every_case
-@every_metric
 @thorough
 @given(data=st.data())
-def test_agrees_with_the_literal_loop(case: Case, loss, data):
+def test_agrees_with_the_literal_loop(case: Case, data):
     problem = data.draw(problems(case.data))
-    got = score(loss, case, problem).scores
-    at = case.expected(loss, problem)
-    expected = np.array([at(t) for t in problem.times])
-    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+    for name, got in score(case, problem).items():
+        at = case.expected(name, problem)
+        expected = np.array([at(t) for t in problem.times])
+        np.testing.assert_allclose(got.scores, expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def prepared(case, problem):
@@ -137,10 +145,9 @@ def test_sums_of_blocks_in_any_order_add_up(case: Case, data):
 
 
 @every_case
-@every_loss
 @brief
 @given(data=st.data())
-def test_results_do_not_depend_on_batches(case: Case, loss, data):
+def test_results_do_not_depend_on_batches(case: Case, data):
     """Scores, standard errors, differences, means over time and bounds, from any batches in which predictions come."""
     problem = data.draw(problems(case.data, min_size=2))
     assume(problem.curves.reaches(problem.times[:1])[0])
@@ -157,7 +164,9 @@ def test_results_do_not_depend_on_batches(case: Case, loss, data):
     models = {"a": problem.curves, "b": other}
     groups = np.arange(n) // 2 if data.draw(st.booleans()) else None
     results = [
-        ss.compare(problem.y, some, weighting=case.weighting(problem), metric=loss, times=problem.times, groups=groups)
+        ss.compare(
+            problem.y, some, weighting=case.weighting(problem), metric=list(LOSSES), times=problem.times, groups=groups
+        )
         for some in (models, {name: in_batches(curves) for name, curves in models.items()})
     ]
     for table in ("scores", "contrasts"):
@@ -175,56 +184,54 @@ def test_results_do_not_depend_on_batches(case: Case, loss, data):
 
 
 @every_case
-@every_metric
 @brief
 @given(data=st.data())
-def test_order_of_individuals_does_not_matter(case: Case, loss, data):
+def test_order_of_individuals_does_not_matter(case: Case, data):
     problem = data.draw(problems(case.data, min_size=2))
     order = np.array(data.draw(st.permutations(range(len(problem.y)))))
-    a, b = score(loss, case, problem), score(loss, case, problem.take(order))
-    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(a.n_effective, b.n_effective, rtol=1e-9)
+    a, b = score(case, problem), score(case, problem.take(order))
+    assert_same_scores(a, b)
+    for name in a:
+        np.testing.assert_allclose(a[name].n_effective, b[name].n_effective, rtol=1e-9, err_msg=name)
 
 
 @every_case
-@every_metric
 @brief
 @given(data=st.data())
-def test_everybody_twice_gives_the_same_score(case: Case, loss, data):
+def test_everybody_twice_gives_the_same_score(case: Case, data):
     problem = data.draw(problems(case.data))
     twice = problem.take(np.repeat(np.arange(len(problem.y)), 2))
-    a, b = score(loss, case, problem), score(loss, case, twice)
-    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, atol=1e-15)
+    assert_same_scores(score(case, problem, errors=False), score(case, twice))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.by_time], ids=lambda case: case.name)
-@every_metric
 @brief
 @given(data=st.data())
-def test_each_time_is_scored_for_itself(case: Case, loss, data):
+def test_each_time_is_scored_for_itself(case: Case, data):
     problem = data.draw(problems(case.data))
-    whole = score(loss, case, problem).scores
-    single = [score(loss, case, problem, times=[t]).scores[0] for t in problem.times]
-    np.testing.assert_allclose(whole, single, rtol=1e-12, atol=1e-15)
+    single = [score(case, problem, times=[t], errors=False) for t in problem.times]
+    for name, whole in score(case, problem).items():
+        apart = [one[name].scores[0] for one in single]
+        np.testing.assert_allclose(whole.scores, apart, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 @every_case
-@every_loss
 @brief
 @given(data=st.data())
-def test_individual_terms_add_up_to_the_score(case: Case, loss, data):
+def test_individual_terms_add_up_to_the_score(case: Case, data):
     problem = data.draw(problems(case.data))
     assume(problem.curves.reaches(problem.times[:1])[0])
-    weighting = case.weighting(problem)
-    terms = ss.score_terms(problem.y, problem.curves, metric=loss, weighting=weighting, times=problem.times)
-    whole = score(loss, case, problem, times=terms.times)
-    by = whole.n_counted if case.by_n else terms.weights.sum(axis=0)
-    defined = np.isfinite(whole.scores)
-    assert terms.losses.shape == terms.weights.shape == (len(problem.y), terms.times.size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        np.testing.assert_allclose(
-            ((terms.weights * terms.losses).sum(axis=0) / by)[defined], whole.scores[defined], rtol=1e-12, atol=1e-15
-        )
+    times = problem.times[problem.curves.reaches(problem.times)]
+    weighting, wholes = case.weighting(problem), score(case, problem, tuple(LOSSES), times)
+    for loss, whole in wholes.items():
+        terms = ss.score_terms(problem.y, problem.curves, metric=loss, weighting=weighting, times=problem.times)
+        by = whole.n_counted if case.by_n else terms.weights.sum(axis=0)
+        defined = np.isfinite(whole.scores)
+        np.testing.assert_array_equal(terms.times, times)
+        assert terms.losses.shape == terms.weights.shape == (len(problem.y), times.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = ((terms.weights * terms.losses).sum(axis=0) / by)[defined]
+        np.testing.assert_allclose(found, whole.scores[defined], rtol=1e-12, atol=1e-15, err_msg=loss)
 
 
 @every_case
@@ -232,7 +239,7 @@ def test_individual_terms_add_up_to_the_score(case: Case, loss, data):
 @given(data=st.data())
 def test_a_brier_score_lies_between_0_and_1(case: Case, data):
     problem = data.draw(problems(case.data))
-    result = score("brier", case, problem)
+    result = score(case, problem, ("brier",))["brier"]
     defined = ~np.isnan(result.scores)
     if not case.by_n:
         assert ((result.scores[defined] >= 0) & (result.scores[defined] <= 1 + 1e-12)).all()
