@@ -377,7 +377,7 @@ def test_a_stored_score_keeps_its_errors_but_not_the_data():
 
 
 def test_a_stored_comparison_is_small_and_whole():
-    problem = random_problem(100_000, 150, dtype=np.float32, lost=True)
+    problem = random_problem(20_000, 150, dtype=np.float32, lost=True)  # 12 MB of predictions each
     models = {"a": problem.curves, "b": problem.censoring}
     times = problem.times[:140]
     result = ss.compare(problem.y, models, weighting="administrative", times=times)
