@@ -122,11 +122,11 @@ def fit_on_training(
     there, _ = training_strata.codes(len(training))
     codes, _ = strata.codes(len(index.outcomes), training_strata)
     # strata of which nobody is scored are left out: where their curves are zero, no score is undefined for it
-    used, codes = np.unique(codes, return_inverse=True)
+    used, place = np.unique(codes, return_inverse=True)
     rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
     there = arrays.beside(np.searchsorted(used, there), training.time)
     curve = ProductLimit.of(training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size)
-    return FittedOnTraining(curve.beside(time), arrays.beside(codes.astype(np.int32), time))
+    return FittedOnTraining(curve.beside(time), arrays.beside(place.astype(np.int32), time))
 
 
 def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
