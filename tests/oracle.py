@@ -83,6 +83,30 @@ def only_events_left(time, left, t):
     return t >= last and any(gone for T, gone in zip(time, left, strict=True) if last == T)
 
 
+def stratified_product_limit(time, leaves, strata, of_scored, mass=None):
+    """Return G(i, t) and G(i, t-) of each scored individual: the product limit of those in its stratum alone.
+
+    `strata` are those of the individuals that it is fitted to, `of_scored` those of the scored ones.
+    """
+    mass = [1.0] * len(time) if mass is None else mass
+    curves = {}
+    for label in set(of_scored):
+        inside = [j for j, other in enumerate(strata) if other == label]
+        curves[label] = product_limit(*([some[j] for j in inside] for some in (time, leaves, mass)))
+    return (lambda i, t: curves[of_scored[i]][0](t)), (lambda i, t: curves[of_scored[i]][1](t))
+
+
+def only_events_left_somewhere(time, left, t, strata=None):
+    """Whether that is so in some stratum, whose event-free nobody can stand for."""
+    strata = [0] * len(time) if strata is None else strata
+    return any(
+        only_events_left(
+            *([value for value, k in zip(some, strata, strict=True) if k == label] for some in (time, left)), t
+        )
+        for label in set(strata)
+    )
+
+
 # Weights: for a time t, a list of (weight, whether event-free) for everybody, (0, None) for those not counted, and how
 # many the score speaks for; None where there is no score.
 
@@ -92,9 +116,9 @@ def weights_uncensored(time, event, t):
     return [(1.0, not (D and t >= T)) for T, D in zip(time, event, strict=True)], [True] * len(time)
 
 
-def weights_ipcw(time, event, t, G, G_before, cap=math.inf):
+def weights_ipcw(time, event, t, G, G_before, cap=math.inf, strata=None):
     """eq:bs_ipcw; G(i, t) and G_before(i, t) are survival and left limit."""
-    if only_events_left(time, [not D for D in event], t):
+    if only_events_left_somewhere(time, [not D for D in event], t, strata):
         return None
     found = []
     for i, (T, D) in enumerate(zip(time, event, strict=True)):
@@ -111,7 +135,7 @@ def weights_ipcw(time, event, t, G, G_before, cap=math.inf):
 
 
 def weights_administrative(
-    time, event, end, t, Gd=None, Gd_before=None, cap=math.inf, speaks_for=None, population=None
+    time, event, end, t, Gd=None, Gd_before=None, cap=math.inf, speaks_for=None, population=None, strata=None
 ):
     """eq:bs_admin, and with drop-outs weighted by 1/Gd: whoever is censored at exactly C* = t is event-free then.
 
@@ -121,7 +145,7 @@ def weights_administrative(
     left = [not D and T < C for T, D, C in zip(time, event, end, strict=True)]
     if Gd is None or not any(left):
         Gd = Gd_before = lambda i, t: 1.0
-    if any(left) and only_events_left(time, left, t):
+    if any(left) and only_events_left_somewhere(time, left, t, strata):
         return None
     found, inside = [], []
     for i, (T, D, C) in enumerate(zip(time, event, end, strict=True)):

@@ -147,7 +147,7 @@ def _concordance(kind, risk="final"):
                 return -read(i, s)
             return -read(i, min([g for g in c.times if g >= s] + [tau]) if s > 0 else 0.0)
 
-        strata = _strata(p) if kind == "weighted" else None
+        strata = strata_of(p) if kind == "weighted" else None
         return oracle.concordance(p.y.time, p.y.event, until, tau, risk_at, kind, G_before, strata, mass)
 
     return expected
@@ -170,23 +170,33 @@ def _log_score(p, tau, until, G, G_before, mass=None):
     )
 
 
-def _strata(p):
+def strata_of(p):
     """Two strata; labels go with the individuals, so that they can be picked."""
     return [int(10 * row[0]) % 2 for row in p.censoring.probabilities]
+
+
+def _training_strata(p):
+    """Strata of the training data; of the third, where there is one, nobody is scored."""
+    return [i % 3 for i in range(len(p.training))]
+
+
+def _strata_in_training(p):
+    """Strata of the scored individuals, none that the training data lack."""
+    return [min(label, len(p.training) - 1) for label in strata_of(p)]
 
 
 #: Metrics of histories: how to ask for them, and ``expected(problem, tau, until, G, G_before, mass)``.
 HISTORIES = {
     "concordance": (lambda p: ss.Concordance(), _concordance("cohort")),
     "concordance (pooled)": (lambda p: ss.Concordance("pooled"), _concordance("pooled")),
-    "concordance (weighted)": (lambda p: ss.Concordance("weighted", strata=_strata(p)), _concordance("weighted")),
+    "concordance (weighted)": (lambda p: ss.Concordance("weighted", strata=strata_of(p)), _concordance("weighted")),
     "concordance (harrell)": (lambda p: ss.Concordance("harrell"), _concordance("harrell")),
     "concordance (antolini)": (
         lambda p: ss.Concordance(risk="antolini"),
         _concordance("cohort", "antolini"),
     ),
     "concordance (weighted, antolini)": (
-        lambda p: ss.Concordance("weighted", "antolini", strata=_strata(p)),
+        lambda p: ss.Concordance("weighted", "antolini", strata=strata_of(p)),
         _concordance("weighted", "antolini"),
     ),
     "crps": (lambda p: ss.CRPS(), _crps),
@@ -199,13 +209,29 @@ def _estimated(mass, time, left):
     return (lambda i, t: at(t)), (lambda i, t: before(t))
 
 
-def _ipcw(source, **settings):
+def _by_stratum(p, source, leaves, masses):
+    """Return G(i, t), G(i, t-), and the strata of the scored individuals."""
+    fitted_on = p.y if source == "scored" else p.training
+    scored = strata_of(p) if source == "scored" else _strata_in_training(p)
+    fitted = scored if source == "scored" else _training_strata(p)
+    return *oracle.stratified_product_limit(fitted_on.time, leaves(fitted_on), fitted, scored, masses), scored
+
+
+def _zero(p, G, t, cap=np.inf):
+    """Whether nobody can stand for the event-free of some stratum, even if nobody is asked to."""
+    return any(oracle.inverse(G(i, t), cap) is None for i in range(len(p.y)))
+
+
+def _ipcw(source, *, stratified=False, **settings):
     def weights(p, t, mass=None, training_mass=None):
-        fitted_on, masses = (p.y, mass) if source == "scored" else (p.training, training_mass)
-        G, G_before = _estimated(masses, fitted_on.time, ~fitted_on.event)
-        if oracle.inverse(G(0, t), settings.get("cap", np.inf)) is None:
-            return None  # nobody can stand for the event-free, even if nobody is asked to
-        return oracle.weights_ipcw(p.y.time, p.y.event, t, G, G_before, **settings)
+        fitted_on, masses, strata = *((p.y, mass) if source == "scored" else (p.training, training_mass)), None
+        if stratified:
+            G, G_before, strata = _by_stratum(p, source, lambda y: ~y.event, masses)
+        else:
+            G, G_before = _estimated(masses, fitted_on.time, ~fitted_on.event)
+        if _zero(p, G, t, settings.get("cap", np.inf)):
+            return None
+        return oracle.weights_ipcw(p.y.time, p.y.event, t, G, G_before, strata=strata, **settings)
 
     return weights
 
@@ -224,11 +250,14 @@ def _unless_curves_end(weights):
     return lambda p, t, *masses: None if p.ends_before(t) else weights(p, t, *masses)
 
 
-def _administrative(source=None, *, speaks_for=None, population=False, **settings):
+def _administrative(source=None, *, stratified=False, speaks_for=None, population=False, **settings):
     def weights(p, t, mass=None, training_mass=None):
         y = p.y
-        Gd = Gd_before = None
-        if source == "scored":
+        Gd = Gd_before = strata = None
+        if stratified:
+            masses = mass if source == "scored" else training_mass
+            Gd, Gd_before, strata = _by_stratum(p, source, lambda y: y.dropped_out, masses)
+        elif source == "scored":
             Gd, Gd_before = _estimated(mass, y.time, y.dropped_out)
         elif source == "training":
             Gd, Gd_before = _estimated(training_mass, p.training.time, p.training.dropped_out)
@@ -237,12 +266,12 @@ def _administrative(source=None, *, speaks_for=None, population=False, **setting
         elif source == "function":
             Gd = Gd_before = lambda i, t: 2.0 ** (-t / 8)
         common = Gd is not None and source != "curves" and y.dropped_out.any()
-        if common and oracle.inverse(Gd(0, t), settings.get("cap", np.inf)) is None:
+        if common and _zero(p, Gd, t, settings.get("cap", np.inf)):
             return None
         lasting = None if speaks_for is None else lambda i, t: y.censoring_time[i] >= speaks_for(p)
         return oracle.weights_administrative(
             y.time, y.event, y.censoring_time, t, Gd, Gd_before, speaks_for=lasting,
-            population=p.G if population else None, **settings,
+            population=p.G if population else None, strata=strata, **settings,
         )  # fmt: skip
 
     return weights
@@ -330,6 +359,27 @@ CASES = [
         _unless_curves_end(_administrative("curves", population=True)),
         data="lost",
     ),
+    Case(
+        "administrative strata",
+        lambda p: ss.Administrative(dropout_strata=strata_of(p)),
+        _administrative("scored", stratified=True),
+        data="drop-outs",
+    ),
+    Case(
+        "administrative strata capped",
+        lambda p: ss.Administrative(dropout_strata=strata_of(p), max_weight=1.2718),
+        _administrative("scored", stratified=True, cap=1.2718),
+        data="drop-outs",
+    ),
+    Case(
+        "administrative strata training / n",
+        lambda p: ss.Administrative(
+            p.training, dropout_strata=_strata_in_training(p), training_strata=_training_strata(p), normalize="n"
+        ),
+        _administrative("training", stratified=True),
+        data="drop-outs",
+        by_n=True,
+    ),
     Case("ipcw", lambda p: "ipcw", _ipcw("scored")),
     Case("ipcw / n", lambda p: ss.IPCW(normalize="n"), _ipcw("scored"), by_n=True),
     Case("ipcw capped", lambda p: ss.IPCW(max_weight=1.5321), _ipcw("scored", cap=1.5321)),
@@ -356,6 +406,18 @@ CASES = [
         lambda p: ss.IPCW(p.censoring, normalize="n"),
         _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before)),
         by_n=True,
+    ),
+    Case("ipcw strata", lambda p: ss.IPCW(strata=strata_of(p)), _ipcw("scored", stratified=True)),
+    Case(
+        "ipcw strata capped / n",
+        lambda p: ss.IPCW(strata=strata_of(p), max_weight=1.5321, normalize="n"),
+        _ipcw("scored", stratified=True, cap=1.5321),
+        by_n=True,
+    ),
+    Case(
+        "ipcw strata training",
+        lambda p: ss.IPCW(p.training, strata=_strata_in_training(p), training_strata=_training_strata(p)),
+        _ipcw("training", stratified=True),
     ),
     Case("ipcw function", lambda p: ss.IPCW(lambda t: np.exp2(-np.asarray(t) / 8)), _ipcw_given(_half, _half)),
 ]

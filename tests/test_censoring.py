@@ -1,7 +1,7 @@
 import lifelines
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
@@ -47,9 +47,9 @@ def test_product_limits_by_strata_are_those_of_each_stratum(data, n_strata, even
 def test_looking_up_by_buckets_is_a_search(grid, keys, inclusive):
     keys = np.concatenate([keys, grid, np.nextafter(grid, 0), np.nextafter(grid, np.inf), [np.inf]])
     table = _Buckets.of(grid)
-    if table is not None:
-        expected = np.searchsorted(grid, keys, side="right" if inclusive else "left")
-        np.testing.assert_array_equal(table.count(keys, inclusive=inclusive), expected)
+    assume(table is not None)
+    expected = np.searchsorted(grid, keys, side="right" if inclusive else "left")
+    np.testing.assert_array_equal(table.count(keys, inclusive=inclusive), expected)
 
 
 @settings(max_examples=100)

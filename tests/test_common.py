@@ -1,6 +1,7 @@
 """Every metric under every weighting, through one registry: the oracle first, then what must never matter."""
 
 import os
+import re
 import warnings
 from functools import reduce
 from itertools import pairwise
@@ -11,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from registry import ASKED, CASES, LOSSES, METRICS, Case, problems, random_problem
+from registry import ASKED, CASES, LOSSES, METRICS, Case, fitted_problem, problems, random_problem
 from survscore.engine import compiled
 from survscore.engine.blocks import Block
 from survscore.engine.sums import ModelWeights, Sums, first_moments
@@ -22,32 +23,44 @@ from survscore.weighting.interval_weights import TimeIndex
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
-every_metric = pytest.mark.parametrize("loss", [*LOSSES, "auc"])  # of the others, fewer: test_pooled.py
+SCORED = (*LOSSES, "auc")  # of the other metrics, fewer: test_pooled.py
 thorough = settings(max_examples=40)
 brief = settings(max_examples=10)  # what must not matter, where the numbers themselves have been looked at
 
 
-def score(loss, case, problem, **changes):
-    curves, times = changes.get("curves", problem.curves), changes.get("times", problem.times)
-    return METRICS[loss](problem.y, curves, weighting=case.weighting(problem), times=times)
+def score(case, problem, metrics=SCORED, times=None, *, errors=True):
+    """Return what each metric gives: to draw a problem takes longer than to score it by all of them."""
+    times = problem.times if times is None else times
+    found = ss.score_all(
+        problem.y, problem.curves, metric=metrics, weighting=case.weighting(problem), times=times, errors=errors
+    )
+    return dict(zip(metrics, found, strict=True))
+
+
+def assert_same_scores(found, expected):
+    for name in expected:
+        np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 @every_case
-@every_metric
 @thorough
 @given(data=st.data())
-def test_agrees_with_the_literal_loop(case: Case, loss, data):
+def test_agrees_with_the_literal_loop(case: Case, data):
     problem = data.draw(problems(case.data))
-    got = score(loss, case, problem).scores
-    at = case.expected(loss, problem)
-    expected = np.array([at(t) for t in problem.times])
-    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+    for name, got in score(case, problem).items():
+        at = case.expected(name, problem)
+        expected = np.array([at(t) for t in problem.times])
+        np.testing.assert_allclose(got.scores, expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def prepared(case, problem):
     """Return the index of the times that the curves reach, and the weights there."""
     times = problem.times[problem.curves.reaches(problem.times)]
     assume(times.size > 0)
+    return weights_at(case, problem, times)
+
+
+def weights_at(case, problem, times):
     index = TimeIndex(problem.y, times)
     return index, [ModelWeights((as_weighting(case.weighting(problem), problem.y).prepare(index),))]
 
@@ -63,31 +76,46 @@ def assert_same_sums(got: Sums, expected: Sums, rtol=1e-12):
             np.testing.assert_allclose(mine[finite], theirs[finite], rtol=rtol, atol=1e-12)
 
 
-@every_case
+def example(case):
+    """Return the weights of some problem of the kind that a case is for."""
+    problem = fitted_problem(case.data, 3)
+    return weights_at(case, problem, problem.times)[1]
+
+
+NOT_INDIVIDUAL = [case for case in CASES if not example(case)[0][0].individual]
+COMPILED = [case for case in CASES if compiled.knows([as_metric(name) for name in LOSSES], example(case))]
+
+
+def test_the_kernels_know_all_weights_but_those_of_curves_and_of_training_data():
+    """Of each case they know all weights or none, so that the next test compares something."""
+    others = {case.name for case in CASES} - {case.name for case in COMPILED}
+    assert others == {name for name in (case.name for case in CASES) if re.search("curves|training|population", name)}
+    individual = {case.name for case in CASES} - {case.name for case in NOT_INDIVIDUAL}
+    assert individual == {name for name in others if "training" not in name}
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=lambda case: case.name)
 @thorough
 @given(data=st.data())
 def test_compiled_loops_agree_with_array_code(case: Case, data):
     problem = data.draw(problems(case.data))
     index, weights = prepared(case, problem)
     losses = [as_metric(name) for name in LOSSES]
-    if not compiled.knows(losses, weights):
-        return  # array code, at any size
+    assert compiled.knows(losses, weights)
     plain = first_moments(Block(slice(0, len(problem.y)), [problem.curves]), index, losses, weights)
     fast = compiled.first_moments([problem.curves], index, losses, weights)
     # NumPy and numba may differ in the last digit of a power: of a prediction close to 1, many digits of its log loss
     assert_same_sums(fast, plain, rtol=1e-10)
 
 
-@every_case
+@pytest.mark.parametrize("case", NOT_INDIVIDUAL, ids=lambda case: case.name)
 @brief
 @given(data=st.data())
 def test_sums_of_weights_are_those_of_the_cells(case: Case, data):
-    """From index ranges alone, and from the matrix that they stand for."""
+    """From index ranges alone, and from the matrix that they stand for; curves of individuals have the latter only."""
     problem = data.draw(problems(case.data))
     index, (of_models,) = prepared(case, problem)
     weights = of_models[0]
-    if weights.individual:
-        return  # only the matrix tells
     early, late = weights.cells(index.times)
     event = index.before_time[:, None] <= np.arange(index.times.size)
     event &= (weights.label != 0)[:, None]
@@ -117,10 +145,9 @@ def test_sums_of_blocks_in_any_order_add_up(case: Case, data):
 
 
 @every_case
-@every_loss
 @brief
 @given(data=st.data())
-def test_results_do_not_depend_on_batches(case: Case, loss, data):
+def test_results_do_not_depend_on_batches(case: Case, data):
     """Scores, standard errors, differences, means over time and bounds, from any batches in which predictions come."""
     problem = data.draw(problems(case.data, min_size=2))
     assume(problem.curves.reaches(problem.times[:1])[0])
@@ -137,7 +164,9 @@ def test_results_do_not_depend_on_batches(case: Case, loss, data):
     models = {"a": problem.curves, "b": other}
     groups = np.arange(n) // 2 if data.draw(st.booleans()) else None
     results = [
-        ss.compare(problem.y, some, weighting=case.weighting(problem), metric=loss, times=problem.times, groups=groups)
+        ss.compare(
+            problem.y, some, weighting=case.weighting(problem), metric=list(LOSSES), times=problem.times, groups=groups
+        )
         for some in (models, {name: in_batches(curves) for name, curves in models.items()})
     ]
     for table in ("scores", "contrasts"):
@@ -155,58 +184,54 @@ def test_results_do_not_depend_on_batches(case: Case, loss, data):
 
 
 @every_case
-@every_metric
 @brief
 @given(data=st.data())
-def test_order_of_individuals_does_not_matter(case: Case, loss, data):
+def test_order_of_individuals_does_not_matter(case: Case, data):
     problem = data.draw(problems(case.data, min_size=2))
     order = np.array(data.draw(st.permutations(range(len(problem.y)))))
-    a, b = score(loss, case, problem), score(loss, case, problem.take(order))
-    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(a.n_effective, b.n_effective, rtol=1e-9)
+    a, b = score(case, problem), score(case, problem.take(order))
+    assert_same_scores(a, b)
+    for name in a:
+        np.testing.assert_allclose(a[name].n_effective, b[name].n_effective, rtol=1e-9, err_msg=name)
 
 
 @every_case
-@every_metric
 @brief
 @given(data=st.data())
-def test_everybody_twice_gives_the_same_score(case: Case, loss, data):
+def test_everybody_twice_gives_the_same_score(case: Case, data):
     problem = data.draw(problems(case.data))
     twice = problem.take(np.repeat(np.arange(len(problem.y)), 2))
-    a, b = score(loss, case, problem), score(loss, case, twice)
-    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, atol=1e-15)
+    assert_same_scores(score(case, problem, errors=False), score(case, twice))
 
 
-@every_case
-@every_metric
+@pytest.mark.parametrize("case", [case for case in CASES if case.by_time], ids=lambda case: case.name)
 @brief
 @given(data=st.data())
-def test_each_time_is_scored_for_itself(case: Case, loss, data):
-    if not case.by_time:
-        return  # whom it speaks for depends on the last time
+def test_each_time_is_scored_for_itself(case: Case, data):
     problem = data.draw(problems(case.data))
-    whole = score(loss, case, problem).scores
-    single = [score(loss, case, problem, times=[t]).scores[0] for t in problem.times]
-    np.testing.assert_allclose(whole, single, rtol=1e-12, atol=1e-15)
+    single = [score(case, problem, times=[t], errors=False) for t in problem.times]
+    for name, whole in score(case, problem).items():
+        apart = [one[name].scores[0] for one in single]
+        np.testing.assert_allclose(whole.scores, apart, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 @every_case
-@every_loss
 @brief
 @given(data=st.data())
-def test_individual_terms_add_up_to_the_score(case: Case, loss, data):
+def test_individual_terms_add_up_to_the_score(case: Case, data):
     problem = data.draw(problems(case.data))
     assume(problem.curves.reaches(problem.times[:1])[0])
-    weighting = case.weighting(problem)
-    terms = ss.score_terms(problem.y, problem.curves, metric=loss, weighting=weighting, times=problem.times)
-    whole = score(loss, case, problem, times=terms.times)
-    by = whole.n_counted if case.by_n else terms.weights.sum(axis=0)
-    defined = np.isfinite(whole.scores)
-    assert terms.losses.shape == terms.weights.shape == (len(problem.y), terms.times.size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        np.testing.assert_allclose(
-            ((terms.weights * terms.losses).sum(axis=0) / by)[defined], whole.scores[defined], rtol=1e-12, atol=1e-15
-        )
+    times = problem.times[problem.curves.reaches(problem.times)]
+    weighting, wholes = case.weighting(problem), score(case, problem, tuple(LOSSES), times)
+    for loss, whole in wholes.items():
+        terms = ss.score_terms(problem.y, problem.curves, metric=loss, weighting=weighting, times=problem.times)
+        by = whole.n_counted if case.by_n else terms.weights.sum(axis=0)
+        defined = np.isfinite(whole.scores)
+        np.testing.assert_array_equal(terms.times, times)
+        assert terms.losses.shape == terms.weights.shape == (len(problem.y), times.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = ((terms.weights * terms.losses).sum(axis=0) / by)[defined]
+        np.testing.assert_allclose(found, whole.scores[defined], rtol=1e-12, atol=1e-15, err_msg=loss)
 
 
 @every_case
@@ -214,7 +239,7 @@ def test_individual_terms_add_up_to_the_score(case: Case, loss, data):
 @given(data=st.data())
 def test_a_brier_score_lies_between_0_and_1(case: Case, data):
     problem = data.draw(problems(case.data))
-    result = score("brier", case, problem)
+    result = score(case, problem, ("brier",))["brier"]
     defined = ~np.isnan(result.scores)
     if not case.by_n:
         assert ((result.scores[defined] >= 0) & (result.scores[defined] <= 1 + 1e-12)).all()
@@ -260,7 +285,7 @@ def test_kaplan_meier_weights_sum_to_n(problem):
 @pytest.mark.parametrize("same_grid", [True, False])
 @pytest.mark.parametrize("lost", [True, False])
 def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, lost):
-    problem = random_problem(10_000, 60, dtype=dtype, same_grid=same_grid, lost=lost)
+    problem = random_problem(10_000, 20, dtype=dtype, same_grid=same_grid, lost=lost)  # two blocks of rows
     accepted = ("any", "drop-outs", "lost") if lost else ("any", "drop-outs", "administrative")
     weightings = [case.weighting(problem) for case in CASES if case.data in accepted]
     results = []
@@ -336,12 +361,13 @@ def test_one_pass_gives_the_same_as_many():
 
 def test_the_number_of_cores_does_not_matter(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    problem = random_problem(50_000, 150, dtype=np.float32, lost=True)
+    problem = random_problem(20_000, 40, dtype=np.float32, lost=True)  # four blocks of rows
+    weightings = ["administrative", "ipcw", ss.IPCW(strata=np.arange(20_000) % 3)]
     results = []
     for cores in (1, 2, 7):
         with warnings.catch_warnings(), ss.config.using(threads=cores, backend="compiled"):
             warnings.simplefilter("ignore")
-            scores = ss.score_all(problem.y, problem.curves, weighting=["administrative", "ipcw"], times=problem.times)
+            scores = ss.score_all(problem.y, problem.curves, weighting=weightings, times=problem.times)
         results.append(np.array([[score.scores, score.se] for score in scores]))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-10)
     np.testing.assert_allclose(results[0], results[2], rtol=1e-10)

@@ -12,7 +12,7 @@ from registry import random_problem
 
 TIMES = np.array([2.0, 4.0, 6.0, 8.0])
 N = 1000
-REPLICATES = 1000
+REPLICATES = 500
 Z = 1.959963984540054
 
 
@@ -106,7 +106,7 @@ def one_replicate(seed, grid):
 @pytest.mark.statistical
 @pytest.mark.parametrize("grid", [None, 1.0])
 def test_unbiased_and_covering(grid):
-    """Bias below 0.001, coverage 93 to 97 % at n = 1 000 over 1 000 replicates, in continuous and in whole time."""
+    """Bias below 0.001, coverage 92 to 98 % at n = 1 000 over 500 replicates, in continuous and in whole time."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(partial(one_replicate, grid=grid), range(REPLICATES), chunksize=50))
     estimates = np.array([numbers for numbers, _ in found])
@@ -133,7 +133,7 @@ def test_unbiased_and_covering(grid):
     # IPCW for both reasons at once is biased by C*, which depends on the rate: its errors are judged by their own mean
     centre = np.where(judged, targets, estimates[:, :, 0].mean(axis=0))
     covered = (np.abs(estimates[:, :, 0] - centre) <= Z * estimates[:, :, 1]).mean(axis=0)
-    assert ((covered > 0.93) & (covered < 0.97)).all(), covered.round(3)
+    assert ((covered > 0.92) & (covered < 0.98)).all(), covered.round(3)
 
 
 def leaking(rng, n=1000):

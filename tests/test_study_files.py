@@ -174,7 +174,7 @@ def test_the_study_file_is_not_overwritten(capsys, folder):
 @pytest.mark.parametrize("command", ["score", "table"])
 def test_what_is_wrong_is_one_line(capsys, folder, content, message, command):
     if "[score]\ntimes" in content and command == "table":
-        return
+        pytest.skip("a table has horizons, and reads no times")
     (folder / "bad.toml").write_text(content, encoding="utf-8")
     found = refused(capsys, command, "--study", "bad.toml")
     assert message in found

@@ -77,6 +77,17 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is ragged or not an array: {error}") from None
 
 
+def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which labels are missing: None, NaN, or what pandas has for them."""
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "biuSU":
+        return np.zeros(labels.size, dtype=np.bool_)
+    import pandas as pd
+
+    return np.asarray(pd.isna(labels), dtype=np.bool_)
+
+
 def as_index(key: Any, array: Any) -> Any:
     """Return what picks rows of an array, where it lives: a slice, positions, or a boolean mask."""
     if isinstance(key, slice):

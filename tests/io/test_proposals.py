@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import mangling
@@ -903,11 +903,10 @@ def test_millions_of_rows_take_no_time(tmp_path):
     assert time.perf_counter() - begin < 2
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize(
+    ("separator", "decimal"), [(one, other) for one in (",", ";", "\t", "|") for other in (".", ",") if one != other]
+)
 def test_separators_and_decimal_commas(tmp_path, truth, separator, decimal):
-    if separator == decimal:
-        return
     path = tmp_path / "net.csv"
     frame = wide(truth, [30, 60, 90]).assign(id=truth.ids)
     frame.to_csv(path, index=False, sep=separator, decimal=decimal)
@@ -1015,7 +1014,7 @@ def test_any_columns_get_an_answer(capsys, tmp_path, columns, data):
             pq.write_table(table, path)
         except (pa.ArrowException, ValueError):
             path.unlink(missing_ok=True)
-            return
+            reject()  # no such file can be written
     else:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)

@@ -1,14 +1,18 @@
 """Write pinned.npz and pinned.json: results of many small cases, with which tests/test_pinned.py compares.
 
-They were made with version 0.2 at commit e8810ec, from the root of the repository, by
+The numbers kept are those of version 0.2, at commit e8810ec: that is what they are worth. The cases have since been
+written in today's names, so that to run this again replaces the numbers of 0.2 by those of today, and the comparison by
+one of today's code with itself. It therefore refuses unless told so, from the root of the repository:
 
-    PYTHONPATH=src python tests/reference/make_pinned.py
+    PYTHONPATH=src python tests/reference/make_pinned.py --replace
 
-and should be made anew only for cases that are added: what changes otherwise is a change of results. Numbers are in
-pinned.npz, one array for each case, which holds its quantities one after the other; pinned.json says which and how
-long they are (layout), and has verdicts and other text (texts), each once for all cases that have the same.
+which is right where a change of results is meant, or for cases that are added; look then at what else has changed.
+Numbers are in pinned.npz, one array for each case, which holds its quantities one after the other; pinned.json says
+which and how long they are (layout), and has verdicts and other text (texts), each once for all cases that have the
+same.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -21,7 +25,16 @@ sys.path.insert(0, str(FOLDER.parent))
 import pinned_cases  # noqa: E402
 
 
-def main():
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description="Write the record of results with which tests/test_pinned.py compares."
+    )
+    parser.add_argument("--replace", action="store_true", help="replace the numbers of version 0.2 by those of today")
+    recorded = [FOLDER / name for name in ("pinned.npz", "pinned.json")]
+    if not parser.parse_args(arguments).replace and any(path.exists() for path in recorded):
+        parser.error(
+            "the record is of version 0.2, and would be replaced by numbers of today: say --replace if that is meant"
+        )
     numbers, cases, layouts, texts = {}, {}, [], []
     for name in pinned_cases.CASES:
         found = pinned_cases.computed(name)
@@ -30,9 +43,9 @@ def main():
         numbers[name] = np.concatenate(list(of_numbers.values()))
         sizes = {quantity: values.size for quantity, values in of_numbers.items()}
         cases[name] = {"layout": place(layouts, sizes), "texts": place(texts, of_text)}
-    np.savez_compressed(FOLDER / "pinned.npz", **numbers)
+    np.savez_compressed(recorded[0], **numbers)
     kept = json.dumps({"cases": cases, "layouts": layouts, "texts": texts}, indent=0, separators=(",", ":"))
-    (FOLDER / "pinned.json").write_text(kept + "\n")
+    recorded[1].write_text(kept + "\n")
 
 
 def place(several, one):

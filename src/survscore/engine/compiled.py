@@ -83,8 +83,8 @@ def first_moments(
             k, table = n_buckets(one), one.weight_at_risk
             at_risk = np.tile(table, (k // len(table), 1)) if table is not None else np.ones((k, m))
             with np.errstate(invalid="ignore"):
-                found[q][0, a] = first[:, q, :k] * at_risk
-            found[q][1, a] = second[:, q, :k]
+                found[q][0, a, :, :k] = first[:, q, :k] * at_risk
+            found[q][1, a, :, :k] = second[:, q, :k]
             if k == one.n_strata:  # all ranges together, as in array code
                 found[q][0, a] += found[q][1, a]
                 found[q][1, a] = 0.0

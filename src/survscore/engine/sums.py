@@ -93,13 +93,14 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
         for k, loss in enumerate(losses):
             values = loss_cells(loss, survival, event_free)
             for q, part in enumerate(parts):
-                weights = part[a]
-                if weights.hidden_share is not None:  # their status is another one
-                    values = loss_cells(loss, survival, status(weights, event_free, slice(0, m)))
+                weights, own = part[a], values
+                if weights.hidden_share is not None:  # their status is another one, under this weighting only
+                    own = loss_cells(loss, survival, status(weights, event_free, slice(0, m)))
                 if id(weights) not in cells:
                     cells[id(weights)] = _cells(weights, times, split=n_buckets(weights) > weights.n_strata)
                 for place, cell in enumerate(cells[id(weights)]):
-                    found[q][place, a, k] += _by_bucket(weights, cell, values)
+                    # other models may have more strata
+                    found[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, own)
     return Sums(tuple(found), tuple(_weights_of(part[0], times, before_time) for part in parts))
 
 

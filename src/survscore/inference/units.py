@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, as_array, check_length
+from survscore._validation import InputError, as_array, check_length, missing_labels
 
 NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 Vector = NDArray[np.float64]
@@ -39,7 +39,7 @@ def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
     array = as_array(labels, name)
     if array.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
-    missing = _missing(array)
+    missing = missing_labels(array)
     if missing.any():
         raise InputError(
             f"{name} must be given for everybody: {missing.sum()} of {array.size} are missing, "
@@ -63,14 +63,6 @@ def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
 
     numbers, labels_found = pd.factorize(array)
     return numbers.astype(np.int32), len(labels_found)
-
-
-def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    if labels.dtype.kind == "f":
-        return np.asarray(np.isnan(labels))
-    if labels.dtype.kind in "biuSU":
-        return np.zeros(labels.size, dtype=np.bool_)
-    return np.array([label is None or label != label for label in labels.tolist()], dtype=np.bool_)  # noqa: PLR0124
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,7 +103,7 @@ def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
         return False
     try:
         times = numbers(file.path, column, file.read([column]).column(0))
-        if not (times[0] >= 0 and (np.diff(times) > 0).all()):  # of most files, before all of it is read
+        if not (times[0] >= 0 and (times[1:] > times[:-1]).all()):  # of most files, before all of it is read
             return False
         matrix = _wide_matrix(file, others)
     except InputError:  # no numbers, or some missing

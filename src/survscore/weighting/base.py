@@ -120,11 +120,14 @@ def fit_on_training(
     if strata is None or training_strata is None:
         curve = ProductLimit.of(training.time, exits, others_first=True)
         return FittedOnTraining(curve.beside(time), None)
-    there, n_strata = training_strata.codes(len(training))
+    there, _ = training_strata.codes(len(training))
     codes, _ = strata.codes(len(index.outcomes), training_strata)
-    there = arrays.beside(there, training.time)
-    curve = ProductLimit.of(training.time, exits, others_first=True, codes=there, n_strata=n_strata)
-    return FittedOnTraining(curve.beside(time), arrays.beside(codes, time))
+    # strata of which nobody is scored are left out: where their curves are zero, no score is undefined for it
+    used, place = np.unique(codes, return_inverse=True)
+    rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
+    there = arrays.beside(np.searchsorted(used, there), training.time)
+    curve = ProductLimit.of(training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size)
+    return FittedOnTraining(curve.beside(time), arrays.beside(place.astype(np.int32), time))
 
 
 def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -133,7 +133,8 @@ class _Buckets:
     def of(cls, times: NDArray[np.float64]) -> _Buckets | None:
         """Return them, or None where times are too uneven."""
         width = float(times[-1] - times[0])
-        for size in (1 << 10, 1 << 14) if width > 0 else ():
+        fits = width > 0 and np.isfinite((1 << 14) / width)  # not where times differ by less than numbers have digits
+        for size in (1 << 10, 1 << 14) if fits else ():
             table = cls(float(times[0]), size / width, np.zeros(size, dtype=np.int32), np.full(size, np.inf))
             place = table._place(times)
             if np.all(place[1:] > place[:-1]):

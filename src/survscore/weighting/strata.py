@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, as_array, check_length
+from survscore._validation import InputError, as_array, check_length, missing_labels, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,15 @@ class Strata:
         labels = as_array(arrays.to_host(given) if arrays.is_tensor(given) else given, name)
         if labels.ndim != 1:
             raise InputError(f"{name} must be one-dimensional, one label per individual, not of shape {labels.shape}")
-        missing = np.array([label is None or label != label for label in labels.tolist()])  # noqa: PLR0124
+        missing = missing_labels(labels)
         if missing.any():
             raise InputError(
                 f"{name} must be given for everybody: {missing.sum()} of {labels.size} are missing, "
                 f"the first at position {int(np.argmax(missing))}"
             )
+        kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
+        if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+            raise InputError(f"{name} must be labels of one kind, such as numbers or text")
         return cls(labels, name)
 
     def rows(self, rows: Any) -> Strata:
@@ -49,13 +52,16 @@ class Strata:
     def codes(self, n: int, training: Strata | None = None) -> tuple[NDArray[np.int32], int]:
         """Return labels as numbers from 0 on, and how many there are; in the order of `training`, if given."""
         check_length(self.name, self.labels.size, "y", n)
-        known = np.unique(self.labels if training is None else training.labels)
-        place = np.searchsorted(known, self.labels).clip(max=known.size - 1)
+        try:
+            known = np.unique(self.labels if training is None else training.labels)
+            place = np.searchsorted(known, self.labels).clip(max=known.size - 1)
+        except TypeError:  # numbers and text have no order
+            raise InputError(f"{self.name} and training_strata must be labels of one kind") from None
         unknown = known[place] != self.labels
         if unknown.any():
             first = int(np.argmax(unknown))
             raise InputError(
                 f"{self.name} must be strata of the training data: {int(unknown.sum())} of {n} are not, the first at "
-                f"position {first} ({self.labels[first]!r})"
+                f"position {first} ({shown(self.labels[first])})"
             )
         return place.astype(np.int32), known.size

@@ -1,0 +1,402 @@
+"""Weights by stratum: what they equal, how labels are given, and what is refused; the oracle is in test_common.py."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import survscore as ss
+from registry import CASES, random_problem
+from survscore.engine import blocks
+
+TIMES = np.array([10.0, 20.0, 32.0, 45.0])
+N = 300
+
+
+def problem_and_models(n=N, seed=0):
+    """Drop-outs and censoring that differ between three strata, and two models."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 3, n)
+    star, end = rng.exponential(60 * (1 + label), n), rng.uniform(35, 120, n)
+    dropping = rng.exponential(400 / (1 + label) ** 1.5, n)
+    time = np.minimum(np.minimum(star, end), dropping)
+    y = ss.Outcomes(time, star <= time, end)
+    rate = rng.gamma(3, 1 / 300, (n, 1))
+    models = {name: ss.SurvivalCurves(np.exp(-rate * scale * TIMES), TIMES) for name, scale in (("a", 1), ("b", 1.6))}
+    return y, models, label
+
+
+def weightings(strata, training=None, training_strata=None, **settings):
+    """Both weightings that take strata."""
+    if training is None:
+        return [ss.IPCW(strata=strata, **settings), ss.Administrative(dropout_strata=strata, **settings)]
+    return [
+        ss.IPCW(training, strata=strata, training_strata=training_strata, **settings),
+        ss.Administrative(training, dropout_strata=strata, training_strata=training_strata, **settings),
+    ]
+
+
+def numbers(y, models, weighting, **settings):
+    """Scores, differences and means over time, with their standard errors."""
+    settings = {"null": False, "metric": ["brier", "log"], "times": TIMES, **settings}
+    result = ss.compare(y, models, weighting=weighting, **settings)
+    tables = [*(getattr(one, name) for one in (result, result.integrated()) for name in ("scores", "contrasts"))]
+    return np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
+
+
+# What they equal
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_weight": 1.3, "normalize": "n"}, {"variance": "martingale"}], ids=str)
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_one_stratum_is_none(settings, backend):
+    y, models, _ = problem_and_models()
+    with ss.config.using(backend=backend):
+        pairs = zip(weightings(["all"] * N, **settings), weightings(None, **settings), strict=True)
+        for stratified, plain in pairs:
+            found, expected = (numbers(y, models, one, groups=np.arange(N) // 2) for one in (stratified, plain))
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+def test_one_stratum_of_training_data_is_none():
+    y, models, _ = problem_and_models()
+    training = problem_and_models(200, seed=1)[0]
+    for stratified, plain in zip(weightings([1] * N, training, [1] * 200), weightings(None, training), strict=True):
+        found, expected = (numbers(y, models, one) for one in (stratified, plain))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_weights_are_those_of_each_stratum_alone(place):
+    y, models, label = problem_and_models()
+    terms = ss.score_terms(y, models["a"], weighting=weightings(label)[place], times=TIMES)
+    for k in range(3):
+        inside = label == k
+        alone = ss.score_terms(y[inside], models["a"][inside], weighting=weightings(None)[place], times=TIMES)
+        np.testing.assert_allclose(terms.weights[inside], alone.weights, rtol=1e-13)
+
+
+def labels_in_all_forms(label):
+    text = np.array(["new", "old", "a long name"])[label]
+    return {
+        "integers": label.tolist(),
+        "numbers": label * 0.5 - 1,
+        "large numbers": np.array([-1, 0, 2**40])[label],
+        "text": text.tolist(),
+        "objects": text.astype(object),
+        "a column": pd.Series(text, index=np.arange(label.size)[::-1]),
+        "a column of text": pd.Series(text, dtype="string"),
+        "categories": pd.Series(text, dtype="category"),
+        "nullable integers": pd.Series(label, dtype="Int64"),
+        "dates": np.array(["2020-01-01", "2021-01-01", "1999-01-01"], dtype="datetime64[D]")[label],
+    }
+
+
+@pytest.mark.parametrize("form", labels_in_all_forms(np.zeros(1, dtype=int)))
+def test_labels_are_taken_in_all_forms(form):
+    y, models, label = problem_and_models()
+    training, _, of_training = problem_and_models(200, seed=1)
+    given, there = (labels_in_all_forms(one)[form] for one in (label, of_training))
+    found = [*weightings(given), *weightings(given, training, there)]
+    expected = [*weightings(label), *weightings(label, training, of_training)]
+    for one, other in zip(found, expected, strict=True):
+        mine, theirs = (ss.brier_score(y, models["a"], weighting=some, times=TIMES) for some in (one, other))
+        np.testing.assert_allclose(mine.scores, theirs.scores, rtol=1e-13)
+        np.testing.assert_allclose(mine.se, theirs.se, rtol=1e-11)
+        assert "3 strata" in mine.weighting
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_segment_has_its_own_strata(place):
+    """Labels are picked with the individuals, also where a stratum is not in the segment."""
+    y, models, label = problem_and_models()
+    training, _, of_training = problem_and_models(200, seed=1)
+    segment = np.where(label == 2, "one stratum", "two strata")
+    for given in (weightings(label), weightings(label, training, of_training)):
+        by = ss.compare(y, models, by=segment, weighting=given[place], times=TIMES, null=False).scores
+        for name in np.unique(segment):
+            rows = np.flatnonzero(segment == name)
+            weighting = given[place].of_rows(rows)
+            kept = {key: curves[rows] for key, curves in models.items()}
+            alone = ss.compare(y[rows], kept, weighting=weighting, times=TIMES, null=False).scores
+            some = by[by["segment"] == name]
+            np.testing.assert_allclose(some[["score", "se"]], alone[["score", "se"]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "strata" in case.name], ids=lambda case: case.name)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_in_blocks_make_no_difference(case, grouped, monkeypatch):
+    """Running sums are carried from block to block by stratum, and training jumps fall into the right one."""
+    problem = random_problem(300, 12, lost=True)
+    settings = {"weighting": case.weighting(problem), "times": problem.times[:9], "metric": ["brier", "log"]}
+    settings |= {"groups": np.arange(300) // 2 if grouped else None}
+    models = {"a": problem.curves, "b": problem.censoring}
+    with ss.config.using(backend="numpy"):
+        whole = ss.compare(problem.y, models, **settings)
+        monkeypatch.setattr(blocks, "BLOCK_CELLS", 1)
+        monkeypatch.setattr(blocks, "FEWEST_ROWS", 17)
+        parts = ss.compare(problem.y, models, **settings)
+    for table in ("scores", "contrasts"):
+        a, b = (getattr(result, table)[["se"]] for result in (whole, parts))
+        np.testing.assert_allclose(b, a, rtol=1e-10)
+
+
+# Where follow-up of a stratum ends
+
+
+def test_where_follow_up_of_a_stratum_ends_there_is_no_score_from_then_on():
+    """The last of "short" was censored at 3: from then on nobody stands for its event-free, whatever the cap."""
+    y = ss.Outcomes([1.0, 2.0, 3.0, 1.5, 5.0, 6.0], [1, 1, 0, 1, 1, 0])
+    strata = ["short"] * 3 + ["long"] * 3
+    curves = ss.SurvivalCurves(np.linspace(0.9, 0.4, 6)[:, None] * np.ones(3), [1.0, 2.9, 3.0], extrapolation="hold")
+    for cap in (None, 2.0):
+        with pytest.warns(ss.UndefinedScoreWarning, match="nobody is left in a stratum but those with event, since"):
+            score = ss.brier_score(y, curves, weighting=ss.IPCW(strata=strata, max_weight=cap), times=[1, 2.9, 3, 5])
+        assert np.isnan(score.scores).tolist() == [False, False, True, True]
+        assert np.isnan(score.se).tolist() == [False, False, True, True]
+    # without strata, those of "long" stand for them
+    assert np.isfinite(ss.brier_score(y, curves, weighting="ipcw", times=[1, 2.9, 3, 5]).scores).all()
+
+
+def test_a_stratum_that_ends_with_an_event_goes_on():
+    """Everybody's status is known there; and a stratum without any censoring has weight one."""
+    y = ss.Outcomes([1.0, 2.0, 3.0, 1.5, 5.0, 6.0], [1, 0, 1, 1, 1, 1])
+    curves = ss.SurvivalCurves(np.linspace(0.9, 0.4, 6)[:, None], [1.0], extrapolation="hold")
+    terms = ss.score_terms(y, curves, weighting=ss.IPCW(strata=[0, 0, 0, 1, 1, 1]), times=[1, 2, 4])
+    np.testing.assert_allclose(terms.weights[3:], 1.0, rtol=0)
+    np.testing.assert_allclose(terms.weights[:3], [[1, 1, 1], [1, 0, 0], [1, 2, 2]], rtol=1e-15)
+
+
+# Standard errors, by a version in NumPy that is fast enough to leave out each individual in turn
+
+
+def product_limit(time, leaves, at, *, inclusive):
+    """The product limit at (or just before) times; those who do not leave so leave the risk set first."""
+    jumps = np.unique(time[leaves])
+    exits = np.searchsorted(np.sort(time[leaves]), jumps, side="right") - np.searchsorted(np.sort(time[leaves]), jumps)
+    at_risk = time.size - np.searchsorted(np.sort(time), jumps, side="right") + exits
+    curve = np.concatenate([[1.0], np.cumprod(1 - exits / at_risk)])
+    return curve[np.searchsorted(jumps, at, side="right" if inclusive else "left")]
+
+
+def weight_matrix(kind, y, label, fitted, of_fitted, cap):
+    """The weights, (individuals, times), and who belongs to the population; nobody is censored at exactly t."""
+    leaves = {"ipcw": lambda one: ~one.event, "administrative": lambda one: one.dropped_out}[kind]
+    weights = np.zeros((len(y), TIMES.size))
+    for k in np.unique(label):
+        mine, theirs = label == k, of_fitted == k
+        some = fitted.time[theirs], leaves(fitted)[theirs]
+        with np.errstate(divide="ignore"):  # of those who are not counted
+            own = np.minimum(1 / product_limit(*some, y.time[mine], inclusive=False), cap)[:, None]
+            common = np.minimum(1 / product_limit(*some, TIMES, inclusive=True), cap)
+        time, event = y.time[mine][:, None], y.event[mine][:, None]
+        weights[mine] = np.where(time > TIMES, common, np.where(event, own, 0.0))
+    inside = np.ones(weights.shape, dtype=bool) if kind == "ipcw" else y.censoring_time[:, None] >= TIMES
+    return np.where(inside, weights, 0.0), inside
+
+
+def kaplan_meier(y):
+    """The event-free share at each time, one for all strata; no two times are the same."""
+    jumps = np.sort(y.time[y.event])
+    curve = np.cumprod(1 - 1 / (len(y) - np.searchsorted(np.sort(y.time), jumps)))
+    return np.concatenate([[1.0], curve])[np.searchsorted(jumps, TIMES, side="right")]
+
+
+def losses(pi, event_free):
+    """Brier and logarithmic loss, (2, individuals, times)."""
+    return np.stack([(event_free - pi) ** 2, -np.log(np.where(event_free, pi, 1 - pi))])
+
+
+def statistics(weights, y, models):
+    """Scores, differences to the first model and means over time, of both losses; the null model comes last."""
+    (weight, inside), by_n = weights
+    event_free = y.time[:, None] > TIMES
+    predicted = [*(curves.probabilities for curves in models.values()), kaplan_meier(y)]
+    divisor = (inside if by_n else weight).sum(axis=0)
+    scores = np.array([(weight * losses(pi, event_free)).sum(axis=1) / divisor for pi in predicted])
+    whole = np.trapezoid(scores, TIMES)[..., None] / (TIMES[-1] - TIMES[0])
+    parts = []
+    for k in range(2):
+        for values in (scores[:, k], whole[:, k]):
+            parts += [values.ravel(), (values[1:] - values[0]).ravel()]
+    return np.concatenate(parts)
+
+
+def jackknife(statistic, units):
+    """Return the delete-one variance of a statistic of the rows that are kept."""
+    labels = np.unique(units)
+    left_out = np.array([statistic(np.flatnonzero(units != label)) for label in labels])
+    return (labels.size - 1) / labels.size * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
+
+
+SETTINGS = {"plain": {}, "capped": {"max_weight": 1.25}, "divided by n": {"normalize": "n"}}
+
+
+@pytest.mark.parametrize("kind", ["ipcw", "administrative"])
+@pytest.mark.parametrize("name", [*SETTINGS, "training"])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_standard_errors_are_those_of_the_jackknife(kind, name, grouped, backend):
+    """Scores, differences and means over time, also of the null model, which is one curve for all strata."""
+    n, n_training = 400, 300
+    y, models, label = problem_and_models(n, seed=4)
+    training, _, of_training = problem_and_models(n_training, seed=5)
+    groups = np.arange(n) // 2 if grouped else np.arange(n)
+    place, settings = ["ipcw", "administrative"].index(kind), SETTINGS.get(name, {})
+    cap, by_n = settings.get("max_weight", np.inf), "normalize" in settings
+
+    def statistic(rows, others):
+        fitted = (training[others], of_training[others]) if name == "training" else (y[rows], label[rows])
+        kept = {key: curves[rows] for key, curves in models.items()}
+        return statistics((weight_matrix(kind, y[rows], label[rows], *fitted, cap), by_n), y[rows], kept)
+
+    everybody, others = np.arange(n), np.arange(n_training)
+    variance = jackknife(lambda rows: statistic(rows, others), groups)
+    given = (label,)
+    if name == "training":
+        variance = variance + jackknife(lambda rows: statistic(everybody, rows), others)
+        given = label, training, of_training
+    with ss.config.using(backend=backend):
+        found, errors = [], []
+        for metric in ("brier", "log"):
+            result = ss.compare(
+                y, models, metric=metric, weighting=weightings(*given, **settings)[place], times=TIMES, reference="a",
+                groups=groups if grouped else None,
+            )  # fmt: skip
+            for one in (result, result.integrated()):
+                found += [one.scores["score"], one.contrasts["difference"]]
+                errors += [one.scores["se"], one.contrasts["se"]]
+    np.testing.assert_allclose(np.concatenate(found), statistic(everybody, others), rtol=1e-10)
+    np.testing.assert_allclose(np.concatenate(errors), np.sqrt(variance), rtol=0.02)
+
+
+class OwnStrata(ss.Weighting):
+    """IPCW with strata for each model."""
+
+    name = "ipcw, own strata"
+
+    def __init__(self, *strata):
+        self.each = [ss.IPCW(strata=labels) for labels in strata]
+
+    def prepare(self, index):
+        """Return the weights of the first model."""
+        return self.each[0].prepare(index)
+
+    def prepare_models(self, index, curves):
+        """Return those of each model."""
+        return [one.prepare(index) for one in self.each]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_models_may_have_strata_of_their_own(backend, grouped):
+    """Three strata for the one, two for the other: scores as alone, differences and means by the jackknife."""
+    n = 400
+    y, models, label = problem_and_models(n, seed=4)
+    own = label, np.arange(n) % 2
+    groups = np.arange(n) // 2 if grouped else None
+    settings = {"times": TIMES, "groups": groups, "metric": "brier"}
+
+    def statistic(rows):
+        a, b = (
+            statistics((weight_matrix("ipcw", y[rows], one[rows], y[rows], one[rows], np.inf), False), y[rows],
+                       {"of": curves[rows]})
+            for one, curves in zip(own, models.values(), strict=True)
+        )  # fmt: skip
+        of_times, mean = slice(0, TIMES.size), slice(3 * TIMES.size, 3 * TIMES.size + 1)
+        return np.concatenate([b[of_times] - a[of_times], b[mean] - a[mean]])
+
+    with ss.config.using(backend=backend):
+        result = ss.compare(y, models, weighting=OwnStrata(*own), null=False, reference="a", **settings)
+        alone = [
+            ss.compare(y, {name: models[name]}, weighting=ss.IPCW(strata=labels), null=False, **settings)
+            for name, labels in zip(models, own, strict=True)
+        ]
+    for together, *apart in ([result, *alone], [one.integrated() for one in (result, *alone)]):
+        expected = np.concatenate([one.scores[["score", "se"]] for one in apart])
+        np.testing.assert_allclose(together.scores[["score", "se"]], expected, rtol=1e-10)
+    contrasts = [one.contrasts for one in (result, result.integrated())]
+    everybody = np.arange(n)
+    difference, se = (np.concatenate([one[name] for one in contrasts]) for name in ("difference", "se"))
+    np.testing.assert_allclose(difference, statistic(everybody), rtol=1e-10)
+    np.testing.assert_allclose(se, np.sqrt(jackknife(statistic, groups if grouped else everybody)), rtol=0.02)
+
+
+# Training data
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_stratum_of_which_nobody_is_scored_changes_nothing(place):
+    """Also one whose curve falls to zero, in front of the others, between them or behind."""
+    y, models, label = problem_and_models()
+    training, _, of_training = problem_and_models(seed=1)
+    expected = numbers(y, models, weightings(label, training, of_training)[place])
+    lost = ss.Outcomes([1.0, 2.0], [0, 0], [50, 50])
+    columns = ("time", "event", "censoring_time")
+    both = [np.concatenate([getattr(part, name) for part in (training, lost)]) for name in columns]
+    together = ss.Outcomes(*both)
+    for other in (-1, 0.5, 7):
+        weighting = weightings(label, together, np.concatenate([of_training, [other, other]]))[place]
+        np.testing.assert_allclose(numbers(y, models, weighting), expected, rtol=1e-12, atol=1e-15)
+
+
+# What is refused
+
+
+def test_bad_strata_are_named():
+    y, models, label = problem_and_models(20)
+    training, _, of_training = problem_and_models(30, seed=1)
+    text = np.array(["a", "b", "c"])
+    missing = pd.Series(text[label], dtype="string")
+    missing[4] = pd.NA
+    refused = [
+        ({}, label[:7], "{name} has length 7, but y has length 20"),
+        ({}, np.where(np.arange(20) > 17, np.nan, 1.0), "{name} must be given for everybody: 2 of 20 .* position 18"),
+        ({}, [*["a"] * 19, None], "{name} must be given for everybody: 1 of 20 are missing, the first at position 19"),
+        ({}, missing, "{name} must be given for everybody: 1 of 20 are missing, the first at position 4"),
+        ({}, label[:, None], r"{name} must be one-dimensional, one label per individual, not of shape \(20, 1\)"),
+        ({}, np.array([1] * 19 + ["a"], dtype=object), "{name} must be labels of one kind, such as numbers or text"),
+        ({"training": training}, label, "{name} needs training_strata, the strata of the training outcomes"),
+        ({"training_strata": of_training}, label, "training_strata needs training outcomes"),
+        ({"training_strata": of_training}, None, "training_strata needs the strata of the scored individuals, too"),
+        (
+            {"training": training, "training_strata": of_training[:3]},
+            label,
+            "training_strata has length 3, but y has length 30",
+        ),
+        (
+            {"training": training, "training_strata": of_training},
+            [*[1] * 12, 9, *[1] * 6, 8],
+            r"{name} must be strata of the training data: 2 of 20 are not, the first at position 12 \(9\)",
+        ),
+        (
+            {"training": training, "training_strata": text[of_training]},
+            [*["a"] * 19, "d"],
+            r"{name} must be strata of the training data: 1 of 20 are not, the first at position 19 \(d\)",
+        ),
+        (
+            {"training": training, "training_strata": of_training},
+            np.array(["a"] * 20, dtype=object),
+            "{name} and training_strata must be labels of one kind",
+        ),
+    ]
+    for settings, strata, message in refused:
+        training_given, more = settings.get("training"), settings.get("training_strata")
+        common = {} if more is None else {"training_strata": more}
+        for source, name, make in (("censoring", "strata", ss.IPCW), ("dropout", "dropout_strata", ss.Administrative)):
+            given = {} if training_given is None else {source: training_given}
+            with pytest.raises(ss.InputError, match=message.format(name=name)):
+                ss.brier_score(y, models["a"], weighting=make(**given, **{name: strata}, **common), times=TIMES[:2])
+
+
+def test_strata_are_for_product_limits():
+    y, models, label = problem_and_models(20)
+    curves = models["a"]
+    for given in ("known", curves, lambda t: np.exp(-np.asarray(t) / 99)):
+        with pytest.raises(ss.InputError, match="strata is for Kaplan-Meier estimates: curves and functions have"):
+            ss.IPCW(given, strata=label)
+    for given in ("refuse", curves, lambda t: np.exp(-np.asarray(t) / 99)):
+        with pytest.raises(ss.InputError, match="dropout_strata is for Kaplan-Meier estimates"):
+            ss.Administrative(given, dropout_strata=label)
+    for weighting in weightings(label):
+        with pytest.raises(ss.InputError):
+            ss.score_all(y, curves, metric="concordance", weighting=weighting, times=TIMES[1:2])
