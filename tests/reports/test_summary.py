@@ -284,7 +284,7 @@ def test_verdicts_in_words():
     assert "differs by 0.0000000 (95 % interval −0.0000021 to 0.0000021" in verdicts.verdict_sentence(small, 0.95)
     for missing in (None, float("nan")):
         unknown = {**ROW, "lower": missing, "upper": missing, "p_value": missing, "verdict": "unknown"}
-        assert verdicts.verdict_sentence(unknown, 0.9).startswith("Nothing can be said about a and b")
+        assert verdicts.verdict_sentence(unknown, 0.9).startswith("a and b cannot be compared")
 
 
 def test_bounds_in_words():
@@ -412,7 +412,7 @@ def test_a_notebook_shows_it_in_a_frame_of_its_own(report):
     assert repr(report).startswith("Report(")
 
 
-def test_the_report_says_for_whom_the_score_speaks():
+def test_the_report_says_which_population_the_score_refers_to():
     rng = np.random.default_rng(0)
     end, risk = rng.uniform(2, 10, 300), rng.uniform(0.05, 0.3, 300)
     time = rng.exponential(1 / risk)
@@ -424,8 +424,8 @@ def test_the_report_says_for_whom_the_score_speaks():
     told = [note for note in summary["notes"] if "refers to" in note]
     assert told == [
         f"At 8 the administrative score refers to the {100 * counted.mean():.0f} % with C* >= 8: "
-        f"their mean risk of the event by 8 is by net {(1 - np.exp(-8 * risk[counted])).mean():.3f}, that of all "
-        f"{(1 - np.exp(-8 * risk)).mean():.3f}."
+        f"their mean predicted risk by 8 is {(1 - np.exp(-8 * risk[counted])).mean():.3f} by net (all individuals: "
+        f"{(1 - np.exp(-8 * risk)).mean():.3f})."
     ]
     few = summarise(y, {"net": curves}, times=times, groups=np.arange(300) % 12, n_curves=0)
     assert any("come from 12 groups" in note for note in few["notes"])

@@ -65,8 +65,8 @@ def for_whom(
     risks = []
     for model, column in zip(models, table.columns[3:], strict=True):
         of_all, of_counted = (verdicts.number(float(risk), 3) for risk in table[column])
-        risks.append(f"by {model} {of_counted}, that of all {of_all}")
+        risks.append(f"{of_counted} by {model} (all individuals: {of_all})")
     return [
         f"At {verdicts.short(last)} the administrative score refers to the {100 * share:.0f} % with C* >= "
-        f"{verdicts.short(last)}: their mean risk of the event by {verdicts.short(horizon)} is {'; '.join(risks)}."
+        f"{verdicts.short(last)}: their mean predicted risk by {verdicts.short(horizon)} is {'; '.join(risks)}."
     ]
