@@ -60,7 +60,7 @@ class DiscriminationSlope(ss.PooledMetric):
     direction = "higher"
 
     def evaluate(self, sample):
-        """Return the value, and everybody's influence on it with the weights held fixed."""
+        """Return the value, and the individuals' influences with the weights held fixed."""
         value, influence = 0.0, np.zeros(len(sample))
         for status, sign in ((sample.event, 1.0), (1.0 - sample.event, -1.0)):
             share = sample.share * status / (sample.share @ status)
@@ -83,7 +83,7 @@ leaves = rng.exponential(1 / rate)
 end = rng.uniform(0.0, 120.0, n)  # C*, from the start to the cut-off
 moves = rng.exponential(np.where(company, 60.0, 400.0))
 time = np.minimum(np.minimum(leaves, moves), end)
-everybody = ss.Outcomes(time, leaves <= time, end)
+complete = ss.Outcomes(time, leaves <= time, end)
 
 times = np.arange(2.0, 61.0, 2.0)
 
@@ -93,13 +93,13 @@ def curves_at(predicted_rate):
     return ss.SurvivalCurves(np.exp(-predicted_rate[:, None] * times), times)
 
 
-of_everybody = {
+of_all = {
     "for all": curves_at(rate * np.where(company, 2.5, 1.0)),
     "for companies": curves_at(rate * np.where(company, 1.0, 0.6)),
 }
 comparison = ss.compare(
-    everybody,
-    of_everybody,
+    complete,
+    of_all,
     metric=[Spherical(), DiscriminationSlope()],
     weighting=ss.Administrative(dropout_strata=company),
     times=times,
@@ -147,7 +147,7 @@ class Sampled(ss.Weighting):
         )
         at, before = curve_weights(
             model, index
-        )  # G_k(t), (strata, times), and everybody's G_k(T-)
+        )  # G_k(t), (strata, times), and each individual's G_k(T-)
         drawn = np.unique(self.probability)  # by stratum, in the order of model.codes
         return replace(
             ss.Administrative().unweighted(index),
@@ -172,21 +172,21 @@ class Sampled(ss.Weighting):
 # probability, it must be the administrative score, and so must its standard errors:
 
 same_for_all, administrative = (
-    ss.brier_score(everybody, of_everybody["for all"], weighting=weighting, times=times)
+    ss.brier_score(complete, of_all["for all"], weighting=weighting, times=times)
     for weighting in (Sampled(np.full(n, 0.05)), "administrative")
 )
 print(np.abs(same_for_all.scores - administrative.scores).max() < 1e-12)
 print(np.abs(same_for_all.se - administrative.se).max() < 1e-12)
 
 # %%
-# And with the sample it must come close to what the score would be with everybody:
+# And with the sample it must come close to what the score would be without sampling:
 
 probability = np.where(company, 1.0, 0.05)
 drawn = rng.random(n) < probability
-y, models = everybody[drawn], {name: curves[drawn] for name, curves in of_everybody.items()}
+y, models = complete[drawn], {name: curves[drawn] for name, curves in of_all.items()}
 sampled = Sampled(probability[drawn])
 shown = {
-    "everybody": (everybody, of_everybody, ss.Administrative(dropout_strata=company)),
+    "all individuals": (complete, of_all, ss.Administrative(dropout_strata=company)),
     "sample, weighted": (y, models, sampled),
     "sample, not weighted": (y, models, "administrative"),
 }

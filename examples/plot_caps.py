@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 import survscore as ss
 
-titles = {"independent": "covariates say nothing about C*", "simple": "covariates tell C*"}
+titles = {"independent": "C* independent of covariates", "simple": "covariates encode C*"}
 studies = {kind: ss.simulate.SineConstantAcceleratingStudy(kind) for kind in titles}
 train = {kind: study.sample(5000, seed=1) for kind, study in studies.items()}
 test = {kind: study.sample(5000, seed=2) for kind, study in studies.items()}
@@ -53,7 +53,7 @@ for kind, sample in train.items():
 # The weights
 # -----------
 #
-# With Kaplan-Meier weights everybody who is event-free at t has the weight 1/G(t). From where
+# With Kaplan-Meier weights each individual event-free at t has the weight 1/G(t). From where
 # it passes a cap (dashed), survivors count for less than they should.
 
 figure, ax = plt.subplots(layout="constrained")
@@ -127,8 +127,8 @@ axes[0].legend()
 pd.DataFrame(found).round(4)
 
 # %%
-# Where nobody can tell C*, IPCW without a cap is right, and so is the administrative score.
-# Caps that few weights reach do no harm. Small ones turn the preference round: a cap of 1
+# Where covariates do not encode C*, IPCW without a cap is right, and so is the administrative
+# score. Caps that few weights reach do no harm. Small ones reverse the preference: a cap of 1
 # leaves the censored out, which is how the second model was trained, so of course it prefers
 # that one. It is the score with known censoring times:
 
@@ -138,6 +138,6 @@ known = ss.brier_score(outcomes, curves, weighting=ss.IPCW("known"), times=times
 print(np.allclose(capped.scores, known.scores))
 
 # %%
-# Where covariates tell C*, no cap prefers the right model, and none at all does not either. A
+# Where covariates encode C*, no cap prefers the right model, and none at all does not either. A
 # cap trades variance for bias; it can't remove a bias that comes from the weights being wrong
 # for every individual. The administrative score has no weights to cap.

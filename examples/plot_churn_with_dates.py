@@ -55,7 +55,7 @@ customers.sample(5, random_state=1)
 # --------
 #
 # Three dates make an outcome: the start, the event if there was one, and the cut-off. The time
-# at which an individual is or would be censored, C*, follows for everybody, also for those who
+# at which an individual is or would be censored, C*, follows for each customer, also those who
 # left. That is what the administrative score needs.
 
 y = ss.Outcomes.from_dates(
@@ -70,7 +70,7 @@ y
 # Half of the customers train the models, the other half judge them. The dates themselves are
 # no covariates.
 #
-# The first model is Cox regression. It believes that the hazards of two customers are
+# The first model is Cox regression. It assumes that the hazards of two customers are
 # proportional, so that annual customers leave at a lower rate all along.
 
 covariates = customers[["plan", "first_week", "discount"]]
@@ -158,7 +158,7 @@ whole.contrasts.round(4)
 
 # %%
 # The net is better than Cox, and the interval of the difference does not hold zero; the null
-# model, one Kaplan-Meier curve for everybody, is worse than both. The curve tells more than
+# model, one Kaplan-Meier curve for all customers, is worse than both. The curve tells more than
 # the average: the net owes its lead to the first year. There, Cox predicts that annual
 # customers trickle away during the time that they have paid for, which costs it most shortly
 # before the renewal. After the renewal nothing is left of that lead.

@@ -2,7 +2,7 @@
 A trial with drop-outs
 ======================
 
-Patients enter a trial over three years, and it closes on a known date. Were everybody followed
+Patients enter a trial over three years, and it closes on a known date. Were all followed
 up to that date, the administrative score would be right as it is. But some are lost before. The
 score then weights for them, and says how much they could matter at most.
 
@@ -117,9 +117,9 @@ by_frailty = ss.Administrative(dropout=not_lost)
 # Two things not to do. **Pretend** that C* is the day they were last seen: at each time the
 # score then counts the dead up to the closing date, the lost only until they were lost.
 # Survivors are missing from it just as they are from the data of the second model. And **IPCW**
-# weights for the closing date too, by one curve for everybody; that goes wrong as soon as
-# predictions can tell the date (see :ref:`sphx_glr_gallery_plot_the_leak.py`), and does not
-# know the frailty either.
+# weights for the closing date too, by one curve for all patients; that goes wrong as soon as
+# predictions encode the date (see :ref:`sphx_glr_gallery_plot_the_leak.py`), and does not
+# use the frailty either.
 
 pretended = ss.Outcomes(y.time, y.event, np.where(y.dropped_out, y.time, y.censoring_time))
 
@@ -170,7 +170,7 @@ ax.invert_yaxis()
 # Pretending turns the verdict round here; with other draws it may only wipe the difference
 # out. Kaplan-Meier weights repair a part of that, a model of the drop-out more, and the
 # registry shows that its answer is the right one. It is right only as far as that model is:
-# whoever was lost for reasons that no covariate tells can't be weighted back.
+# drop-out for reasons that no covariate captures cannot be corrected by weights.
 #
 # How much they could matter
 # --------------------------
@@ -202,6 +202,6 @@ print(
 )
 
 # %%
-# The verdict rests on the weights, then: it holds if the lost were like others as frail as
+# The verdict depends on the weights, then: it holds if the lost were like others as frail as
 # they. Had only a few been lost, the bounds would be narrow, and could settle it without any
 # assumption.

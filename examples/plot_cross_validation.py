@@ -11,7 +11,7 @@ best under the score you chose. Choose the wrong one, and it finds the wrong mod
 # Data
 # ----
 #
-# Simulated individuals whose covariates tell when they will be censored. Nothing about ``y``
+# Simulated individuals whose covariates encode the censoring time. Nothing about ``y``
 # needs to be prepared: the splitters slice it.
 
 import matplotlib.pyplot as plt
@@ -135,7 +135,7 @@ truth.integrated(10, 80).contrasts.round(4)
 # %%
 # The search with the administrative score chose to keep those with C* late enough, the search
 # with IPCW to drop the censored. In truth the model of the latter is far worse: hardly better
-# than one Kaplan-Meier curve for everybody.
+# than one Kaplan-Meier curve for all individuals.
 #
 # A note on weights: a scorer is used on every fold, which has other individuals each time. So
 # ``IPCW()``, which fits Kaplan-Meier on the fold that is scored, and ``IPCW(y_train)`` can be

@@ -4,7 +4,7 @@ A register, and what a score can't see
 
 The Danish diabetes register, as it ended in 2009. We go back to the end of 2004, where those
 who had come in lately could not have been seen for long. A Cox regression and two methods that
-know the date of inclusion are scored as of then, examined, and judged by the five years that
+use the date of inclusion are scored as of then, examined, and judged by the five years that
 followed.
 
 The data are in the R package Epi. R itself is not needed: where the package is installed, or
@@ -55,8 +55,8 @@ print(f"{np.mean(now.censoring_time >= horizon):.0%} now")
 # -------------
 #
 # A Cox regression on age, sex and treatment. Gradient boosting for every half-year, which also
-# knows the date: fitted to those who came in early enough, or to all whose status is known,
-# which drops the censored. Everybody's curve comes from a fit that has not seen them.
+# uses the date: fitted to those who came in early enough, or to all whose status is known,
+# which drops the censored. Each patient's curve comes from a fit to other patients.
 
 year = (data.dates.start - np.datetime64("1995-01-01")) / np.timedelta64(1, "D") / 365.25
 X = data.X.assign(sex=(data.X["sex"] == "male").astype(int), year=year)[there]
@@ -112,9 +112,9 @@ table.round(3)
 # Look beyond the end
 # -------------------
 #
-# What no score can see is what is predicted for times after everybody's own C*, where nothing
-# had been observed yet. :func:`survscore.diagnose` looks there: nobody dies because the data
-# end.
+# What no score can see is what is predicted for times after each patient's C*, where nothing
+# had been observed yet. :func:`survscore.diagnose` looks there: nobody dies because
+# follow-up ends.
 
 diagnosis = ss.diagnose(then, curves, times=times)
 diagnosis.plot(unit="year")

@@ -111,8 +111,8 @@ axes[1].legend()
 # Scores
 # ------
 #
-# C* is known for everybody, so the administrative score fits. The null model is one
-# Kaplan-Meier curve for everybody.
+# C* is known for each individual, so the administrative score fits. The null model is one
+# Kaplan-Meier curve for all individuals.
 
 comparison = ss.compare(y, models, weighting="administrative", times=times, reference="CoxPH")
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")

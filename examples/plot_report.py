@@ -2,12 +2,12 @@
 A report to show
 ================
 
-Whoever decides will not read Python. ``ss.report`` makes one page of the comparison: the
-verdict in words, charts, tables, and whether the predictions can be believed. It is a single
+Decision makers will not read Python. ``ss.report`` makes one page of the comparison: the
+verdict in words, charts, tables, and whether to rely on the result. It is a single
 file that works offline; ``survscore report`` writes the same from files.
 
 The data are machines under a maintenance contract. The contracts began at different times,
-all data end on the same day, and the serial number tells when a contract began.
+follow-up of all ends on the same day, and the serial number encodes when a contract began.
 """
 
 # %%
@@ -18,7 +18,7 @@ import survscore as ss
 rng = np.random.default_rng(3)
 n = 2_000
 load = rng.uniform(0.5, 2.0, n)
-contract_days = rng.uniform(100, 1000, n)  # C*: from the start to the end of the data
+contract_days = rng.uniform(100, 1000, n)  # C*: from the start to the data cut-off
 failure = rng.exponential(900 / load)
 y = ss.Outcomes(np.minimum(failure, contract_days), failure <= contract_days, contract_days)
 y
@@ -26,7 +26,7 @@ y
 # %%
 # Two predictions. One uses the load. The other was made by classifiers that leave out
 # machines whose status they do not know; from the serial number they have learnt that no
-# machine is seen running after the data end, and so they predict that all of them fail then.
+# machine is seen running after the cut-off, and so they predict that all of them fail then.
 # Here they are written down by formula.
 
 times = np.arange(20.0, 901.0, 20.0)
@@ -63,8 +63,8 @@ for sentence in report.summary["verdicts"]["sentence"][:2]:
 # Can IPCW be trusted here?
 # -------------------------
 #
-# Nothing happens to a machine on the day on which the data end. ``ss.diagnose`` looks how
-# steeply predictions fall right after everybody's own C*, against other machines of the same
+# Nothing happens to a machine on the day of the data cut-off. ``ss.diagnose`` looks how
+# steeply predictions fall right after each machine's own C*, against other machines of the same
 # age and against earlier dates, and whether IPCW rates them better than the administrative
 # score does.
 
@@ -78,7 +78,7 @@ diagnosis
 
 # %%
 # The same as numbers, and in a figure: the mean prediction around C*, and dotted how it would
-# go on if it did not know C*.
+# go on if it did not encode C*.
 
 diagnosis.models[
     ["model", "verdict", "fall_after", "fall_elsewhere", "ratio", "ratio_lower", "ratio_upper"]

@@ -3,20 +3,20 @@ Seeing the leak
 ===============
 
 A classifier per horizon looks like an easy way to survival curves: for each horizon, drop
-those whose status is unknown, and learn the rest. If a covariate tells when an individual was
-enrolled, it tells the censoring time C*, and this goes wrong: the classifiers learn where the
-data end. IPCW scores reward that. Here is how to see it.
+those whose status is unknown, and learn the rest. If a covariate encodes when an individual was
+enrolled, it encodes the censoring time C*, and this goes wrong: the classifiers learn where
+follow-up ends. IPCW scores reward that. Here is how to see it.
 """
 
 # %%
 # Machines with serial numbers
 # ----------------------------
 #
-# Machines are delivered over 100 weeks, and then the data end. The load decides how fast a
+# Machines are delivered over 100 weeks, and then follow-up ends. The load decides how fast a
 # machine fails. The serial number has nothing to do with failures, but later machines have
-# higher ones, so it tells the delivery date to within a month or two, and with it C*. Nobody
+# higher ones, so it gives the delivery date to within a month or two, and with it C*. Nobody
 # would choose it as a covariate. But it comes along in the table, or something else does that
-# knows the date: a software version, a price, a supplier.
+# encodes the date: a software version, a price, a supplier.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -77,7 +77,7 @@ models = {
 # -------------------
 #
 # Four machines, with the true survival in grey and C* as a dotted line. The classifiers'
-# curves fall off a cliff just there. No machine fails because the data end.
+# curves fall steeply just there. No machine fails because follow-up ends.
 
 true_survival = np.exp(-rate[:, None] * times)
 chosen = [
@@ -100,8 +100,8 @@ figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 #
 # Single curves are noisy. The same picture for all machines: shift each curve so that its C*
 # is at zero, and average. Time since C* has nothing to do with failures, so the mean of honest
-# curves passes zero as if nothing were there. A cliff at zero means that the model knows the
-# cut-off. This needs neither the truth nor the outcomes, only predictions and C*.
+# curves passes zero as if nothing were there. A steep fall at zero means that the model encodes
+# the cut-off. This needs neither the truth nor the outcomes, only predictions and C*.
 
 # sphinx_gallery_thumbnail_number = 2
 shift = np.arange(-30.0, 31.0, 1.0)
@@ -169,9 +169,9 @@ figure.legend(lines, list(models), loc="outside lower center", ncols=3)
 # The classifiers that drop the censored are the worst by far, and both IPCW scores call them
 # the best. The administrative score does not: it prefers the net, and the interval of the
 # difference does not hold zero. But the difference is smaller than in truth, because it never
-# looks at anybody after C*, where the classifiers are at their worst. That is a limit of the
+# looks at machines after C*, where the classifiers are at their worst. That is a limit of the
 # data, not of the score: nothing was observed there.
 #
-# So use both tools. The administrative score ranks models without being fooled; the aligned
+# So use both tools. The administrative score ranks models without being misled; the aligned
 # curves show what it can't see. And if you want classifiers, train them as the score counts:
 # ``keep="administrative"``.

@@ -35,7 +35,7 @@ data
 data.y
 
 # %%
-# Seen from mid-1998, everybody was followed for more than a year, and their status after 90
+# Seen from mid-1998, all were followed for more than a year, and their status after 90
 # days is known. In April 1997 it was not known for most:
 
 cutoffs, horizons = ["1997-04-15", "1997-04-30"], np.array([30.0, 60.0, 90.0])
@@ -47,8 +47,8 @@ for cutoff in cutoffs:
 # Four models
 # -----------
 #
-# One curve for everybody; a logistic regression for each horizon, of those who had come early
-# enough for it; and gradient boosting that also knows the day of the first purchase: once
+# One curve for all; a logistic regression for each horizon, of those who had come early
+# enough for it; and gradient boosting that also uses the day of the first purchase: once
 # fitted to the same customers, and once as is often done, to all whose status is known, which
 # drops the censored and keeps those who bought again.
 
@@ -85,12 +85,12 @@ table.columns = ["administrative", "IPCW", "truth"]
 table.round(3)
 
 # %%
-# By IPCW, the last model was the best by far. It was the worst by far: for nearly everybody who
+# By IPCW, the last model was the best by far. It was the worst by far: for nearly all who
 # had come too late to be seen for 90 days, it predicted a second purchase. The administrative
 # score chose the logistic regression, which was the best.
 #
-# It knew that the last model was worse, but not how much: nobody had been seen where that model
-# fails. Points on the diagonal mean that a score said what came true.
+# It showed that the last model was worse, but not how much: nobody had been observed where that
+# model fails. Points on the diagonal mean that a score said what came true.
 
 figure, axes = plt.subplots(1, 2, figsize=(7.5, 4), sharey=True, layout="constrained")
 for ax, (weighting, rows) in zip(axes, found.scores.groupby("weighting"), strict=True):

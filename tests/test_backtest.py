@@ -275,7 +275,7 @@ def test_the_command(capsys, folder):
     assert told["settings"]["sentence"] == found.sentence
     np.testing.assert_allclose([row["relative_regret"] for row in told["table"]], found.table["relative_regret"])
     for given, wrong in (
-        (("--as-of", "2014-12-06"), "--cutoff says when the data end"),
+        (("--as-of", "2014-12-06"), "give the data cut-off as --cutoff"),
         (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before the data end"),
         ((*dated, "--predicted-on", "2018-01-01"), "predicted_on must not be after the cut-off"),
         ((*dated, "--state", folder / "y.csv"), "state must be a folder"),

@@ -132,7 +132,7 @@ def test_dates_with_a_cutoff(capsys, tmp_path):
     assert code == 0
     assert json.loads(out)["settings"]["individuals"] == 300
     assert "need --cutoff" in refused(capsys, "score", *paths, "--start", "start", "-w", "administrative")
-    assert "give --cutoff" in refused(capsys, "score", *paths, "-w", "administrative")
+    assert "give the data cut-off as --cutoff" in refused(capsys, "score", *paths, "-w", "administrative")
 
 
 def test_report_says_what_the_library_says_and_where_it_is(capsys, tmp_path, files):
@@ -530,13 +530,13 @@ def test_the_report_goes_by_the_weighting_to_trust(capsys, tmp_path, lost):
     assert code == 0
     first, verdict, *_ = out.splitlines()
     assert first == "9 of 1,000 dropped out."
-    assert verdict.startswith("leaking is worse than truth: its mean Brier score")
+    assert verdict.startswith("leaking is significantly worse than truth: its mean Brier score")
     assert "Whatever" in verdict or "whatever" in verdict
     assert "IPCW can't be trusted here: leaking knows C*" in out
     code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5", "-w", "ipcw")
     assert code == 0
     assert out.startswith("Careful. This answer goes by an IPCW score.")
-    assert "leaking is better than truth" in out
+    assert "leaking is significantly better than truth" in out
     ss.io.write_outcomes(paths[0], ss.Outcomes(y.time, y.event), ids=np.arange(1, 1001))  # C* is not known
     code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5")
     assert code == 0

@@ -1,4 +1,4 @@
-"""What the terminal shows: the demo, differences at every horizon and in percent, whom to believe, who leaks, units.
+"""What the terminal shows: the demo, differences at every horizon and in percent, recommendations, who leaks, units.
 
 `SURVSCORE_WRITE_REFERENCES=1 pytest tests/test_console.py` writes the demo's texts anew: read them.
 """
@@ -165,40 +165,40 @@ def test_plots_label_their_axes():
     compared = ss.compare(y, {"truth": survival}, weighting="administrative", times=[20, 40])
     score = ss.brier_score(y, survival, weighting="administrative", times=[20, 40])
     drawn = [thing.plot(unit="D") for thing in (compared, score, ss.diagnose(y, {"truth": survival}))]
-    labels = ["time (days)", "time (days)", "time since everybody's own C* (days)"]
+    labels = ["time (days)", "time (days)", "time since C* (days)"]
     assert [one.ax_.get_xlabel() for one in drawn] == labels
     assert score.plot().ax_.get_xlabel() == "time"
 
 
-# Whom to believe
+# Which weighting to use
 
 
 @pytest.mark.parametrize(
     ("weightings", "n_dropped_out", "position", "sentence"),
     [
-        (["ipcw", "administrative"], 0, 1, "Believe administrative: everybody's C\\* is known, and it counts"),
-        (["ipcw", "administrative"], 12, 1, r"Believe administrative \(drop-out .* weights for the 12 of 100 who"),
-        (["ipcw"], None, 0, "Believe ipcw .* only if predictions can't tell C"),
-        (["ipcw"], 0, 0, "Believe none of these, but the administrative score"),
-        (["administrative", "uncensored"], 0, 1, "Believe uncensored: everybody's status is known"),
+        (["ipcw", "administrative"], 0, 1, "Use administrative: C\\* is known for each individual"),
+        (["ipcw", "administrative"], 12, 1, r"Use administrative \(drop-out .* weights for the 12 of 100 who"),
+        (["ipcw"], None, 0, "Use ipcw .* only if predictions do not encode C"),
+        (["ipcw"], 0, 0, "Use the administrative score instead of these"),
+        (["administrative", "uncensored"], 0, 1, "Use uncensored: the status of each individual is known"),
     ],
 )  # fmt: skip
-def test_which_weighting_to_believe(weightings, n_dropped_out, position, sentence):
+def test_which_weighting_to_use(weightings, n_dropped_out, position, sentence):
     kinds = {"ipcw": ss.IPCW(), "administrative": ss.Administrative(), "uncensored": ss.Uncensored()}
     found = recommended_weighting([kinds[name] for name in weightings], n=100, n_dropped_out=n_dropped_out)
     assert found.position == position
     assert re.match(sentence, found.sentence)
 
 
-def test_the_terminal_and_the_report_believe_the_same(capsys, play):
+def test_the_terminal_and_the_report_recommend_the_same(capsys, play):
     study = ss.io.read_study(play[0], play[1:])
     asked = {"weighting": ["ipcw", "administrative"], "times": [20, 40], "metric": "brier", "n_curves": 0}
     summary = ss.report(study.outcomes, study.models, **asked).summary
     assert summary["headline"] == "administrative"
     out = run(capsys, "compare", *play, "-w", "ipcw", "-w", "administrative", "-t", "20,40", "-m", "brier")[1]
-    assert summary["believe"] in " ".join(out.split())
+    assert summary["recommended"] in " ".join(out.split())
     out = run(capsys, "compare", *play, "-w", "administrative", "-t", "20,40", "-m", "brier")[1]
-    assert "Believe" not in out  # one weighting is no choice
+    assert "Use administrative" not in out  # one weighting is no choice
 
 
 # Who leaks

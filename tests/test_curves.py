@@ -70,11 +70,11 @@ def test_other_layouts_become_contiguous_rows():
         ([[1 + 1e-7, 0.8]], r"a rounding error: np.clip the predictions"),
         (
             [[0.9, 0.8], [0.5, 0.6]],
-            r"survival must be not rising with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); monotone='keep'",
+            r"survival must not increase with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); monotone='keep'",
         ),
         (
             [[0.1, 0.2], [0.4, 0.39]],
-            r"must be not rising with time: 1 .* row 0 at time 2 \(0.2 after 0.1\); they rise on average, as "
+            r"must not increase with time: 1 .* row 0 at time 2 \(0.2 after 0.1\); they rise on average, as "
             r"probabilities of the event do: from_event_probabilities takes these$",
         ),
         ([0.9, 0.8], r"must have shape \(individuals, times\), not \(2,\)"),
@@ -99,12 +99,12 @@ def test_bad_probabilities_are_named(rows, message, large):
         ([[-1e-8, 0.2]], r"time 1 \(-1e-08; a rounding error: np.clip the predictions\)"),
         (
             [[0.1, 0.3], [0.6, 0.5]],
-            r"the probability of the event must be not falling with time: 1 value is not, the first in row 1 at time 2 "
+            r"the probability of the event must not decrease with time: 1 value does, the first in row 1 at time 2 "
             r"\(0.5 after 0.6\); monotone='keep' or 'enforce' takes such curves$",
         ),
         (
             [[0.9, 0.8], [0.6, 0.65]],
-            r"not falling with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
+            r"not decrease with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
             r"SurvivalCurves takes these as they are$",
         ),
         ([[0.9], [0.8]], "it looks transposed"),
@@ -172,7 +172,7 @@ def test_monotone():
 def test_rounding_does_not_count_as_rising(dtype):
     above = np.nextafter(dtype(0.5), dtype(1))
     ss.SurvivalCurves(np.array([[0.5, above]], dtype=dtype), [1, 2])
-    with pytest.raises(ss.InputError, match="rising"):
+    with pytest.raises(ss.InputError, match="must not increase"):
         ss.SurvivalCurves(np.array([[0.5, dtype(0.5) + 10 * np.finfo(dtype).eps]], dtype=dtype), [1, 2])
 
 

@@ -60,7 +60,7 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     line = next(line for line in commands("docs/files.rst") if "compare" in line)
     cli.main([*shlex.split(line)[1:], "-m", "brier"])
     whole, by_time = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1:3]
-    assert capsys.readouterr().out.split() == whole.split("The last two lines")[0].split()
+    assert capsys.readouterr().out.split() == whole.split("The last two paragraphs")[0].split()
     files = ["play/outcomes.csv", "play/truth.csv", "play/leaking.csv"]
     cli.main(["compare", *files, "-w", "administrative", "-m", "brier", "-t", "20,40,100"])
     shown = by_time.split("``relative``")[0].split()
@@ -78,7 +78,7 @@ def test_what_files_rst_shows_is_what_formats_proposes(capsys, tmp_path, monkeyp
     )
     cli.main(["formats", "subscriptions.csv", "churn.csv"])
     page = (ROOT / "docs" / "files.rst").read_text()
-    shown = page.split("it prints\n")[1].split("What can't be known")[0].replace(".. code-block:: text", "")
+    shown = page.split("it prints\n")[1].split("What is uncertain")[0].replace(".. code-block:: text", "")
     assert capsys.readouterr().out.split("Read so")[0].split() == shown.split()
 
 

@@ -243,7 +243,7 @@ def test_curves_on_a_device(device):
     [
         ([[0.5, np.nan]], "without NaN: 1 value is not, the first in row 0 at time 2"),
         ([[0.5, 1.5]], "between 0 and 1: 1 value is not, the first in row 0 at time 2"),
-        ([[0.9, 0.5], [0.5, 0.6]], "not rising with time: 1 value is not, the first in row 1 at time 2 .* after 0.5"),
+        ([[0.9, 0.5], [0.5, 0.6]], "not increase with time: 1 value does, the first in row 1 at time 2 .* after 0.5"),
         ([0.5, 0.5], "must have shape"),
         ([[0.5, 0.5, 0.4]], "has 3 columns, but times has length 2"),
     ],
@@ -257,7 +257,7 @@ def test_half_precision_may_rise_by_its_own_rounding():
     matrix = torch.tensor([[0.5, 0.501]], dtype=torch.float16)
     with ss.config.using(backend="torch"):
         ss.SurvivalCurves(matrix, [1, 2])
-        with pytest.raises(ss.InputError, match="not rising"):
+        with pytest.raises(ss.InputError, match="not increase"):
             ss.SurvivalCurves(matrix.float(), [1, 2])
         assert ss.SurvivalCurves(matrix.float(), [1, 2], monotone="enforce").numpy().probabilities.tolist() == [
             [0.5] * 2

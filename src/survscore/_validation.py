@@ -35,7 +35,7 @@ class DeviceMemoryError(MemoryError):
 
 
 class FewGroupsWarning(UserWarning):
-    """Standard errors by group rest on few groups, or on few that hold most of the individuals.
+    """Standard errors by group come from few groups, or from few that hold most of the individuals.
 
     Groups are of individuals that depend on each other, such as a customer's subscriptions. For scores of each country
     or plan, `compare` has ``by=``.

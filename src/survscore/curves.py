@@ -103,9 +103,9 @@ class SurvivalCurves:
     ) -> Self:
         r"""Take probabilities that the event has happened, :math:`P(T^*_i \le t) = 1 - \pi_i(t)`.
 
-        That is what classifiers give, one per time, and cumulative incidence. Nothing in the numbers of a single time
-        tells them from survival probabilities: whoever takes one for the other scores the opposite of what was
-        predicted.
+        That is what classifiers give, one per time, and cumulative incidence. At a single time, the numbers alone do
+        not distinguish them from survival probabilities: if one is passed as the other, the opposite of what was
+        predicted is scored.
 
         Parameters
         ----------
@@ -504,13 +504,15 @@ def _check_probabilities(
     tolerance = 4.0 * arrays.rounding_unit(given)
     if not _has_bad_probabilities(survival, tolerance if check_monotone else np.inf):
         return
-    # Only a matrix that will be refused is searched in detail, row block by row block.
+    # Only a matrix that will be rejected is searched in detail, row block by row block.
     name, rule, direction = {
-        "survival": ("survival", "not rising with time", 1),
-        "event": ("the probability of the event", "not falling with time", -1),
+        "survival": ("survival", "must not increase with time", 1),
+        "event": ("the probability of the event", "must not decrease with time", -1),
     }[predicts]
-    _refuse(given, times, "probabilities", "without NaN", np.isnan, lambda *_: ")")
-    _refuse(given, times, "probabilities", "between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside)
+    _refuse(given, times, "probabilities", "must be without NaN", np.isnan, lambda *_: ")")
+    _refuse(
+        given, times, "probabilities", "must be between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside
+    )
     if check_monotone:
         hint = _why_not_monotone if predicts == "survival" else _why_event_not_monotone
         _refuse(given, times, name, rule, lambda block: _steps(block, direction, tolerance), hint)
@@ -557,8 +559,9 @@ def _refuse(
             first = (start + int(row), int(column))
     if first is not None:
         value = _value(matrix, *first)
+        one, many = ("is not", "are not") if rule.startswith("must be") else ("does", "do")
         raise InputError(
-            f"{name} must be {rule}: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
+            f"{name} {rule}: {plural(count, 'value')} {one if count == 1 else many}, "
             f"the first in row {first[0]} at time {times[first[1]]:g} ({value}{hint(matrix, *first)}"
         )
 

@@ -29,7 +29,7 @@ class Outcomes:
     With event time :math:`T^*_i` and censoring time :math:`C^*_i`, what is seen of individual
     :math:`i` is :math:`T_i = \min(T^*_i, C^*_i)` and :math:`D_i = 1\{T^*_i \le C^*_i\}`: where event and
     censoring coincide, the event is observed. Under administrative censoring :math:`C^*_i` is known for
-    everybody, also for those who had the event.
+    each individual, also for those who had the event.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Outcomes:
     censoring_time : array_like of shape (n,), optional
         :math:`C^*_i`, at least `time`; infinite for individuals who can't be censored. An individual
         without event whose `time` is smaller than this dropped out (see `dropped_out`). A warning says so if all with
-        event have it exactly then, as if the time of the event had been taken for it.
+        event have it exactly then, as if the time of the event had been passed in its place.
 
     Attributes
     ----------
@@ -193,9 +193,9 @@ class Outcomes:
         last_seen: ArrayLike | None = None,
         late_starts: LateStarts = "raise",
     ) -> Self:
-        r"""Derive time, event and :math:`C^*` from dates and the date at which the data end.
+        r"""Derive time, event and :math:`C^*` from dates and the data cut-off.
 
-        :math:`C^*_i` = `cutoff` - `start` for everybody, so this is the door for administrative censoring.
+        :math:`C^*_i` = `cutoff` - `start` for each individual: use this for administrative censoring.
         Events after the cut-off were not seen then, and are censored at the cut-off.
 
         Parameters
@@ -205,7 +205,7 @@ class Outcomes:
         event_date : array_like of dates, shape (n,)
             When the event happened; missing (``NaT``, ``None``) where none did.
         cutoff : date, or array_like of dates
-            When the data end, as an instant: a date without time of day is its midnight. An event at this very
+            The data cut-off, as an instant: a date without time of day is its midnight. An event at this very
             instant counts as observed.
         unit : {"D", "W", "M", "Y", "h", "min", "s"}, default "D"
             The unit of the times that result. Months ("M") and years ("Y") are those of the calendar: whole ones since
@@ -293,7 +293,7 @@ class Outcomes:
         return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
 
     def until(self, end: ArrayLike) -> Self:
-        r"""Return what would have been observed, had the data ended earlier.
+        r"""Return what would have been observed, had follow-up ended earlier.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class Outcomes:
         ----------
         date : date, or array_like of dates
             The earlier cut-off, as an instant: a date without time of day is its midnight, in UTC if the dates had a
-            time zone. Where the data end earlier, that is when they end.
+            time zone. Where follow-up ended earlier, that date is kept.
         late_starts : {"raise", "drop"}, default "raise"
             What to do with individuals who start after it. ``"drop"`` leaves them out and says in a warning how many;
             ``y[y.dates.start <= date]`` are the others.

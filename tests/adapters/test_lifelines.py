@@ -36,7 +36,7 @@ def test_parametric_models_are_computed_at_any_time(fitter):
 
 def test_what_is_no_survival_curve_is_refused():
     model = Lifelines(AalenAdditiveFitter(coef_penalizer=1.0)).fit(X, Y)
-    with pytest.raises(ss.InputError, match=r"must be (between 0 and 1|not rising with time)"):
+    with pytest.raises(ss.InputError, match=r"must (be between 0 and 1|not increase with time)"):
         model.predict_curves(X)
 
 

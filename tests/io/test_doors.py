@@ -349,7 +349,7 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
     with pytest.raises(ss.InputError, match="end is for dates, which need a cutoff"):
         io.read_outcomes(path, end="end", event="churned")
     path.write_text("start,end,event\n2017-01-01,,1\n2017-01-01,2017-01-05,1\n")
-    with pytest.raises(ss.InputError, match="a date for everybody with event: 1 of 2 have none, the first in row 0"):
+    with pytest.raises(ss.InputError, match="a date for every individual with event: 1 of 2 have none"):
         io.read_outcomes(path, end="end", **dates)
 
 
@@ -413,7 +413,7 @@ def test_a_cut_off_that_is_rounded_refuses_nobody(tmp_path):
         assert np.abs(y.censoring_time - end).max() <= 10.0**-digits
     frame.loc[7, "time"] = 99.0
     frame.to_csv(tmp_path / "y.csv", index=False)
-    with pytest.raises(ss.InputError, match=r"and 1 by more than 1, which is taken for rounding .* position 7 \(99"):
+    with pytest.raises(ss.InputError, match=r"and 1 by more than 1, which is treated as rounding .* position 7 \(99"):
         io.read_outcomes(tmp_path / "y.csv")
 
 

@@ -195,7 +195,7 @@ BAD = {
     "percent": (GOOD_Y, "id,2,3\na,50,20\nb,90,80\n", "p.csv: probabilities must .* 4 values .*percentages"),
     "text for a probability": (GOOD_Y, "id,2,3\na,0.5,low\nb,0.9,0.8\n", "p.csv: column '3' must hold numbers"),
     "a missing probability": (GOOD_Y, "id,2,3\na,0.5,\nb,0.9,0.8\n", "p.csv: column '3' has 1 missing value"),
-    "rising survival": (GOOD_Y, "id,2,3\na,0.5,0.6\nb,0.9,0.8\n", "p.csv: survival must be not rising with time"),
+    "rising survival": (GOOD_Y, "id,2,3\na,0.5,0.6\nb,0.9,0.8\n", "p.csv: survival must not increase with time"),
     "no predictions": (GOOD_Y, "id,a,b\na,0.5,0.6\nb,0.9,0.8\n", "p.csv: no column is named by time"),
     "a time twice": (GOOD_Y, "id,2,2.0\na,0.5,0.5\nb,0.9,0.8\n", "p.csv: columns '2' and '2.0' are the same time"),
     "a column twice": (GOOD_Y, "id,2,2\na,0.5,0.5\nb,0.9,0.8\n", "p.csv: columns must .* names; repeated: '2'"),
@@ -221,7 +221,7 @@ def test_bad_dates_say_which(tmp_path):
     (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,2017-01-31\n2017-01-02,\n")
     with pytest.raises(ss.InputError, match=r"y.csv: cutoff must be dates"):
         io.read_outcomes(tmp_path / "y.csv", cutoff="someday")
-    with pytest.raises(ss.InputError, match=r"holds dates \(start, event_date\); give the cutoff"):
+    with pytest.raises(ss.InputError, match=r"holds dates \(start, event_date\); give the data cut-off as cutoff"):
         io.read_outcomes(tmp_path / "y.csv")
 
 

@@ -755,7 +755,7 @@ def test_questions_are_asked(capsys, tmp_path, truth):
     code, out, err = run(capsys, "formats", *paths)
     assert (code, err) == (0, "")
     assert "Command, with a question (?):" in out
-    assert "\n? --cutoff: nothing says when the data end; 2017-01-29 is the largest date seen" in out
+    assert "\n? --cutoff: the data cut-off is unknown; 2017-01-29 is the largest date seen" in out
     assert "who it is" in out
     told = json.loads(run(capsys, "formats", *paths, "--json")[1])
     assert told["sure"] is False
@@ -763,7 +763,7 @@ def test_questions_are_asked(capsys, tmp_path, truth):
     assert told["command"][:2] == ["survscore", "score"]
     assert told["command"][-2:] == ["--id", "record_id"]
     assert {one["column"] for one in told["files"][str(paths[0])]["columns"]} >= {"dt_death", "sex"}
-    assert run(capsys, "formats", *paths, "--toml")[1].startswith("# ? --cutoff: nothing says")
+    assert run(capsys, "formats", *paths, "--toml")[1].startswith("# ? --cutoff: the data cut-off is unknown")
 
 
 def test_both_readings_are_told(tmp_path, truth):

@@ -11,7 +11,7 @@ import survscore as ss
 from report_case import HOSTILE, TIMES
 from report_situations import GRID, SITUATIONS, report_of
 from survscore.reports import figures, render, summarise
-from survscore.reports.answers import belief
+from survscore.reports.answers import recommendation
 from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
 from survscore.reports.displays import Displays
 from survscore.reports.verdicts import leak_sentence
@@ -51,7 +51,7 @@ def test_many_models_have_a_card_against_the_reference_and_the_best_one_against_
     found = of_models(y, factors, metric="brier", reference="m2")["answer"]["brier"]
     pairs = [(card["model"], card["reference"]) for card in found["cards"]]
     assert pairs == [("m0", "m2"), ("m1", "m2"), ("m3", "m2"), ("m4", "m2"), ("m0", "Kaplan-Meier")]
-    assert found["sentence"].startswith("m0 is best: it is surely better than m1, m2, m3 and m4. But it can't be told")
+    assert found["sentence"].startswith("m0 is best: it is significantly better than m1, m2, m3 and m4. But it is not")
 
 
 GRID_100 = np.arange(1.0, 101.0)
@@ -60,20 +60,20 @@ GRID_100 = np.arange(1.0, 101.0)
 def test_sentences_of_the_answer(case):
     y, models = case
     alone = of_models(y, {"net": models[HOSTILE]}, metric="brier")["answer"]["brier"]
-    assert alone["sentence"] == "net is worse than Kaplan-Meier, the same curve for everybody."
+    assert alone["sentence"] == "net is significantly worse than Kaplan-Meier, the same curve for all individuals."
     assert [(card["model"], card["reference"]) for card in alone["cards"]] == [("net", "Kaplan-Meier")]
     nothing = of_models(y, {"net": models["truth"]}, metric="brier", null=False)["answer"]["brier"]
     assert nothing["sentence"] == "There is one model, and nothing to compare it with."
     assert nothing["cards"] == []
     same = of_models(y, {"a": models["truth"], "b": models["truth"]}, metric="brier")["answer"]["brier"]
     assert same["sentence"] == (
-        "No winner: a and b can't be told apart. a, the best of them, can't be told from Kaplan-Meier, the same curve "
-        "for everybody."
+        "No winner: a and b do not differ significantly. a, the best of them, is not significantly different from "
+        "Kaplan-Meier, the same curve for all individuals."
     )
     assert same["cards"][0]["amount"] in ("no difference", None)
     some = of_models(y, {"a": models["truth"], "b": models["truth"], "c": models[HOSTILE]}, metric="brier")
     assert some["answer"]["brier"]["sentence"].startswith(
-        "No single winner: a can't be told from b; it is surely better than c."
+        "No single winner: a is not significantly different from b; it is significantly better than c."
     )
 
 
@@ -93,24 +93,24 @@ def test_metrics_without_a_better_side_or_ratio_say_only_what_they_can(case):
     assert "has a lower value than" in page
 
 
-def test_whom_to_believe():
-    asked = {"sentence": "Believe x: why.", "caution": None, "contradictions": [], "unsure": ["u"], "certain": True}
-    assert belief(**asked) == {"trust": "yes", "heading": "Yes", "sentences": ["Believe x: why.", "u"]}
-    assert belief(**asked, leaking=["m"])["heading"] == "Yes, but not what IPCW says of m"
-    assert belief(**{**asked, "certain": False})["trust"] == "with care"
-    contradicted = belief(**{**asked, "contradictions": ["c"]})
-    assert (contradicted["trust"], contradicted["sentences"]) == ("with care", ["c", "Believe x: why."])
-    stop = belief(**{**asked, "caution": "beware", "contradictions": ["c"]})
+def test_recommendations():
+    asked = {"sentence": "Use x: why.", "caution": None, "contradictions": [], "unclear": ["u"], "certain": True}
+    assert recommendation(**asked) == {"trust": "yes", "heading": "rely on this", "sentences": ["Use x: why.", "u"]}
+    assert recommendation(**asked, leaking=["m"])["heading"] == "rely on this, but not on IPCW scores of m"
+    assert recommendation(**{**asked, "certain": False})["trust"] == "with care"
+    contradicted = recommendation(**{**asked, "contradictions": ["c"]})
+    assert (contradicted["trust"], contradicted["sentences"]) == ("with care", ["c", "Use x: why."])
+    stop = recommendation(**{**asked, "caution": "beware", "contradictions": ["c"]})
     assert (stop["trust"], stop["sentences"]) == ("no", ["beware", "c"])
 
 
 @pytest.mark.parametrize(
     ("verdict", "end"),
     [
-        ("knows C*", "falls by 97 % right after C*, against 8.7 % elsewhere: it knows when the data end."),
-        ("no sign", "against 8.7 % elsewhere: no sign that it knows when the data end."),
-        ("unclear", "against 8.7 % elsewhere: whether it knows when the data end can't be told."),
-        ("too few", "Whether m knows when the data end can't be told: there is too little to go by."),
+        ("knows C*", "falls by 97 % right after C*, against 8.7 % elsewhere: it encodes the censoring time."),
+        ("no sign", "against 8.7 % elsewhere: no sign that it encodes the censoring time."),
+        ("unclear", "against 8.7 % elsewhere: whether it encodes the censoring time is unclear."),
+        ("too few", "Whether m encodes the censoring time cannot be assessed: there are too few data."),
     ],
 )
 def test_leaks_in_words(verdict, end):
@@ -198,7 +198,7 @@ def test_methods_of_groups_segments_and_other_weightings(case):
     text = " ".join(found["paragraphs"])
     assert "They allow for dependence within 500 groups." in text
     assert "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's" in text
-    assert "share of event-free of those counted" in text
+    assert "event-free proportion of those counted" in text
     assert "5 to 90 days" in text
     assert any(one.startswith("Benjamini") for one in found["references"])
     unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")["methods"]
@@ -293,7 +293,10 @@ def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
     assert "would have been chosen by administrative in 1 of 1" in page
     assert "by 600 days, as of 2013-06-30, judged by what happened since" in page
     for wrong, told in (
-        (["--as-of", "2013-06-30", "--horizons", "600"], "--as-of needs outcomes as dates: --cutoff says"),
+        (
+            ["--as-of", "2013-06-30", "--horizons", "600"],
+            "--as-of needs outcomes as dates: give the data cut-off",
+        ),
         (["--cutoff", "2019-12-31", "--as-of", "2013-06-30"], "--as-of needs --horizons"),
         (["--cutoff", "2019-12-31", "--draws", "5"], "--draws is for --as-of"),
         (["--cutoff", "2019-12-31", "--predicted-on", "2010-01-01"], "--predicted-on is for --as-of"),

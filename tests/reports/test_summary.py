@@ -89,7 +89,7 @@ def test_the_data_are_described(case, report):
     assert (data["n"], data["events"], data["dropped_out"]) == (len(y), y.event.sum(), 0)
     for k, t in enumerate(data["remaining"]["time"]):
         assert data["remaining"]["under_observation"][k] == (y.time >= t).sum()
-        assert data["remaining"]["censoring_time_as_late"][k] == (y.censoring_time >= t).sum()
+        assert data["remaining"]["censoring_time_at_least"][k] == (y.censoring_time >= t).sum()
         assert data["remaining"]["events"][k] == (y.event & (y.time <= t)).sum()
     assert data["quantiles"]["censoring_time"][-1] == y.censoring_time.max()
 
@@ -104,7 +104,8 @@ def test_the_leak_is_seen_and_told(report):
     assert "leaking knows C*" in report.summary["around_censoring"]["sentences"][0]
     (sentence,) = report.summary["disagreements"]["contradictions"]["brier"]
     assert sentence == (
-        "leaking is better than truth under ipcw (Kaplan-Meier of the scored outcomes), and worse under administrative."
+        "leaking is significantly better than truth under ipcw (Kaplan-Meier of the scored outcomes), and "
+        "significantly worse under administrative."
     )
     table = report.summary["disagreements"]["table"]
     assert set(table["model"]) >= {"leaking"}
@@ -162,8 +163,9 @@ def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report
     assert of_leak.verdict["brier"] == "worse"
     page = lost_report.html
     answer = page.split('id="answer"')[1].split("</section>")[0]
-    assert '<strong>leaking</strong> <span class="relation">is worse than</span> <strong>truth</strong>' in answer
-    assert "Believe administrative (drop-out by Kaplan-Meier): everybody" in answer
+    worse = '<span class="relation">is significantly worse than</span>'
+    assert f"<strong>leaking</strong> {worse} <strong>truth</strong>" in answer
+    assert "Use administrative (drop-out by Kaplan-Meier): C* is known" in answer
     # the same, if somebody asks for both and names IPCW first
     asked = summarise(y, models, weighting=["ipcw", "administrative"], metric="brier", times=TIMES, n_curves=0)
     assert asked["headline"] == summary["headline"]
@@ -197,8 +199,8 @@ def test_a_headline_by_ipcw_carries_a_caution(case):
     found = summarise(unknown, models, times=TIMES, n_curves=0)
     assert found["headline"].startswith("ipcw")
     assert ss.weightings_that_fit(unknown).sentence in found["caution"]
-    box = render(found).split('<div class="belief no"')[1].split("</div>")[0]
-    assert "No: the only weighting here is known to mislead" in box
+    box = render(found).split('<div class="recommendation no"')[1].split("</div>")[0]
+    assert "do not rely on this, since the only weighting is known to mislead" in box
     assert "goes by an IPCW score" in box
     asked_for = summarise(y, models, weighting="ipcw", times=TIMES, n_curves=0)  # though C* is known
     assert "'administrative' fits these data" in asked_for["caution"]
@@ -271,17 +273,18 @@ ROW = {
 def test_verdicts_in_words():
     undecided = {**ROW, "metric": "log", "upper": 0.001, "p_value": 0.2, "verdict": "undecided"}
     assert verdicts.verdict_sentence(ROW, 0.95) == (
-        "a is better than b: its mean Brier score differs by −0.0123 (95 % interval −0.0200 to −0.0010, p < 0.001)."
+        "a is significantly better than b: its mean Brier score differs by −0.0123 (95 % interval −0.0200 to −0.0010, "
+        "p < 0.001)."
     )
     assert "its Brier score at 30 differs" in verdicts.verdict_sentence({**ROW, "time": 30.0}, 0.95)
-    assert "a can't be told from b" in verdicts.verdict_sentence(undecided, 0.9)
+    assert "a is not significantly different from b" in verdicts.verdict_sentence(undecided, 0.9)
     assert "p = 0.200" in verdicts.verdict_sentence(undecided, 0.9)
     assert "90 % interval" in verdicts.verdict_sentence(ROW, 0.9)
     small = {**ROW, "difference": 1e-9, "lower": -2.1e-6, "upper": 2.1e-6}
     assert "differs by 0.0000000 (95 % interval −0.0000021 to 0.0000021" in verdicts.verdict_sentence(small, 0.95)
     for missing in (None, float("nan")):
         unknown = {**ROW, "lower": missing, "upper": missing, "p_value": missing, "verdict": "unknown"}
-        assert verdicts.verdict_sentence(unknown, 0.9).startswith("Nothing can be said about a and b")
+        assert verdicts.verdict_sentence(unknown, 0.9).startswith("a and b cannot be compared")
 
 
 def test_bounds_in_words():
@@ -305,12 +308,12 @@ def test_disagreements_in_words():
     assert verdicts.contradiction("a", "b", {"x": "better", "y": "better"}) is None
     assert verdicts.contradiction("a", "b", {"x": "better", "y": "undecided"}) is None
     assert verdicts.contradiction("a", "b", {"x": "better", "y": "worse", "z": "better"}) == (
-        "a is better than b under x and z, and worse under y."
+        "a is significantly better than b under x and z, and significantly worse under y."
     )
-    assert verdicts.unsure("a", "b", {"x": "better", "y": "worse", "z": "undecided"}) is None
-    assert verdicts.unsure("a", "b", {"x": "better", "y": "unknown"}) is None
-    assert verdicts.unsure("a", "b", {"x": "better", "y": "undecided"}) == (
-        "That a is better than b is clear only under x."
+    assert verdicts.unclear("a", "b", {"x": "better", "y": "worse", "z": "undecided"}) is None
+    assert verdicts.unclear("a", "b", {"x": "better", "y": "unknown"}) is None
+    assert verdicts.unclear("a", "b", {"x": "better", "y": "undecided"}) == (
+        "a is significantly better than b only under x."
     )
 
 
@@ -409,7 +412,7 @@ def test_a_notebook_shows_it_in_a_frame_of_its_own(report):
     assert repr(report).startswith("Report(")
 
 
-def test_the_report_says_for_whom_the_score_speaks():
+def test_the_report_says_which_population_the_score_refers_to():
     rng = np.random.default_rng(0)
     end, risk = rng.uniform(2, 10, 300), rng.uniform(0.05, 0.3, 300)
     time = rng.exponential(1 / risk)
@@ -418,11 +421,11 @@ def test_the_report_says_for_whom_the_score_speaks():
     curves = ss.SurvivalCurves(np.exp(-risk[:, None] * times), times)
     summary = summarise(y, {"net": curves}, times=times, n_curves=0)
     counted = end >= 8
-    told = [note for note in summary["notes"] if "speaks for" in note]
+    told = [note for note in summary["notes"] if "refers to" in note]
     assert told == [
-        f"At 8 the administrative score speaks for the {100 * counted.mean():.0f} % who could be followed so long: "
-        f"their mean risk of the event by 8 is by net {(1 - np.exp(-8 * risk[counted])).mean():.3f}, that of all "
-        f"{(1 - np.exp(-8 * risk)).mean():.3f}."
+        f"At 8 the administrative score refers to the {100 * counted.mean():.0f} % with C* >= 8: "
+        f"their mean predicted risk by 8 is {(1 - np.exp(-8 * risk[counted])).mean():.3f} by net (all individuals: "
+        f"{(1 - np.exp(-8 * risk)).mean():.3f})."
     ]
     few = summarise(y, {"net": curves}, times=times, groups=np.arange(300) % 12, n_curves=0)
     assert any("come from 12 groups" in note for note in few["notes"])

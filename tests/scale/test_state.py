@@ -162,7 +162,7 @@ def test_different_specifications_do_not_add():
     [
         ({"a:30": [1.2]}, "probabilities must be between 0 and 1"),
         ({"a:30": [np.nan]}, "probabilities must be without NaN"),
-        ({"a:96": [0.99], "a:30": [0.5]}, "survival must be not rising with time"),
+        ({"a:96": [0.99], "a:30": [0.5]}, "survival must not increase with time"),
         ({"time": [-1.0]}, "time must be"),
         ({"event": [2.0]}, "event"),
         ({"time": [1.5]}, "times must be whole numbers"),

@@ -111,7 +111,7 @@ class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
 
 
 def as_pandas(X: Any) -> Any:
-    """Return a pandas frame with names of text, as packages want it that know covariates by name."""
+    """Return a pandas frame with names of text, for packages that identify covariates by name."""
     import pandas as pd
 
     frame = as_frame(X)

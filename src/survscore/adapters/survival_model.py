@@ -93,7 +93,7 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
             What was observed.
         weighting : str or Weighting, optional
             As for `brier_score`. Without it the score is administrative if all censoring times are known,
-            uncensored if everybody had the event, and refused otherwise.
+            uncensored if all individuals had the event, and rejected otherwise.
 
         Returns
         -------

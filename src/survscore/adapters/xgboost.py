@@ -27,7 +27,7 @@ class XGBoost(Adapter):
 
     .. math:: H_0(t) = \sum_{s \le t} \frac{d_s}{\sum_{i: T_i \ge s} e^{f(x_i)}}
 
-    where :math:`d_s` had the event at s. Trees that know their training data too well make that baseline too spread: it
+    where :math:`d_s` had the event at s. Overfitted trees make that baseline too spread: it
     is one more reason to regularise.
 
     ``"survival:aft"``: :math:`\log T = f(x) + \sigma Z`, so :math:`S(t \mid x) = P(Z > [\log t - f(x)] / \sigma)`,

@@ -11,7 +11,7 @@ metric = "brier"                  # brier, log, auc; a list, or "*"
 value = "upper"                   # score, upper, lower; with a reference difference, difference-upper, ...
 below = 0.25                      # or above = 0.7, or between = [0.1, 0.2]
 
-# Better than predicting the same for everybody.
+# Better than predicting the same for all individuals.
 [[check]]
 name = "better than nothing"
 value = "skill"
@@ -19,7 +19,7 @@ above = 0.0
 min_events = 20                   # with fewer, the check is skipped; on_too_few = "error" fails instead
 severity = "warning"              # is told, and does not change the exit code
 
-# A new model against the old one, on the same individuals. Without a threshold, the new one must not surely be
+# A new model against the old one, on the same individuals. Without a threshold, the new one must not be significantly
 # worse: worse_by = 0.002 tolerates that much. It knows that a higher AUC is better.
 # [[check]]
 # name = "new model is not worse"
@@ -49,7 +49,7 @@ severity = "warning"              # is told, and does not change the exit code
 # [[check]]
 # name = "good everywhere"
 # segment = "each"
-# value = "lower"                 # fails where it surely is bad
+# value = "lower"                 # fails where it is significantly too high
 # below = 0.2
 # undefined = "skip"              # a number that does not exist fails, unless told otherwise
 """

@@ -30,7 +30,7 @@ class Finding:
     check : str
         Its name.
     segment : dict of str to str
-        Of whom; empty for everybody.
+        Of which segment; empty for all individuals.
     metric, weighting, model : str
         Of what.
     reference : str or None

@@ -109,7 +109,7 @@ class Numbers:
         return list(dict.fromkeys(reference for _, reference in self._differences))
 
     def told_segment(self, segment: Segment) -> dict[str, str]:
-        """Return which segment it is by its columns; nothing for everybody."""
+        """Return which segment it is by its columns; nothing for all individuals."""
         return {name: value for name, value in zip(self.run.segment_columns, segment, strict=True) if value != ALL}
 
     def segments(self, rule: Rule) -> list[Segment]:
@@ -118,7 +118,7 @@ class Numbers:
         if rule.segment == "total":
             total = (ALL,) * len(columns)
             if total not in self._all_segments:
-                raise rule.wrong("the results hold no scores of everybody, only of segments; say segment = 'each'")
+                raise rule.wrong("the results hold scores of segments only; say segment = 'each'")
             return [total]
         if not columns:
             raise rule.wrong("segment: the results have no segments")

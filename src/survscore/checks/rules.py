@@ -273,7 +273,7 @@ def _threshold(table: Mapping[str, Any], reference: Reference | None) -> Thresho
     if not given:
         if reference is None or table.get("value", "difference-lower") != "difference-lower":
             raise InputError("says no threshold: give below, above or between")
-        return Threshold("worse_by", None, 0.0)  # a model and a reference alone: it must not surely be worse
+        return Threshold("worse_by", None, 0.0)  # a model and a reference alone: it must not be significantly worse
     (kind,) = given
     if kind == "between":
         return Threshold(kind, *_pair(kind, table[kind]))

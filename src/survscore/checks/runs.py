@@ -24,7 +24,7 @@ from survscore.results.segments import SegmentedComparison
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL = "(all)"  # in the segment columns of those rows that are about everybody
+ALL = "(all)"  # in the segment columns of those rows that are about all individuals
 WHOLE: Range = (None, None)
 NAMES = ("metric", "weighting", "model")
 NUMBERS = ("score", "se", "lower", "upper")
@@ -57,7 +57,7 @@ class Run:
         ``scores`` by time, ``means`` over ranges of time (the whole one first), and ``contrasts`` of both: with the
         segment columns, metric, weighting, model, (reference,) time or from and to, the numbers and n_events.
     segment_columns : tuple of str
-        Columns that say whose scores a row has; ``"(all)"`` in all of them are everybody's.
+        Columns that say whose scores a row has; ``"(all)"`` in all of them stands for all individuals.
     """
 
     id: str
@@ -114,11 +114,11 @@ class Run:
         """
         by = comparison.by if isinstance(comparison, SegmentedComparison) else ()
         total = comparison.total if isinstance(comparison, SegmentedComparison) else comparison
-        everybody = (ALL,) * len(by)
-        compared = {everybody: total, **(comparison.parts if isinstance(comparison, SegmentedComparison) else {})}
+        total_label = (ALL,) * len(by)
+        compared = {total_label: total, **(comparison.parts if isinstance(comparison, SegmentedComparison) else {})}
         found: dict[str, list[pd.DataFrame]] = {"scores": [], "means": [], "contrasts": []}
         for label, one in compared.items():
-            for name, frames in _tables(one, whole, ranges, references, strictly=label == everybody).items():
+            for name, frames in _tables(one, whole, ranges, references, strictly=label == total_label).items():
                 found[name] += [frame.assign(**dict(zip(by, label, strict=True))) for frame in frames]
         tables = {name: _joined(frames) for name, frames in found.items()}
         told = {
@@ -313,7 +313,7 @@ def _tidy(name: str, frame: pd.DataFrame | None, segment_columns: tuple[str, ...
 
 
 def _with_events(means: pd.DataFrame, scores: pd.DataFrame, segment_columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return means with the events that they rest on: the mean over the same time of how many had it by then."""
+    """Return means with their number of events: the mean over the same time of how many had it by then."""
     keys = [*segment_columns, *NAMES]
     by_time = {
         key: (part["time"].to_numpy(dtype=np.float64), part["n_events"].to_numpy(dtype=np.float64))

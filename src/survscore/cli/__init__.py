@@ -80,7 +80,7 @@ def _closed_pipes() -> Iterator[None]:
 @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="survscore")
 def cli() -> None:
-    """Score time-to-event predictions when the data end on a known date.
+    """Score time-to-event predictions under administrative censoring.
 
     \b
     To begin with:

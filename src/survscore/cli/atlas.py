@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def atlas(sets: str | None, size: str, seed: int, jobs: int | None, out: Path) -> None:
     """Fit the same models to real data sets, and see which score would have chosen the right one.
 
-    On the day on which the data end: which model each score prefers, and where two scores are sure and opposite. On
+    At the data cut-off: which model each score prefers, and where two scores contradict each other significantly. On
     earlier days: in which order each score would have put the models, and how much worse than the best its choice was,
     by what happened since. An interrupted run goes on where it stopped.
 

@@ -40,9 +40,9 @@ USUAL = ("administrative", "ipcw")
 def backtest(
     horizons: Any, draws: int, seed: int, predicted_on: str | None, state: str | None, jobs: int, **arguments: Any
 ) -> None:
-    """Pretend that the data had ended earlier: what each score would have chosen, and how good that was.
+    """Pretend that follow-up had ended earlier: what each score would have chosen, and how good that was.
 
-    Files are as for "survscore score", with outcomes as dates, and predictions that were made at everybody's start.
+    Files are as for "survscore score", with outcomes as dates, and predictions made at the start of each individual.
     Weightings are administrative and ipcw, unless said otherwise; the first is what others are compared with. --csv and
     --parquet write one row for each day, horizon and weighting.
 
@@ -56,7 +56,7 @@ def backtest(
 
     write = results_writer({**arguments, "by": ()})
     if arguments["cutoff"] is None:
-        raise InputError("backtest needs outcomes as dates: --cutoff says when the data end")
+        raise InputError("backtest needs outcomes as dates: give the data cut-off as --cutoff")
     asked = {**arguments, "by": (), "names": arguments["names"] or USUAL, "times": horizons}
     asked["metrics"] = (arguments["metric"],)
     with noted(), progress(total=1) as show:
@@ -83,7 +83,7 @@ def printed(found: Backtest) -> list[Any]:
     days = ", ".join(str(day.date.astype("datetime64[D]")) for day in found.days)
     table = new_table(f"{found.label} as of {days}, judged by what happened since")
     table.add_column("weighting", overflow="fold")
-    for name in ("pairs in the true order", "of sure ones", "chosen worse than best by", "chose the best"):
+    for name in ("pairs in the true order", "of significant pairs", "chosen worse than best by", "chose the best"):
         table.add_column(name, justify="right")
     for row in records(found.summary):
         ordered = _percent(row["ordered"], row["ordered_lower"], row["ordered_upper"])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 LOSSES = {"brier": "Brier score", "log": "Logarithmic loss"}
 LEGEND = {
-    "uncensored": "with everybody's event, as only a simulation has it: the truth.",
-    "administrative": "counts those whose data could have reached each time.",
+    "uncensored": "all event times, as only a simulation has them: the truth.",
+    "administrative": "counts at each time t those with C* >= t.",
     "IPCW": "the usual score, weighted by the inverse probability of not being censored, by Kaplan-Meier.",
     "censored left out": "those with unknown status dropped, as classifiers do.",
 }
@@ -31,8 +31,8 @@ def print_opening(n_training: int, n_test: int) -> None:
     from rich.console import Console
 
     Console(highlight=False).print(
-        f"Simulating individuals whose data end on one day, so that later starters are seen for less long: "
-        f"{n_training:,} to fit two nets, {n_test:,} to score them. Both nets are told when each one's data end (C*). "
+        f"Simulating individuals under administrative censoring: follow-up ends on one day, so each censoring time C* "
+        f"is known. {n_training:,} are for fitting two networks given C* as a covariate, {n_test:,} for scoring them. "
         "Logistic-Hazard learns from the censored, too; BCE, a classifier for each time, leaves them out. Which one "
         "does each score prefer?", end="\n\n",
     )  # fmt: skip
@@ -86,13 +86,13 @@ def what_was_seen(found: Demo) -> str:
     truth, ours = rows.prefers[s.UNCENSORED], rows.prefers[s.ADMINISTRATIVE]
     if not truth or not ours:
         return (
-            "At this size it can't be told which method is better, or the administrative score can't tell: take more "
+            "At this size the methods do not differ significantly, in truth or by the administrative score: take more "
             "individuals (without --size quick), or another --seed."
         )
     percent = 100 * abs(rows.difference[s.UNCENSORED]) / rows[truth][s.UNCENSORED]
     fooled = [name for weighting, name in _names().items() if rows.prefers[weighting] not in ("", truth)]
     right = "The administrative score says so, too." if ours == truth else "The administrative score does not say so."
-    others = f" Fooled: {'; '.join(fooled)}." if fooled else " No score was fooled."
+    others = f" Misled: {'; '.join(fooled)}." if fooled else " No score was misled."
     return f"{truth} is better in truth: the other's Brier score is {percent:.0f} % higher. {right}{others}"
 
 

@@ -21,12 +21,12 @@ MOST_SEGMENTS = 50
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """The results of everybody, and of segments where there are any.
+    """The results of all individuals, and of segments where there are any.
 
     Attributes
     ----------
     total : Comparison
-        Of everybody.
+        Of all individuals.
     segmented : SegmentedComparison or None
         With the segments.
     time_range : tuple or None
@@ -61,7 +61,7 @@ class Evaluated:
         Parameters
         ----------
         advice : sequence of str
-            What to say after the tables of everybody.
+            What to say after the tables of all individuals.
         """
         from survscore.cli.horizons import advised, comparison_tables
         from survscore.reports.comparing import Findings
@@ -83,7 +83,7 @@ class Evaluated:
         return printed + self._printed(scores[scores["time"].isin(last)], contrasts, by)
 
     def _at_some_times(self) -> list[Any]:
-        """Return the scores and differences of everybody at all times, or at some where there are many."""
+        """Return the scores and differences of all individuals at all times, or at some where there are many."""
         from survscore.cli.horizons import MOST_TIMES, about_times, blocks_of, difference_tables
 
         times = _some(self.total.times, MOST_TIMES if self.total.times.size <= MOST_TIMES else SHOWN_TIMES)

@@ -1,4 +1,4 @@
-"""The command on data that fit in no memory: evaluate."""
+"""The command on data that do not fit in memory: evaluate."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_optio
 
 asked = options.several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True, required=True,
-           help="Whom to count: those with C* >= t; all not censored, by the inverse of how likely that is; everybody. "
-           "Repeat it for several."),
+           help="Whom to count: those with C* >= t; all not censored, by the inverse of how likely that is; all "
+           "individuals. Repeat it for several."),
     choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
            help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
     option("--population", type=options.Population(),
@@ -48,7 +48,7 @@ asked = options.several(
            "several."),
     option("-m", "--metric", "metrics", type=options.MetricName(), multiple=True, default=LOSSES[:1], show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
-           help="What to compute. Others than brier and log need the predictions of everybody at once, in memory."),
+           help="What to compute. Others than brier and log need all predictions at once, in memory."),
     options.times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
                          usual="those of the columns that all models have"),
     option("--range", "time_range", type=options.Range(),
@@ -141,8 +141,8 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         warn_about_all(total, result)
         unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
         evaluated = Evaluated.of(result, ranged, plural_word(unit))
-        believe = recommended_weighting(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
-        printed = evaluated.tables([believe.sentence] if len(weightings) > 1 else [])
+        recommended = recommended_weighting(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
+        printed = evaluated.tables([recommended.sentence] if len(weightings) > 1 else [])
     if not write(total, evaluated.frames(), _settings(sources, total, evaluated.total, arguments)):
         console().print(*printed, sep="\n")
 

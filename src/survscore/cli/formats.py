@@ -28,7 +28,7 @@ OUTCOMES, one row per individual: times ...
     time            when the event happened, or until when the individual was seen without it; zero or later
     event           1 (true) where the event happened at time, 0 (false) where it did not; or words that mean one
                     thing only: yes, y, event, churned, died, dead, deceased, failed; no, n, censored, active, alive
-    censoring_time  C*, when the data of this individual end, also if the event came first; at least time. Who has
+    censoring_time  C*, when follow-up of this individual ends, also if the event came first; at least time. Who has
                     no event and a time before C* dropped out, and administrative scores weight for that. Without
                     this column only IPCW scores are possible, and they mislead if predictions can tell C*.
                     Where it is below time by no more than one in the last digit shown, and not both are whole
@@ -175,7 +175,7 @@ def describe(path: Path, arguments: dict[str, Any]) -> list[str]:
     dates = {arguments["start"] or "start", *ended} <= names
     lines = []
     if dates and arguments["cutoff"] is None and not times:
-        raise InputError(f"{path}: holds dates; --cutoff, the date on which the data end, makes outcomes of them")
+        raise InputError(f"{path}: holds dates; give the data cut-off as --cutoff")
     if (dates and arguments["cutoff"] is not None) or (times and arguments["cutoff"] is None):
         observed = read_outcomes(file, id=arguments["id_column"], **of_outcomes)
         lines.append(f"outcomes: {observed.outcomes!r}, {_ids(observed.ids)}")

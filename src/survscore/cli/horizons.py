@@ -95,7 +95,7 @@ def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Se
     unit : str, optional
         What times are counted in: days.
     advice : sequence of str
-        What to say after all tables: which weighting to believe, and which models know C*.
+        What to say after all tables: which weighting to use, and which models encode C*.
     """
     from rich.text import Text
 
@@ -120,7 +120,7 @@ def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Se
         for sentence in sentences["contradictions"][metric]:
             careful = "Weightings contradict each other: " + printable(sentence, most=1000)
             printed.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
-        printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unsure"][metric]]
+        printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unclear"][metric]]
     printed += [] if every else [about_times(compared.times.size, "differences")]
     return printed + advised(advice)
 

@@ -225,7 +225,7 @@ outcome_columns = several(
     column("--time", "Column of times.", "time"),
     column("--event", "Column that says whether the event was observed (0, 1; yes, no; churned, active).", "event"),
     column("--censoring-time", "Column of C*.", "censoring_time, if there is one"),
-    option("--cutoff", metavar="DATE", help="Outcomes are dates; when the data end, or a column of such dates."),
+    option("--cutoff", metavar="DATE", help="Outcomes are dates; the data cut-off, or a column of such dates."),
     column("--start", "With --cutoff, column of dates of entry.", "start"),
     column("--event-date", "With --cutoff, column of dates of the event, empty where there was none.", "event_date"),
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
@@ -286,8 +286,8 @@ files = several(
 
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
-           help="Whom to count: everybody; those with C* >= t; all not censored, by the inverse of how likely that is; "
-           "the same with known C*. Repeat it for several. Censored data have no default."),
+           help="Whom to count: all individuals; those with C* >= t; all not censored, by the inverse of how likely "
+           "that is; the same with known C*. Repeat it for several. Censored data have no default."),
     choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
            help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
     option("--population", type=Population(),
@@ -332,7 +332,7 @@ correction: Callable[[Command], Command] = choice("--correction", of=CORRECTIONS
 
 def as_of(*, required: bool = False) -> Callable[[Command], Command]:
     """Return the option that names earlier days for a backtest."""
-    what = "An earlier day on which to pretend that the data end" + ("" if required else ", to add a backtest")
+    what = "An earlier data cut-off" + ("" if required else ", to add a backtest")
     decorate: Callable[[Command], Command] = option(
         "--as-of", metavar="DATE", multiple=True, required=required, help=f"{what}. Repeat it for several."
     )
@@ -425,5 +425,5 @@ def null(command: Command) -> Command:
         default="kaplan-meier",
         show_default=True,
         callback=lambda _, __, value: choices[value],
-        help="The null model: Kaplan-Meier for everybody, the share of event-free among those counted, or none.",
+        help="The null model: Kaplan-Meier for all individuals, the event-free proportion of those counted, or none.",
     )(command)

@@ -116,7 +116,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     """Compare models on the same individuals: differences, intervals, p-values, and where weightings disagree.
 
     Files are as for "survscore score". --csv and --parquet write the differences by time. With --by, every segment is
-    compared as if it were alone, and rows of everybody have "(all)" in the segmenting columns.
+    compared as if it were alone, and rows of all individuals have "(all)" in the segmenting columns.
 
     \b
     Examples:
@@ -198,7 +198,7 @@ def report(
     the administrative one if that is among them, also if some dropped out; if not, it says what to beware of.
 
     With outcomes as dates (--cutoff), --as-of adds a backtest as by "survscore backtest": what each score would have
-    chosen, had the data ended earlier, by the first metric at --horizons.
+    chosen, had follow-up ended earlier, by the first metric at --horizons.
 
     \b
     Examples:
@@ -214,12 +214,12 @@ def report(
     if history is not None and not history.exists():
         raise InputError(f"{history}: there is no such history")
     if as_of and arguments["cutoff"] is None:
-        raise InputError("--as-of needs outcomes as dates: --cutoff says when the data end")
+        raise InputError("--as-of needs outcomes as dates: give the data cut-off as --cutoff")
     if as_of and horizons is None:
         raise InputError("--as-of needs --horizons, the times at which predictions are judged")
     for name in () if as_of else ("predicted_on", "draws", "seed"):
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise InputError(f"--{name.replace('_', '-')} is for --as-of, a day on which to pretend that the data end")
+            raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show, default_that_fits=True)
         tested = None
@@ -270,8 +270,8 @@ def simulate(
 ) -> None:
     """Write files to play with into FOLDER: outcomes, covariates, and predictions of which the truth is known.
 
-    "truth" is the true survival. "leaking" is the same until everybody's own C*, and zero after it: what classifiers
-    learn that drop the censored, and what IPCW scores prefer to the truth.
+    "truth" is the true survival. "leaking" is the same until each individual's own C*, and zero after it: what
+    classifiers learn that drop the censored, and what IPCW scores prefer to the truth.
 
     \b
     Examples:
@@ -329,7 +329,7 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
 
 
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
-    """Return what to say after all tables: which of several weightings to believe, and which models know C*."""
+    """Return what to say after all tables: which of several weightings to use, and which models encode C*."""
     from survscore.analysis.diagnose import leaking_models
     from survscore.reports.recommendation import recommended_weighting
 

@@ -54,7 +54,7 @@ IN_OPTIONS = {
     "name the column of ids, or match rows by their order": "--id names the column, --by-order goes by rows",
     "give the score `times` that cover the range": "--times must cover the range",
     "lower and upper must satisfy": "--range must satisfy",
-    "give the cutoff, the date": "give --cutoff, the date",
+    "give the data cut-off as cutoff": "give the data cut-off as --cutoff",
     "in the file's metadata, or given": "in the file's metadata, or by --grid",
     "memory_limit of": "--memory-limit of",
     "memory_limit must be": "--memory-limit must be",

@@ -19,7 +19,7 @@ MOST_PRINTED = 50
 
 
 def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[str, Any]) -> SegmentFindings:
-    """Return the scores of everybody and of every segment, by the arguments of a command."""
+    """Return the scores of all individuals and of every segment, by the arguments of a command."""
     from survscore.analysis.compare import compare as compare_models
     from survscore.reports.segments import SegmentFindings
 

@@ -21,7 +21,7 @@ from survscore.cli.tables import print_claims
 def demo(out: Path, size: str, seed: int) -> None:
     """Show on simulated data which of two methods each score prefers.
 
-    Simulates individuals whose data end on a known date, one covariate of whom tells when; fits a Logistic-Hazard net
+    Simulates individuals under administrative censoring, with C* as a covariate; fits a Logistic-Hazard net
     and a BCE net (classifiers that drop the censored) to it; and scores both under every weighting. The uncensored
     score, which needs data that nobody has, says which is better.
     """

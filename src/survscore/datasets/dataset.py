@@ -35,7 +35,7 @@ class Described:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Dataset(Described):
-    r"""Real data whose end is a known date, so that everybody's :math:`C^*` is known.
+    r"""Real data with a known data cut-off, so that :math:`C^*` of each individual is known.
 
     Made by `survscore.datasets.load`.
 
@@ -44,7 +44,7 @@ class Dataset(Described):
     name : str
         By which it is loaded.
     X : pandas.DataFrame
-        Covariates as they were known at everybody's start, without the date of the start; missing values are NaN.
+        Covariates as they were known at each individual's start, without the date of the start; missing values are NaN.
     y : Outcomes
         With the dates from which they were made, for `Outcomes.as_of` and `backtest`.
     groups : ndarray or None
@@ -73,7 +73,7 @@ class Dataset(Described):
     --------
     >>> import survscore as ss
     >>> ss.datasets.load("senators")
-    Dataset(senators: 930 individuals, 831 events, nobody lost, data end on 2013-10-01)
+    Dataset(senators: 930 individuals, 831 events, nobody lost, follow-up ends on 2013-10-01)
         event: leaves the Senate of Canada, by death, resignation or retirement
         start: appointment
         X: party, region
@@ -91,12 +91,12 @@ class Dataset(Described):
 
     @property
     def n_events(self) -> int:
-        """How many had the event before the data end."""
+        """How many had the event before the data cut-off."""
         return int(self.y.event.sum())
 
     @property
     def n_lost(self) -> int:
-        """How many were lost before the data end."""
+        """How many were lost before the data cut-off."""
         return int(self.y.dropped_out.sum())
 
     @property
@@ -113,7 +113,7 @@ class Dataset(Described):
 
     @property
     def closing_date(self) -> str:
-        """The date on which the data end."""
+        """The data cut-off."""
         return str(np.max(self.dates.cutoff).astype("datetime64[D]"))
 
     def __repr__(self) -> str:
@@ -121,7 +121,7 @@ class Dataset(Described):
         horizons = ", ".join(f"{horizon:g}" for horizon in self.horizons)
         return (
             f"Dataset({self.name}: {self.n} individuals, {self.n_events} events, {lost}, "
-            f"data end on {self.closing_date})\n"
+            f"follow-up ends on {self.closing_date})\n"
             f"    event: {self.event}\n    start: {self.start}\n    X: {', '.join(self.X.columns)}\n"
             f"    horizons: {horizons} {plural_word(self.unit)}"
         )

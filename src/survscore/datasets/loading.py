@@ -46,7 +46,7 @@ def names() -> list[str]:
 
 
 def load(name: str, *, path: str | os.PathLike[str] | None = None) -> Dataset:
-    r"""Load real data of which the end, and so everybody's :math:`C^*`, is known.
+    r"""Load real data with a known data cut-off, and so with :math:`C^*` of each individual.
 
     The data are read from packages that are installed, of Python or of R; none come with this library, and neither the
     packages nor R are run.

@@ -146,6 +146,6 @@ CDNOW = Recipe(
     lost="nobody: who does not come back is not known to have left",
     licence="MIT",
     source="Lifetimes, CDNOW_master; Fader and Hardie (2001), customers of an online shop",
-    notes="Everybody starts within twelve weeks, so C* is 462 to 545 days. Purchases of one day count as one, and "
+    notes="All individuals start within twelve weeks, so C* is 462 to 545 days. Purchases of one day count as one, and "
     "what was bought on the first day is the sum.",
 )

@@ -32,14 +32,14 @@ FALLS = 5.0  # units of time after C* over which a fall is told
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """Two methods on simulated data in which a covariate tells everybody's C*.
+    """Two methods on simulated data in which C* is a covariate.
 
     Attributes
     ----------
     table : DataFrame
         Every score and difference.
     around : DataFrame
-        Mean predictions around everybody's own C*: model, since, survival.
+        Mean predictions around each individual's own C*: model, since, survival.
     settings : dict
         How it was made.
     report : Report
@@ -107,7 +107,7 @@ class Demo:
 
 
 def run(*, size: s.Size = s.DEMO_SIZES["demo"], seed: int = 1, report: s.Report = lambda what: None) -> Demo:
-    """Simulate data that end on a known date, fit both methods of the paper, both told when data end, and score.
+    """Simulate administrative censoring, fit both methods of the paper with C* as a covariate, and score.
 
     Parameters
     ----------
@@ -129,14 +129,14 @@ def run(*, size: s.Size = s.DEMO_SIZES["demo"], seed: int = 1, report: s.Report 
         weighting=list(fitted.weightings.values()),
         times=s.TIMES,
         reference=s.HAZARD,
-        title="Two methods that know when the data end",
+        title="Two networks given C* as a covariate",
         settings={"seed": seed, "size": asdict(size)},
     )
     return Demo(table, _around(fitted), settings, page)
 
 
 def _around(fitted: s.Fitted) -> pd.DataFrame:
-    """Return mean predictions around everybody's own C*, of those whose predictions reach as far on both sides."""
+    """Return mean predictions around each individual's C*, of those whose predictions reach as far on both sides."""
     import pandas as pd
 
     end = np.asarray(fitted.test.outcomes.censoring_time)

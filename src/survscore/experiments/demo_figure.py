@@ -61,7 +61,7 @@ def _predictions(ax: Axes, around: pd.DataFrame) -> None:
     for side, text in (("right", "seen "), ("left", " not seen yet")):
         ax.text(0, 0.94, text, ha=side, fontsize=style.small(ax))
     name_at_ends(ax, [(line, NAMES[str(name)]) for line, name in zip(lines, around.model.unique(), strict=True)])
-    style.say(ax, x="time since everybody's own C*", y="mean predicted survival", title="What two methods predict")
+    style.say(ax, x="time since C*", y="mean predicted survival", title="What two methods predict")
 
 
 def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
@@ -91,7 +91,7 @@ def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
 def verdict(weighting: str, prefers: str, truth: str) -> tuple[str, str]:
     """Return the colour of what a score prefers, and whether that is right, in a word."""
     if not truth:
-        return OPEN, "can't be told"
+        return OPEN, "not significant"
     if weighting == s.UNCENSORED:
         return RIGHT, "truth"
     if not prefers:

@@ -82,7 +82,7 @@ class Seeds:
 
 
 def constant_hazard(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
-    """Run the study with one hazard for all: the BCE method with and without a covariate that tells C*."""
+    """Run the study with one hazard for all: the BCE method with and without a covariate that encodes C*."""
     import pandas as pd
 
     from survscore.models import BCESurvival
@@ -128,9 +128,9 @@ class Fitted:
 
 
 def fit_told(size: Size, seeds: Seeds, report: Report) -> Fitted:
-    """Fit both methods to the study with a constant hazard, each told when everybody's data end; not in the paper.
+    """Fit both methods to the study with a constant hazard, with C* as a covariate; not in the paper.
 
-    The nets are the library's own, so that Logistic-Hazard does not learn the interval in which data end.
+    The nets are the library's own, so that Logistic-Hazard does not learn the interval that holds C*.
     """
     from survscore.models import BCESurvival, LogisticHazard
 

@@ -70,7 +70,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in what Python prints of an objec
 def digest(*parts: Any) -> str:
     """Return a hash of arrays, frames, dataclasses, mappings, sequences, estimators' parameters and plain values.
 
-    Of functions and classes it knows the names alone, not what they do.
+    Of functions and classes it uses the names alone, not what they do.
 
     Examples
     --------

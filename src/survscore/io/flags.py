@@ -53,7 +53,7 @@ def flags_of_words(values: NDArray[Any], name: str, where: str = "") -> NDArray[
 
 
 def had_reason(file: TableFile, name: str, event_reasons: Sequence[str]) -> NDArray[np.bool_]:
-    """Return who has one of some reasons in a column; who has none there, had no event."""
+    """Return which individuals have one of some reasons in a column; those without had no event."""
     if isinstance(event_reasons, str) or not event_reasons:
         raise InputError(f"event_reasons must be reasons, such as ['churn'], not {event_reasons!r}")
     values = vector(file.read([name]).column(0))
@@ -83,9 +83,9 @@ def warn_if_flags_are_ignored(file: TableFile, event_date: str, used: Sequence[s
             continue
         without = sum(not WORDS[word] for word in words)
         warn(
-            f"{file.path}: everybody has a date in column {event_date!r}, and all are taken for events, but column "
-            f"{name!r} says that {plural(without, 'individual')} of {len(words)} had none; end={event_date!r} with "
-            f"event={name!r} goes by it",
+            f"{file.path}: every individual has a date in column {event_date!r}, and all are treated as events, but "
+            f"column {name!r} says that {plural(without, 'individual')} of {len(words)} had none; end={event_date!r} "
+            f"with event={name!r} goes by it",
         )
         return
 

@@ -23,7 +23,7 @@ WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE"
 
 
 def machine_memory() -> int:
-    """Return how much memory this machine or container has, or a small one would where that can't be told."""
+    """Return how much memory this machine or container has, or a small one would where that is unknown."""
     if sys.platform == "win32":
         return _windows_memory() or 8 << 30
     try:
@@ -46,7 +46,7 @@ def _windows_memory() -> int:
 
 
 def check_size(path: Path, size: int) -> None:
-    """Raise if contents of so many bytes fit in no memory, or are so much more than the file that something is wrong.
+    """Raise if so many bytes do not fit in memory, or are so much more than the file that something is wrong.
 
     Parameters
     ----------

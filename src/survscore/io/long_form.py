@@ -32,7 +32,7 @@ class LongForm:
     times : ndarray
         Of its columns, which go up.
     columns : ndarray of int
-        In which order the times come, where that is the same for everybody.
+        In which order the times come, where that is the same for all individuals.
     by_time : bool
         Whether rows of a time follow each other, each time with the same individuals; if not, those of an individual.
     cells : ndarray of int, or None

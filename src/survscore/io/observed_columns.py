@@ -1,4 +1,4 @@
-"""Which columns of a table look like outcomes: times and flags, or dates and when the data end."""
+"""Which columns of a table look like outcomes: times and flags, or dates and the data cut-off."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ MEANINGS: dict[Role, str] = {
     "event_date": "when the event happened",
     "end": "when observation ended, by the event or otherwise",
     "last_seen": "when they were last seen",
-    "cutoff": "when the data end",
+    "cutoff": "the data cut-off",
     "time": "time of the event, or until when they were seen",
-    "censoring_time": "C*, when their data end",
+    "censoring_time": "the censoring time C*",
     "event": "whether the event happened",
     "reason": "why observation ended",
 }
@@ -182,8 +182,8 @@ def _times(held: _Candidates) -> Observed | None:
         options["censoring-time"] = end.name
     else:
         held.notes.append(
-            "When everybody's data end (C*) is not in the table, so only IPCW scores are possible, which mislead if "
-            "predictions can tell C*. If the data end on a known date, dates of entry and --cutoff, or a column for "
+            "The censoring time C* is not in the table, so only IPCW scores are possible, which mislead if "
+            "predictions encode C*. If follow-up ends on a known date, dates of entry and --cutoff, or a column for "
             "--censoring-time, allow administrative scores."
         )
     started = next((one for one in profiles if one.name.lower() in ("start", "tstart", "time1", "entry")), None)
@@ -248,7 +248,7 @@ def event_options(status: Profile) -> tuple[dict[str, str], str, Doubt | None]:
         stated = any(plain in words for plain in ("churned", "died", "dead", "deceased", "active", "alive", "censored"))
         if named & (CENSORED_WORDS | ACTIVE_WORDS) and not stated and free:
             what = "was censored" if named & CENSORED_WORDS else "is active"
-            doubt = Doubt("--event-reasons", f"is who has {free[0]} in {status.name!r} the one with the event? By its "
+            doubt = Doubt("--event-reasons", f"does {free[0]} in {status.name!r} stand for the event? By its "
                           f"name, the other {what}")  # fmt: skip
             return reasons | {"event-reasons": free[0]}, shown, doubt
         only = f"all rows have {status.words[0]} in {status.name!r}: is it the flag?" if len(words) == 1 else None
@@ -262,7 +262,7 @@ def event_options(status: Profile) -> tuple[dict[str, str], str, Doubt | None]:
         return reasons | {"event-reasons": event}, shown, Doubt("--event-reasons", told)
     if all(word.replace(".0", "").isdigit() for word in words):
         events = [word for plain, word in words.items() if float(plain) != 0]
-        told = f"{status.name!r} is {shown}: several kinds of event? All but 0 are taken for it; name those that are"
+        told = f"{status.name!r} is {shown}: several kinds of event? All but 0 count as the event; name those that are"
         return reasons | {"event-reasons": ",".join(events)}, shown, Doubt("--event-reasons", told)
     other = [word for plain, word in words.items() if any(part in f"{plain} " for part in OTHER_REASONS)]
     events = [word for word in words.values() if word not in other and word.lower().startswith(EVENT_REASONS)]
@@ -286,7 +286,7 @@ def _dates(held: _Candidates) -> Observed | None:
                         held.meanings, held.doubts, held.notes)  # fmt: skip
     cutoff = dated.best("cutoff", lambda one: (one.complete and not one.distinct) or len(one.missing) == 1)
     if cutoff is not None:
-        held.take("cutoff", cutoff, "a date for everybody")
+        held.take("cutoff", cutoff, "a date for every individual")
     event = dated.best("event_date", lambda one: True)
     seen = dated.best("last_seen", lambda one: True, least=2)
     end = dated.best("end", lambda one: one is not seen)
@@ -320,7 +320,7 @@ def _of_events(held: _Candidates, event: Profile, seen: Profile | None, end: Pro
     elif end is not None:
         held.doubts.append(Doubt("--event-date", f"{event.name!r}, or is it {end.name!r}?"))
     if seen is not None and not contact:
-        told = f"who has no event is taken for lost on the date in {seen.name!r}, if it is before the cut-off"
+        told = f"individuals without event count as lost on the date in {seen.name!r}, if it is before the cut-off"
         held.doubts.append(Doubt("--last-seen", f"{told}; leave it out if they were still there"))
     _compare_with_flag(held, event)
     return options
@@ -334,7 +334,7 @@ def _of_ends(held: _Candidates, ended: Profile) -> dict[str, str]:
         return {"end": ended.name, **status}
     held.meanings.pop()
     held.take("event_date", ended, "dates")
-    missing = "empty for some" if not ended.complete else "there for everybody"
+    missing = "empty for some" if not ended.complete else "there for every individual"
     told = f"{ended.name!r} is {missing}, and no flag says whether the event happened then: is every date one of it?"
     held.doubts.append(Doubt("--event-date", told))
     return {"event-date": ended.name}
@@ -395,7 +395,7 @@ def _check_cutoff(held: _Candidates, cutoff: Profile, used: Sequence[Profile]) -
         return  # verification will say what is wrong
     if late:
         held.doubts.append(
-            Doubt("--cutoff", f"{late} rows have dates after {cutoff.name!r}: is that when the data end?")
+            Doubt("--cutoff", f"{late} rows have dates after {cutoff.name!r}: is that the data cut-off?")
         )
 
 
@@ -409,5 +409,5 @@ def _guess_cutoff(held: _Candidates, options: dict[str, str], used: Sequence[Pro
     if own:  # as the file has it, which a date could only be near to
         text = repr(max(float(np.nanmax(_numbers(one))) for one in own))
     options["cutoff"] = text
-    told = f"nothing says when the data end; {text} is the largest date seen. Say the date of the export"
+    told = f"the data cut-off is unknown; {text} is the largest date seen. Say the date of the export"
     held.doubts.append(Doubt("--cutoff", told))

@@ -87,9 +87,9 @@ def read_outcomes(
     time, event, censoring_time, start, event_date, last_seen : str, optional
         Names of columns, where they are others. `event` holds 0 and 1, booleans, or words that can mean only one thing,
         such as yes and no, churned and active. Where `censoring_time` has fewer digits than `time`, or otherwise, a
-        difference of one in the last digit is taken for rounding, with a warning.
+        difference of one in the last digit is treated as rounding, with a warning.
     cutoff : str, optional
-        The date on which the data end, or the name of a column of such dates.
+        The data cut-off, or the name of a column of such dates.
     end : str, optional
         With `cutoff`, the column of the dates on which observation ended: by the event where `event` or `reason` say
         so, otherwise because somebody dropped out. Missing, or after the cut-off: followed up to the cut-off.
@@ -227,9 +227,7 @@ class _Status:
 def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_time: str | None) -> Outcomes:
     file = columns.file
     if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
-        raise InputError(
-            f"{file.path}: holds dates (start, event_date); give the cutoff, the date on which the data end"
-        )
+        raise InputError(f"{file.path}: holds dates (start, event_date); give the data cut-off as cutoff")
     names = {"time": columns.named("time", time), "event": status.name}
     end = columns.optional("censoring_time", censoring_time)
     times = numbers(file.path, names["time"], file.column(names["time"]))
@@ -245,7 +243,7 @@ def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_
 
 @dataclass(frozen=True)
 class DateWriting:
-    """When the data end, and how a file writes dates."""
+    """The data cut-off, and how a file writes dates."""
 
     cutoff: str
     date_format: str | None
@@ -312,7 +310,7 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
     nowhere = np.asarray(pd.isna(ended)) & had_event
     if nowhere.any():
         raise InputError(
-            f"{file.path}: column {end!r} must hold a date for everybody with event: {int(nowhere.sum())} of "
+            f"{file.path}: column {end!r} must hold a date for every individual with event: {int(nowhere.sum())} of "
             f"{int(had_event.sum())} have none, the first in row {int(np.argmax(nowhere))}"
         )
     nothing = np.full(ended.shape, None, dtype=object)

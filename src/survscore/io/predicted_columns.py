@@ -39,7 +39,7 @@ MOST_INDIVIDUALS = 2000  # columns of a transposed file that are looked at
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that can't be known for sure.
+    """Something that is uncertain.
 
     Attributes
     ----------
@@ -213,10 +213,10 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
         doubts.append(Doubt(timed.name, f"a long file needs its times in a column called time: rename {timed.name!r}"))
     extra = [one.name for one in values if one not in probable and probable[0].name != SURVIVAL]
     if extra:
-        doubts.append(Doubt(extra[0], f"every column of numbers would be taken for a model; leave out {extra[0]!r}"))
+        doubts.append(Doubt(extra[0], f"every column of numbers would be read as a model; leave out {extra[0]!r}"))
     elif len(probable) > 1:
         named = ", ".join(repr(one.name) for one in probable[:4])
-        doubts.append(Doubt(probable[0].name, f"every column of numbers is taken for a model: {named}"))
+        doubts.append(Doubt(probable[0].name, f"every column of numbers is read as a model: {named}"))
     order = np.lexsort((timed.numbers, ids))
     differences = [np.diff(one.numbers[order]) for one in probable if one.numbers is not None]
     same = ids[order][1:] == ids[order][:-1]

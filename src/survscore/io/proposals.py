@@ -33,7 +33,7 @@ OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not giv
 FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, where both seem to have the same unit
 MOST_COLUMNS = 5000
 # What warnings say that is no reason to doubt: what words mean, and that numbers are rounded.
-HARMLESS = ("is the event", "is no event", "taken for rounding")
+HARMLESS = ("is the event", "is no event", "treated as rounding")
 # What `survscore evaluate` can be told of a folder.
 OF_FOLDERS = (
     "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "date-format", "origin",
@@ -196,7 +196,7 @@ def guess(path: Path) -> FileGuess:
     if observed is not None and its_id is not None and not its_id.distinct:
         ids = None
         doubts = [Doubt("--groups", f"{its_id.name!r} is there several times: several rows of one individual? Rows are "
-                        "taken for individuals that depend on each other, and matched by their order")]  # fmt: skip
+                        "treated as individuals that depend on each other, and matched by their order")]  # fmt: skip
         observed = replace(observed, options={**observed.options, "groups": its_id.name})
     return FileGuess(rows, profiles, ids, observed, predicted, tuple(doubts))
 
@@ -422,10 +422,8 @@ def _doubts_of_drop_outs(y: Outcomes) -> list[Doubt]:
     without = int((~y.event).sum())
     if y.n_dropped_out is None or y.n_dropped_out * 2 <= without:
         return []
-    told = (
-        f"{y.n_dropped_out} of {without} without event were not followed until their data end: is the event coded as "
-    )
-    return [Doubt("drop-outs", f"{told}assumed, and are these the dates or times at which data end?")]
+    told = f"{y.n_dropped_out} of {without} without event were not followed until their C*: is the event coded as "
+    return [Doubt("drop-outs", f"{told}assumed, and are these the dates or times at which follow-up ends?")]
 
 
 def _predictions_file(one: FileGuess, name: str | Literal[False] | None) -> TableFile:

@@ -34,14 +34,14 @@ def as_shown(
         first = int(np.argmax(late & ~apart))
         raise InputError(
             f"time must not exceed censoring_time: {int(late.sum())} of {late.size} do, and "
-            f"{int((late & ~apart).sum())} by more than {tolerance:g}, which is taken for rounding of what the file "
+            f"{int((late & ~apart).sum())} by more than {tolerance:g}, which is treated as rounding of what the file "
             f"shows, the first at position {first} ({time[first]} > {end[first]}); an event after the censoring time "
             "was not observed: set time to censoring_time and event to 0 there"
         )
     changed = apart & (late | ~event) & (time != end)
     warn(
         f"{path}: {plural(int(late.sum()), 'time')} of {late.size} exceed censoring_time, none by more than "
-        f"{tolerance:g}, one in the last digit that the file shows; this is taken for rounding, and censoring_time is "
+        f"{tolerance:g}, one in the last digit that the file shows; this is treated as rounding, and censoring_time is "
         f"set to time for {plural(int(changed.sum()), 'individual')} that close to it",
     )
     return np.where(changed, time, end)

@@ -116,7 +116,7 @@ def _with_parameters(keep: str) -> Callable[[type[Model]], type[Model]]:
 @_with_parameters(
     """By default the latter where :math:`C^*` is known, but with ``preset="paper"``
         the former: then, in the interval that holds :math:`C^*`, events count and nobody is seen to survive, and a net
-        that can tell :math:`C^*` learns a hazard of 1 there."""
+        that encodes :math:`C^*` learns a hazard of 1 there."""
 )
 class LogisticHazard(NetworkModel):
     r"""A net for the discrete hazards, fitted by maximum likelihood to right-censored times.
@@ -195,7 +195,7 @@ class BCESurvival(NetworkModel):
             + 1\{T_i \le \tau_j, D_i = 1\} \log[1 - \pi_i(\tau_j)]\right)
 
     It is minimised by :math:`\pi = S G / (S G + \int_0^t G(u-) f(u)\,du) \le S` (eq:bce_minimizer), and by
-    :math:`S_i(t) 1\{C^*_i > t\}` where the covariates tell :math:`C^*`. Use it to see that, not to predict.
+    :math:`S_i(t) 1\{C^*_i > t\}` where the covariates determine :math:`C^*`. Use it to see that, not to predict.
     The curves may rise with time, and are kept as they are.
 
     <parameters>

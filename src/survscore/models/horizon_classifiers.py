@@ -108,7 +108,7 @@ class HorizonClassifiers(SurvivalModel):
         outcomes = as_training_data(y, n_rows_of(X))
         times = as_times(self.times)
         last = outcomes.time.max()
-        if not outcomes.event.all():  # else everybody's status is known for ever
+        if not outcomes.event.all():  # otherwise the status of all is always known
             check_rule("times", f"before the follow-up ends, at {last:g}", times >= last, times)
         jobs = [delayed(_fit_one)(self.estimator, X, self._known(outcomes, t)) for t in times]
         found: list[Any] = Parallel(n_jobs=self.n_jobs)(jobs)

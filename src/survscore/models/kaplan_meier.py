@@ -1,4 +1,4 @@
-"""The baseline: the same curve for everybody."""
+"""The baseline: the same curve for all individuals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from survscore.outcomes import as_outcomes
 
 
 class KaplanMeier(SurvivalModel):
-    r"""The Kaplan-Meier curve of the training data, for everybody: what a model must beat.
+    r"""The Kaplan-Meier curve of the training data, the same for all individuals: what a model must beat.
 
     .. math:: \hat S(t) = \prod_{s \le t} \left(1 - \frac{d_s}{Y_s}\right)
 

@@ -210,7 +210,7 @@ class NetworkModel(SurvivalModel):
         if target == CENSORING:
             raise InputError("keep='administrative' is for event times, not for the censoring distribution")
         if y.censoring_time is None:
-            raise InputError("keep='administrative' needs Outcomes with the censoring time of everybody")
+            raise InputError("keep='administrative' needs Outcomes with the censoring time of each individual")
         return counted_labels(labels, y.censoring_time, grid)
 
     def _store(

@@ -33,7 +33,7 @@ class ValidationScore:
     ----------
     weighting : {"administrative", "uncensored", "ipcw"} or Weighting, optional
         As for `brier_score`. Without it the score is administrative if all censoring times are known, uncensored if
-        everybody had the event, and refused otherwise.
+        all individuals had the event, and rejected otherwise.
     metric : {"brier", "log"} or Loss
         What a prediction costs.
     times : array_like, optional

@@ -14,9 +14,9 @@ from survscore.analysis.calibration import Calibration
 from survscore.analysis.distribution_results import DistributionCalibration
 from survscore.inference.estimate import Estimate
 from survscore.plots import style
-from survscore.plots.below import counts_below, note_below
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
+from survscore.plots.risk_table import counts_below, note_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ class CalibrationDisplay(Display):
             ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(-0.02 * end, 1.02 * end))
             ax.locator_params(axis="both", nbins=5 if style.points(ax)[0] > 144 else 2)
             title = f"{style.at_time(shown.time, unit)}, {shown.weighting}"
-            style.say(ax, x="predicted risk", y="share with event", title=title)
+            style.say(ax, x="predicted risk", y="observed proportion", title=title)
             self._histogram(ax, end)
             if line.get("label") is not None:
                 name_lines(ax, [(self.line_, str(line["label"]))])

@@ -1,4 +1,4 @@
-"""Mean predictions around C*: whether a model knows when the data end."""
+"""Mean predictions around C*: whether a model encodes the censoring time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class DiagnosisDisplay(Display):
             style.mark(on.ax, x=0.0, color=style.INK)
             if on.own:
                 on.ax.margins(x=0.0)
-            since = style.time_label(unit, "time since everybody's own C*")
+            since = style.time_label(unit, "time since C*")
             style.say(on.ax, x=since, y="mean predicted survival", title=self._title())
             name_lines(on.ax, lines)
             return self._drawn(on)

@@ -96,7 +96,7 @@ class EndLabels(Artist):
         self.entries.append((line, name, text, leader))
 
     def get_children(self) -> list[Artist]:
-        """Return the texts, for whoever looks for all texts of a figure."""
+        """Return the texts, for searches over all texts of a figure."""
         return [text for _, _, text, _ in self.entries]
 
     def _place(self, renderer: Any) -> None:

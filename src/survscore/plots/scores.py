@@ -10,9 +10,9 @@ from survscore._utils.units import Unit
 from survscore._validation import shown as printable
 from survscore.metrics import AUC, Direction, metric_label, sides
 from survscore.plots import style
-from survscore.plots.below import counts_below
 from survscore.plots.display import Display
 from survscore.plots.labels import legend, name_lines, name_panels
+from survscore.plots.risk_table import counts_below
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.short_names import short_names
 

@@ -39,7 +39,7 @@ class TrainingDisplay(Display):
             if len(cycle_ends) < len(shown):  # not where every epoch is a cycle
                 for end in cycle_ends:
                     ax.axvline(end, color=style.RULE, linewidth=1.2, zorder=0)
-                ax.grid(False, axis="x")  # which would be taken for cycles
+                ax.grid(False, axis="x")  # which would look like cycles
             if self.best_epoch is not None:
                 style.mark(ax, x=self.best_epoch, color=style.INK, label="kept")
             style.say(ax, x="epoch", y="loss per individual")

@@ -1,4 +1,4 @@
-"""The first screen of a report: which model, by how much, how sure, and whether to believe it."""
+"""The first screen of a report: which model, by how much, how certain, and whether to rely on it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ Trust = Literal["yes", "with care", "no"]
 FEW_MODELS = 3  # up to so many, every pair has a card
 #: What a verdict says of a model and what it is compared with.
 RELATIONS = {
-    "better": "is better than", "worse": "is worse than", "lower": "has a lower value than",
-    "higher": "has a higher value than", "undecided": "can't be told from", "unknown": "can't be compared with",
+    "better": "is significantly better than", "worse": "is significantly worse than", "lower": "has a lower value than",
+    "higher": "has a higher value than", "undecided": "is not significantly different from",
+    "unknown": "cannot be compared with",
 }  # fmt: skip
 
 
@@ -99,7 +100,7 @@ class Answers:
         return pd.DataFrame(rows)
 
     def sentence(self, metric: str) -> str:
-        """Say in a sentence or two which model is best, and from which it can't be told."""
+        """Say in a sentence or two which model is best, and from which it does not differ significantly."""
         compared, label = self.findings.comparison, metric_label(metric)
         every, ranked = self.models(metric), self.ranked(metric)
         real = [name for name in ranked if name != compared.null]
@@ -115,12 +116,12 @@ class Answers:
         worse, same = ([name for name in others if against[name] == verdict] for verdict in ("better", "undecided"))
         told = ""
         if len(others) == 1 and same:
-            told = f"No winner: {best} and {same[0]} can't be told apart."
+            told = f"No winner: {best} and {same[0]} do not differ significantly."
         elif same:  # what holds of the best and each of these need not hold of two of these
-            told = f"No single winner: {best} can't be told from {several(same)}"
-            told += f"; it is surely better than {several(worse)}." if worse else "."
+            told = f"No single winner: {best} is not significantly different from {several(same)}"
+            told += f"; it is significantly better than {several(worse)}." if worse else "."
         elif others and len(worse) == len(others):
-            told = f"{best} is best: it is surely better than {several(worse)}."
+            told = f"{best} is best: it is significantly better than {several(worse)}."
         elif others:
             told = f"{best} has the best {label}, but its differences to others have no interval."
         winner = not same and len(worse) == len(others)
@@ -134,7 +135,7 @@ class Answers:
         if against[null] not in ("better", "worse", "undecided"):
             return ""
         who = best if alone else "But it" if winner else f"{best}, the best of them,"
-        return f"{who} {RELATIONS[against[null]]} {null}, the same curve for everybody."
+        return f"{who} {RELATIONS[against[null]]} {null}, the same curve for all individuals."
 
     def cards(self, metric: str) -> list[dict[str, Any]]:
         """Return what to say about pairs of models: of few models all, of many each against the reference.
@@ -175,7 +176,7 @@ class Answers:
         between = _between(row["lower"], row["upper"], digits, words, side)
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
         if not row.get("reliable", True):
-            card["notes"].append("Rough: too few individuals with, or without, event, or too few groups.")
+            card["notes"].append("Too few events, individuals without event, or groups for a reliable interval.")
         if has_bounds(row):
             digits = max(digits, digits_for(row["bound_lower"], row["bound_upper"]))
             within = _between(row["bound_lower"], row["bound_upper"], digits, words, side)
@@ -205,29 +206,29 @@ def percent(part: float) -> str:
     return f"{100 * part:.1f} %" if part >= 0.01 else f"{100 * part:.2g} %"
 
 
-def belief(
+def recommendation(
     sentence: str,
     caution: str | None,
     contradictions: Sequence[str],
-    unsure: Sequence[str],
+    unclear: Sequence[str],
     *,
     certain: bool,
     leaking: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return whether to believe the answer, and why.
+    """Return whether to rely on the answer, and why.
 
     Parameters
     ----------
     sentence : str
-        Which weighting to believe (`recommended_weighting`).
+        Which weighting to use (`recommended_weighting`).
     caution : str or None
         What to beware of where the only weighting is one that is known to mislead.
-    contradictions, unsure : sequence of str
-        What weightings contradict each other about, and what only some are sure of.
+    contradictions, unclear : sequence of str
+        Where weightings contradict each other, and which differences are significant under some of them only.
     certain : bool
-        Whether the weighting to believe is known to fit these data.
+        Whether the recommended weighting is known to fit these data.
     leaking : sequence of str
-        Models that know C*, which some of the weightings are known to prefer.
+        Models that encode C*, which some of the weightings are known to prefer.
 
     Returns
     -------
@@ -235,14 +236,16 @@ def belief(
         ``trust``, ``heading`` and ``sentences``.
     """
     if caution is not None:
-        return _told("no", "No: the only weighting here is known to mislead", [caution, *contradictions])
+        misleading = "do not rely on this, since the only weighting is known to mislead"
+        return _told("no", misleading, [caution, *contradictions])
     if contradictions:
-        return _told("with care", "Yes, but weightings contradict each other", [*contradictions, sentence])
+        contradicted = "interpret with care, since weightings contradict each other"
+        return _told("with care", contradicted, [*contradictions, sentence])
     if not certain:
-        return _told("with care", "With care", [sentence, *unsure])
+        return _told("with care", "interpret with care", [sentence, *unclear])
     if leaking:
-        return _told("with care", f"Yes, but not what IPCW says of {several(leaking)}", [sentence, *unsure])
-    return _told("yes", "Yes", [sentence, *unsure])
+        return _told("with care", f"rely on this, but not on IPCW scores of {several(leaking)}", [sentence, *unclear])
+    return _told("yes", "rely on this", [sentence, *unclear])
 
 
 def _told(trust: Trust, heading: str, sentences: list[str]) -> dict[str, Any]:

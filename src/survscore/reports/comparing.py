@@ -106,18 +106,18 @@ class Findings:
         }
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
-        """Return, by metric, what the weightings contradict each other about, and what only some are sure of."""
+        """Return, by metric, where weightings contradict each other, and what is significant under some only."""
         contradictions: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
-        unsure: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
+        unclear: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
         unknown: dict[str, bool] = dict.fromkeys(self.comparison.metrics, False)
         for (metric, model), rows in by_name(self.judged, "metric", "model"):
             by_weighting = dict(zip(rows["weighting"], rows["verdict"], strict=True))
             contradicting = verdicts.contradiction(model, self.comparison.reference, by_weighting)
-            doubted = verdicts.unsure(model, self.comparison.reference, by_weighting)
+            doubted = verdicts.unclear(model, self.comparison.reference, by_weighting)
             contradictions[metric] += [contradicting] if contradicting else []
-            unsure[metric] += [doubted] if doubted else []
+            unclear[metric] += [doubted] if doubted else []
             unknown[metric] |= "unknown" in by_weighting.values()
-        return {"contradictions": contradictions, "unsure": unsure, "unknown": unknown}
+        return {"contradictions": contradictions, "unclear": unclear, "unknown": unknown}
 
     def notes(self, time_range: Range) -> list[str]:
         """Return in sentences at which times there is no score, and what that means for the means."""
@@ -144,7 +144,7 @@ class Findings:
         return notes + [_about([], caution) for caution in cautions] + self._few()
 
     def _few(self) -> list[str]:
-        """Return a sentence about the times at which too few have the rarer status for differences to be sure."""
+        """Return a sentence about the times at which too few have the rarer status for reliable intervals."""
         contrasts = self.comparison.contrasts
         few = contrasts.loc[~contrasts["reliable"] & contrasts["difference"].notna(), "time"].unique()
         if not few.size:
@@ -152,7 +152,7 @@ class Findings:
         times = self.comparison.times
         return [
             f"At {few.size} of {plural(times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} individuals with event, "
-            "or without, are counted, or groups are too few: intervals of differences are rough there."
+            "or without, are counted, or groups are too few: intervals of differences are not reliable there."
         ]
 
 

@@ -118,10 +118,10 @@ class Displays:
         n = self.summary["data"]["n"]
         columns = [numbers(f"time{self.unit}", at["time"]), numbers("still under observation", at["under_observation"]),
                    numbers("events so far", at["events"])]  # fmt: skip
-        if "censoring_time_as_late" in at:
-            counted = at["censoring_time_as_late"]
+        if "censoring_time_at_least" in at:
+            counted = at["censoring_time_at_least"]
             columns += [
-                numbers("counted by the administrative score (C* as late)", counted),
+                numbers("counted by the administrative score (C* >= t)", counted),
                 Column("share of all", [f"{100 * one / n:.0f} %" for one in counted], "number"),
             ]
         yield Display("remaining", "Who is counted when", columns)

@@ -133,7 +133,7 @@ def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[
 def _remaining(summary: dict[str, Any]) -> list[Panel]:
     table = summary["data"]["remaining"]
     labels = {
-        "censoring_time_as_late": "C* as late or later",
+        "censoring_time_at_least": "C* >= t",
         "under_observation": "still under observation",
         "events": "events so far",
     }
@@ -180,7 +180,7 @@ def _by_metric_and_weighting(summary: dict[str, Any], key: str, y: str, ylabel: 
 
 
 def _forests(summary: dict[str, Any]) -> list[Panel]:
-    """Return one forest for each metric and weighting; the first row of each model is that of everybody."""
+    """Return one forest for each metric and weighting; the first row of each model is that of all individuals."""
     panels: dict[tuple[str, str], Panel] = {}
     table = (summary.get("segments") or {}).get("table", {})
     for (metric, weighting, model), start, stop in _runs(table, ("metric", "weighting", "model")):
@@ -208,7 +208,7 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
     runs = _runs(around["curves"], ("model",))
     return [
         {
-            "title": "Mean predicted survival around everybody's own C*",
+            "title": "Mean predicted survival around each individual's own C*",
             "main": True,
             "x": "offset",
             "y": "survival",
@@ -238,7 +238,7 @@ def _calibration(summary: dict[str, Any]) -> list[Panel]:
                 "lower": "lower",
                 "upper": "upper",
                 "xlabel": "predicted risk",
-                "ylabel": "share with event",
+                "ylabel": "observed proportion",
                 "domain": [0, top],
                 "diagonal": True,
                 "series": [],

@@ -31,7 +31,7 @@ def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None)
         "events": (np.count_nonzero(y.event) - np.array(_at_least(y.time[y.event], times, strictly=True))).tolist(),
     }
     if end is not None:
-        remaining["censoring_time_as_late"] = _at_least(end, times)
+        remaining["censoring_time_at_least"] = _at_least(end, times)
     return {
         "n": len(y),
         "events": int(y.event.sum()),
@@ -53,7 +53,7 @@ def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strict
 def for_whom(
     y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], weighting: Weighting
 ) -> list[str]:
-    """Say for whom the headline speaks at the last time, and how they differ from all who started."""
+    """Say to whom the headline refers at the last time, and how they differ from all who started."""
     if not isinstance(weighting, Administrative) or weighting.population is not None:
         return []
     last = float(times[-1])
@@ -65,8 +65,8 @@ def for_whom(
     risks = []
     for model, column in zip(models, table.columns[3:], strict=True):
         of_all, of_counted = (verdicts.number(float(risk), 3) for risk in table[column])
-        risks.append(f"by {model} {of_counted}, that of all {of_all}")
+        risks.append(f"{of_counted} by {model} (all individuals: {of_all})")
     return [
-        f"At {verdicts.short(last)} the administrative score speaks for the {100 * share:.0f} % who could be followed "
-        f"so long: their mean risk of the event by {verdicts.short(horizon)} is {'; '.join(risks)}."
+        f"At {verdicts.short(last)} the administrative score refers to the {100 * share:.0f} % with C* >= "
+        f"{verdicts.short(last)}: their mean predicted risk by {verdicts.short(horizon)} is {'; '.join(risks)}."
     ]

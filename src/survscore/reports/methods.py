@@ -96,8 +96,8 @@ def _data(summary: dict[str, Any]) -> str:
         told.append("Censoring times were known only of those who were censored.")
     else:
         told.append(
-            "Censoring was administrative: everybody's censoring time C*, from entry to the end of the data, was "
-            "known, also of those who had the event."
+            "Censoring was administrative: the censoring time C* of each individual, from entry to the data cut-off, "
+            "was known, also of those who had the event."
         )
         lost = data["dropped_out"]
         told.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "Nobody dropped out before it.")
@@ -116,19 +116,19 @@ def _scores(
         told.append(
             f"Means over time are from {short(low)} to {short(high)}{_in_unit(summary)}, by the trapezoidal rule."
         )
-    told.append(f"Conclusions go by {_weighting(weightings[headline], summary, cite)}.")
+    told.append(f"Conclusions are based on {_weighting(weightings[headline], summary, cite)}.")
     others = [one for place, one in enumerate(weightings) if place != headline]
     if others:
-        told.append(f"For comparison there is {'; and '.join(_weighting(one, summary, cite) for one in others)}.")
+        told.append(f"For comparison, we report {'; and '.join(_weighting(one, summary, cite) for one in others)}.")
     if summary["null_model"]:
         source = {True: "of the same outcomes", "counted": "of those counted"}.get(
             null if not isinstance(null, Outcomes) else "", "of other outcomes"
         )
-        what = "share of event-free" if null == "counted" else "Kaplan-Meier estimate"
+        what = "event-free proportion" if null == "counted" else "Kaplan-Meier estimate"
         cited = "" if null == "counted" else cite("kaplan-meier")
         told.append(
-            f"As null model, the {what} {source}{cited} predicts the same for everybody; skill is 1 - score / score of "
-            "the null model."
+            f"As null model, the {what} {source}{cited} predicts the same for all individuals; skill is 1 - score / "
+            "score of the null model."
         )
     told.append(f"Differences are to {summary['reference']}." if len(summary["models"]) > 1 else "")
     return " ".join(part for part in told if part)
@@ -139,7 +139,7 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
     name = f'(weighting "{weighting.named(somebody_left=bool(summary["data"]["dropped_out"]))}")'
     match weighting:
         case Uncensored():
-            return f"the score of everybody, whose status was known at all these times {name}"
+            return f"the score of all individuals, whose status was known at all these times {name}"
         case Administrative():
             told = (
                 f"the administrative score{cite('administrative')} {name}, which at time t counts those with C* of at "
@@ -159,8 +159,8 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
 def _errors(summary: dict[str, Any], weightings: Sequence[Weighting], cite: _Cited) -> str:
     estimated = any(getattr(one, "estimated", False) for one in weightings)
     told = [
-        f"Intervals are {100 * summary['level']:g} % confidence intervals from everybody's influence on the score"
-        + (", which includes that weights were estimated" if estimated else "")
+        f"Intervals are {100 * summary['level']:g} % confidence intervals from influence functions"
+        + (", which include the estimation of weights" if estimated else "")
         + "; differences are paired, on the same individuals."
     ]
     if summary["data"]["groups"]:
@@ -196,9 +196,9 @@ def _diagnosis(summary: dict[str, Any]) -> str:
     if around["missing"]:
         return ""
     return (
-        "Whether predictions know C* was examined by how much of the predicted survival is lost over "
-        f"{short(around['width'])}{_in_unit(summary)} right after everybody's own C*, against other individuals of the "
-        "same age and against earlier dates, and by how IPCW rates them against the administrative score."
+        "Whether predictions encode C* was examined by how much of the predicted survival is lost over "
+        f"{short(around['width'])}{_in_unit(summary)} right after each individual's C*, against other individuals of "
+        "the same age and against earlier dates, and by how IPCW rates them against the administrative score."
     )
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Which weighting to believe.
+    """Which weighting to use.
 
     Attributes
     ----------
     position : int
-        Its place among those that were asked for; of the first, if the one to believe is not among them.
+        Its place among those that were asked for; of the first, if the recommended one is not among them.
     sentence : str
         Which, and why.
     certain : bool
@@ -32,11 +32,11 @@ class Recommendation:
 
 
 def recommended_weighting(weightings: Sequence[Weighting], *, n: int, n_dropped_out: int | None) -> Recommendation:
-    """Return which of some weightings to believe.
+    """Return which of some weightings to use.
 
-    Everybody's status, where it is known, needs no weights. Where all C* are known, the administrative weighting counts
-    those whose data reach a time, whatever predictions know about C*; an IPCW score prefers predictions that fall to
-    zero after C*. Who dropped out before C* is weighted for. An IPCW score is for data without C*.
+    If the status of all individuals is known, no weights are needed. If C* is known for all, the administrative
+    weighting counts those with C* >= t, whether or not predictions encode C*; an IPCW score prefers predictions that
+    fall to zero after C*. Drop-out before C* is accounted for by weights. IPCW is for data without C*.
 
     Parameters
     ----------
@@ -52,36 +52,38 @@ def recommended_weighting(weightings: Sequence[Weighting], *, n: int, n_dropped_
     >>> import survscore as ss
     >>> from survscore.reports.recommendation import recommended_weighting
     >>> recommended_weighting([ss.IPCW(), ss.Administrative()], n=500, n_dropped_out=0)
-    Recommendation(position=1, sentence="Believe administrative: everybody's C* is known, and it counts those whose data
-    reach a time, while IPCW scores reward predictions that know C*.", certain=True)
+    Recommendation(position=1, sentence='Use administrative: C* is known for each individual, and at each time t it
+    counts those with C* >= t, while IPCW scores reward predictions that encode C*.', certain=True)
     """
     known = n_dropped_out is not None
     labels = [one.named(somebody_left=bool(n_dropped_out) or not known) for one in weightings]
     for position, one in enumerate(weightings):
         if isinstance(one, Uncensored):
             return Recommendation(
-                position, f"Believe {labels[position]}: everybody's status is known at all these times."
+                position, f"Use {labels[position]}: the status of each individual is known at all these times."
             )
     for position, one in enumerate(weightings if known else ()):
         if isinstance(one, Administrative):
-            return Recommendation(position, f"Believe {labels[position]}: {_why(n, n_dropped_out or 0)}.")
+            return Recommendation(position, f"Use {labels[position]}: {_why(n, n_dropped_out or 0)}.")
     if not any(isinstance(one, IPCW) for one in weightings):
-        return Recommendation(0, f"Believe {labels[0]} as far as it fits these data.", certain=False)
+        return Recommendation(0, f"Use {labels[0]} as far as it fits these data.", certain=False)
     if known:
-        none = f"Believe none of these, but the administrative score: {_why(n, n_dropped_out or 0)}."
+        none = f"Use the administrative score instead of these: {_why(n, n_dropped_out or 0)}."
         return Recommendation(0, none, certain=False)
     position = next(k for k, one in enumerate(weightings) if isinstance(one, IPCW))
     return Recommendation(
         position,
-        f"Believe {labels[position]} only if predictions can't tell C*, which is unknown here; if the data end on a "
-        "known date, everybody's C* makes an administrative score possible, which is not fooled.",
+        f"Use {labels[position]} only if predictions do not encode C*, which is unknown here; if follow-up ends on a "
+        "known date, C* of each individual makes an administrative score possible, which is not misled.",
         certain=False,
     )
 
 
 def _why(n: int, n_dropped_out: int) -> str:
-    dropped_out = f", weights for the {n_dropped_out:,} of {n:,} who dropped out before it" if n_dropped_out else ""
+    dropped_out = (
+        f", with weights for the {n_dropped_out:,} of {n:,} who dropped out before C*" if n_dropped_out else ""
+    )
     return (
-        f"everybody's C* is known, and it counts those whose data reach a time{dropped_out}, while IPCW scores reward "
-        "predictions that know C*"
+        f"C* is known for each individual, and at each time t it counts those with C* >= t{dropped_out}, while IPCW "
+        "scores reward predictions that encode C*"
     )

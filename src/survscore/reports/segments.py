@@ -107,9 +107,9 @@ class SegmentFindings:
         found = parts["verdict"].value_counts()
         reference, of_all = self.segmented.total.reference, plural(len(parts), "segment")
         told = [(verdict, found[verdict]) for verdict in ("better", "worse") if verdict in found]
-        clear = f"{model} is clearly better or worse than {reference} in none of {of_all}"
+        clear = f"{model} is significantly better or worse than {reference} in none of {of_all}"
         if told:
-            clear = f"{model} is {told[0][0]} than {reference} in {told[0][1]}"
+            clear = f"{model} is significantly {told[0][0]} than {reference} in {told[0][1]}"
             clear += f", and {told[1][0]} in {told[1][1]}, of {of_all}" if len(told) > 1 else f" of {of_all}"
         rest = [
             f"{found[verdict]} {words}"
@@ -121,9 +121,9 @@ class SegmentFindings:
         sentence = f"{clear} ({', '.join(rest)})." if rest else f"{clear}."
         if differ is None or verdicts.missing(differ["q"]):
             return sentence
-        same = "differ" if differ["p_value"] < 1 - self.segmented.total.level else "can't be told apart"
+        differs = "differ" if differ["p_value"] < 1 - self.segmented.total.level else "do not differ"
         return (
-            f"{sentence} The {differ['n_segments']:.0f} segments with an interval {same} in this difference "
+            f"{sentence} The {differ['n_segments']:.0f} segments with an interval {differs} significantly "
             f"(Cochran's Q = {differ['q']:.1f} on {differ['df']:.0f}, {verdicts.p_value(differ['p_value'])})."
         )
 

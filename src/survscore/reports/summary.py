@@ -32,12 +32,12 @@ from survscore.inference.multiplicity import Correction
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
-from survscore.reports.answers import Answers, belief
+from survscore.reports.answers import Answers, recommendation
 from survscore.reports.backtests import backtested
 from survscore.reports.calibrated import at_horizons, calibrated, for_the_same, horizons_of
 from survscore.reports.comparing import WHOLE, Findings, as_table, plain
 from survscore.reports.follow_up import follow_up, for_whom
-from survscore.reports.leaks import around_censoring, leak_sentences
+from survscore.reports.leakage import around_censoring, leak_sentences
 from survscore.reports.methods import methods
 from survscore.reports.recommendation import recommended_weighting
 from survscore.reports.segments import SegmentFindings
@@ -128,8 +128,8 @@ def summarise(
     >>> found["weightings"]
     ['administrative', 'ipcw (Kaplan-Meier of the scored outcomes)']
     >>> found["verdicts"]["sentence"][0]
-    "Kaplan-Meier can't be told from truth: its mean Brier score differs by 0.0000 (95 % interval −0.0014 to 0.0014,
-    p = 0.999)."
+    'Kaplan-Meier is not significantly different from truth: its mean Brier score differs by 0.0000 (95 % interval
+    −0.0014 to 0.0014, p = 0.999).'
     """
     named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
     check_outcomes(y)
@@ -158,8 +158,8 @@ def summarise(
     comparison: Comparison = compared if by is None else compared.total
     segments = None if by is None else SegmentFindings.of(compared.corrected(correction), time_range)
     findings = Findings.of(comparison, time_range)
-    believed = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
-    headline = believed.position
+    recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+    headline = recommended.position
     chosen, label = weightings[headline], comparison.weightings[headline]
     answers = Answers(findings, time_range, label)
     disagreements = findings.disagreements()
@@ -195,19 +195,19 @@ def summarise(
         "weightings": comparison.weightings,
         "short_weightings": list(short_names(comparison.weightings).values()),
         "headline": label,
-        "believe": believed.sentence if len(weightings) > 1 else None,
+        "recommended": recommended.sentence if len(weightings) > 1 else None,
         "unit": plural_word(unit),
         "caution": caution,
         "answer": {
             metric: {
                 "sentence": answers.sentence(metric),
                 "cards": answers.cards(metric),
-                "belief": belief(
-                    believed.sentence,
+                "recommendation": recommendation(
+                    recommended.sentence,
                     caution,
                     with_short_names(disagreements["contradictions"][metric], comparison.weightings),
-                    with_short_names(disagreements["unsure"][metric], comparison.weightings),
-                    certain=believed.certain,
+                    with_short_names(disagreements["unclear"][metric], comparison.weightings),
+                    certain=recommended.certain,
                     leaking=leaking,
                 ),
             }
@@ -250,7 +250,7 @@ def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:
     if not isinstance(headline, IPCW) or y.event.all():
         return None
     return (
-        "This answer goes by an IPCW score. If predictions can tell the censoring times, such a score prefers those "
+        "This answer goes by an IPCW score. If predictions encode the censoring times, such a score prefers those "
         f"that fall to zero after them, right or wrong. {sentence}."
     )
 

@@ -17,7 +17,7 @@ COLUMNS = (
 
 
 def trends(path: Path | str | None) -> dict[str, Any]:
-    """Return the mean scores of everybody in every run of a history, and notes about them.
+    """Return the mean scores of all individuals in every run of a history, and notes about them.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def verdict_sentence(row: Row, level: float) -> str:
     label = metric_label(row["metric"])
     score = f"mean {label}" if row.get("time") is None else f"{label} at {short(row['time'])}"
     if row["verdict"] == "unknown":
-        return f"Nothing can be said about {row['model']} and {row['reference']}: their difference has no interval."
+        return f"{row['model']} and {row['reference']} cannot be compared: their difference has no interval."
     digits = digits_for(row["lower"], row["upper"])
     lower, upper = number(row["lower"], digits), number(row["upper"], digits)
     interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
@@ -74,7 +74,7 @@ def verdict_sentence(row: Row, level: float) -> str:
     sentence = f"{relation}: its {score} differs by {number(row['difference'], digits)} ({interval})."
     if row.get("reliable", True):
         return sentence
-    return f"{sentence} That rests on too few individuals with, or without, event, or on too few groups, to be sure."
+    return f"{sentence} There are too few events, individuals without event, or groups for a reliable interval."
 
 
 def several(names: Sequence[str]) -> str:
@@ -86,16 +86,16 @@ def leak_sentence(row: Row) -> str:
     """Return how far a model falls right after C*, and what that says, of a row of `Diagnosis.models`."""
     name, verdict = row["model"], row["verdict"]
     if verdict == "too few" or missing(row["fall_after"]) or missing(row["fall_elsewhere"]):
-        return f"Whether {name} knows when the data end can't be told: there is too little to go by."
+        return f"Whether {name} encodes the censoring time cannot be assessed: there are too few data."
     after, elsewhere = (_percent(row[key]) for key in ("fall_after", "fall_elsewhere"))
     falls = f"{name} falls by {after} right after C*"
     match verdict:
         case "knows C*":
-            return f"{falls}, against {elsewhere} elsewhere: it knows when the data end."
+            return f"{falls}, against {elsewhere} elsewhere: it encodes the censoring time."
         case "unclear":
-            return f"{falls}, against {elsewhere} elsewhere: whether it knows when the data end can't be told."
+            return f"{falls}, against {elsewhere} elsewhere: whether it encodes the censoring time is unclear."
         case _:
-            return f"{falls}, against {elsewhere} elsewhere: no sign that it knows when the data end."
+            return f"{falls}, against {elsewhere} elsewhere: no sign that it encodes the censoring time."
 
 
 def _percent(share: float) -> str:
@@ -109,8 +109,8 @@ def has_bounds(row: Row) -> bool:
 
 def holds_within_bounds(row: Row) -> bool:
     """Whether a model stays better, or worse, wherever within its bounds the difference lies."""
-    sure = row["verdict"] in ("better", "worse") and has_bounds(row)
-    return sure and all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
+    significant = row["verdict"] in ("better", "worse") and has_bounds(row)
+    return significant and all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
 
 
 def bounds_sentence(row: Row, n_dropped_out: int, n: int) -> str | None:
@@ -131,16 +131,16 @@ def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -
     better, worse = (_under(by_weighting, verdict) for verdict in ("better", "worse"))
     if not better or not worse:
         return None
-    return f"{model} is better than {reference} under {better}, and worse under {worse}."
+    return f"{model} is significantly better than {reference} under {better}, and significantly worse under {worse}."
 
 
-def unsure(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
-    """Return a sentence where only some weightings are sure which model is better; None elsewhere."""
+def unclear(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
+    """Return a sentence where a difference is significant under some weightings only; None elsewhere."""
     verdicts = set(by_weighting.values()) - {"unknown"}
     if "undecided" not in verdicts or len(verdicts) != 2:
         return None
-    (sure,) = verdicts - {"undecided"}
-    return f"That {model} is {sure} than {reference} is clear only under {_under(by_weighting, sure)}."
+    (significant,) = verdicts - {"undecided"}
+    return f"{model} is significantly {significant} than {reference} only under {_under(by_weighting, significant)}."
 
 
 def _under(by_weighting: Mapping[str, str], verdict: str) -> str:
@@ -149,5 +149,5 @@ def _under(by_weighting: Mapping[str, str], verdict: str) -> str:
 
 def _relation(model: str, verdict: str, reference: str) -> str:
     if verdict == "undecided":
-        return f"{model} can't be told from {reference}"
-    return f"{model} is {verdict} than {reference}"
+        return f"{model} is not significantly different from {reference}"
+    return f"{model} is significantly {verdict} than {reference}"

@@ -1,4 +1,4 @@
-"""Scores of data that fit in no memory: the same results from files, streams and clusters."""
+"""Scores of data that do not fit in memory: the same results from files, streams and clusters."""
 
 from survscore.scale.columns import ModelColumns, OutcomeColumns
 from survscore.scale.evaluating import evaluate, evaluate_state

@@ -221,7 +221,7 @@ def fill_influences(
     predicted, j, kind, epsilon, first_stop, last_stop, label, left, segment, bins, score, usable, first, late, event,
     moved, drift, own, factor, out,
 ):  # fmt: skip
-    """Fill everybody's influence on the scores at one time, times the sum of weights and a factor: (models, rows).
+    """Fill the influences on the scores at one time, times the sum of weights and a factor: (models, rows).
 
     What is known has the segment first: `score` (segments, models), `usable`, `first` and `late` (segments,), `event`
     and `own` (segments, bins), `moved` (segments, models, bins) and `drift` (segments, models, bins + 1); without bins,

@@ -96,14 +96,14 @@ class Batch:
             missing = np.array([one is None or one != one for one in ended]) & had_event  # noqa: PLR0124 - NaT
             if missing.any():
                 raise InputError(
-                    f"column {columns.end!r} must hold a date for everybody with event: {int(missing.sum())} of "
+                    f"column {columns.end!r} must hold a date for every individual with event: {int(missing.sum())} of "
                     f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
                 )
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
         return Outcomes.from_dates(dates(columns.start), event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
-        """Return everybody's segment as a number, and the labels of each."""
+        """Return each individual's segment as a number, and the labels of each."""
         if not self.specification.by:
             return np.zeros(len(self), dtype=np.int32), [()]
         codes = np.zeros(len(self), dtype=np.int32)
@@ -112,13 +112,13 @@ class Batch:
             encoded = self._encoded(name)
             values = [str(value) for value in encoded.dictionary.to_pylist()]
             both = codes * np.int64(len(values)) + encoded.indices.to_numpy(zero_copy_only=False)
-            # only the combinations that there are: of two columns of ids, all would fit in no memory
+            # only the combinations that there are: of two columns of ids, all would not fit in memory
             present, codes = _distinct(both, len(labels) * len(values))
             labels = [(*labels[code // len(values)], values[code % len(values)]) for code in present.tolist()]
         return codes, labels
 
     def labels(self, name: str) -> NDArray[np.object_]:
-        """Return everybody's label in a segmenting column, as text."""
+        """Return each individual's label in a segmenting column, as text."""
         encoded = self._encoded(name)
         values = np.array([str(value) for value in encoded.dictionary.to_pylist()], dtype=object)
         return np.asarray(values[encoded.indices.to_numpy(zero_copy_only=False)])
@@ -228,8 +228,8 @@ class Batch:
         if column.null_count:
             first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise InputError(
-                f"column {name!r} must have a label for everybody: {column.null_count} of {len(self)} are missing, the "
-                f"first in row {first}"
+                f"column {name!r} must have a label for every individual: {column.null_count} of {len(self)} are "
+                f"missing, the first in row {first}"
             )
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
@@ -240,7 +240,7 @@ class Batch:
 
 
 def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return which codes below `n` there are, and the place of everybody's among them."""
+    """Return which codes below `n` there are, and the place of each individual's among them."""
     if n > 4 * codes.size + 1024:
         present, places = np.unique(codes, return_inverse=True)
         return present, places.astype(np.int32)

@@ -29,7 +29,7 @@ class OutcomeColumns:
     time, event, censoring_time : str
         Names of columns; without a cut-off.
     cutoff : str, optional
-        The date on which the data end, or the name of a column of such dates.
+        The data cut-off, or the name of a column of such dates.
     start, event_date, last_seen : str
         Names of columns; with a cut-off. By default ``last_seen`` is one if there is such a column, and so is
         ``censoring_time``.

@@ -107,7 +107,7 @@ def evaluate(
         or to `ModelColumns`.
     metric : str or Metric, or several
         What to compute, as for `compare`. ``"brier"`` and ``"log"`` are sums over individuals. Others, such as
-        ``"auc"``, need everybody's predictions at once: then the columns that are needed are gathered and must fit in
+        ``"auc"``, need all predictions at once: then the columns that are needed are gathered and must fit in
         memory, four times over; those of some horizons do where all do not.
     times : array_like, optional
         The evaluation times; by default those of the columns that all models have.
@@ -323,7 +323,7 @@ def _stored(one: Any) -> State:
 
 
 def warn_about_all(total: State | Gathered, result: Comparison | SegmentedComparison) -> None:
-    """Warn about files that were left out, times without score, and standard errors that rest on few groups."""
+    """Warn about files that were left out, times without score, and standard errors from few groups."""
     warn_about_skipped(total)
     everybody = result.total if isinstance(result, SegmentedComparison) else result
     warn_about(everybody.scored)

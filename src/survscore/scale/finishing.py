@@ -48,7 +48,7 @@ def finish(state: State, influences: Influences | None = None) -> Comparison | S
 
 
 def first_pass(state: State) -> FirstPass:
-    """Return what the second pass needs to know: of everybody, and of each segment."""
+    """Return what the second pass needs to know: of all individuals, and of each segment."""
     state.settle()
     what = state.specification
     levels: list[Sequence[int | None]] = [[None], *([range(len(state.segments))] if what.by else [])]
@@ -124,7 +124,7 @@ class _Curve:
     steps, own : ndarray of shape (bins,)
         Greenwood's, and one over those at risk, where somebody leaves.
     before : ndarray of shape (bins,)
-        The curve before each bin: of everybody whose time is in it.
+        The curve before each bin: of all individuals whose time is in it.
     """
 
     ends: NDArray[np.float64]

@@ -20,7 +20,7 @@ ENDINGS = {
 }
 FORMATS = tuple(ENDINGS)
 AHEAD = 64 << 20  # bytes of row groups that are asked for at once where every request is a journey
-HUGE = 32 << 20  # bytes of a row group from which on its columns are read bit by bit
+HUGE = 32 << 20  # bytes of a row group above which its columns are read in pieces
 BIT, REMOTE_BIT = 1 << 16, 1 << 22  # of each column; where every request is a journey, more
 HEADER = 1 << 16
 CSV_BLOCK = 4 << 20

@@ -1,4 +1,4 @@
-"""Rows as they are, from wherever they lie: for metrics of everybody taken together, which no sums can give."""
+"""Rows as they are, from wherever they lie: for metrics of all individuals together, which no sums can give."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Gathered:
         return segmented
 
     def _told(self, result: Comparison) -> Comparison:
-        """Return a result whose settings tell which files it rests on."""
+        """Return a result whose settings say from which files it was computed."""
         read = {"files_read": len(self.files) - len(self.skipped), "skipped_files": list(self.skipped)}
         files = read if self.files else {}
         return replace(result, scored=tuple(replace(one, settings={**one.settings, **files}) for one in result.scored))

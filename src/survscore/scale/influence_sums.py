@@ -103,7 +103,7 @@ class WholeGroups:
         self._places = np.zeros(0, dtype=np.int64)
 
     def places(self, groups: NDArray[np.uint64], segment: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return everybody's place, with room for groups that are new."""
+        """Return each individual's place, with room for groups that are new."""
         with np.errstate(over="ignore"):
             keys = groups + segment.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-r"""A second pass, where one does not do: everybody's influence, once scores and weights are known.
+r"""A second pass, where one is not enough: each individual's influence, once scores and weights are known.
 
 With groups, and for means over time under weights that are estimated, variances are not sums over single individuals
 and times. The second pass makes every influence (see `censoring.fitted`) and adds up, in whole numbers as the first,
@@ -70,14 +70,14 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """What the first pass told of all: of everybody together, and of every segment.
+    """What the first pass told of all: of all individuals together, and of every segment.
 
     Attributes
     ----------
     segments : list of tuple of str
         Their labels.
     known : list
-        By level (everybody, then segments where there are any), weighting and metric.
+        By level (all individuals, then segments where there are any), weighting and metric.
     """
 
     segments: list[Labels]
@@ -165,7 +165,7 @@ class Influences:
         return sum(values.nbytes for one in arrays for values in one.values())
 
     def n_buckets(self, level: int) -> int:
-        """Return how many buckets there are, of everybody or of each segment."""
+        """Return how many buckets there are, of all individuals or of each segment."""
         if not self.specification.buckets:
             return 0
         return BUCKETS if level == 0 else SEGMENT_BUCKETS

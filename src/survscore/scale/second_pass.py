@@ -16,7 +16,7 @@ from survscore.scale.products import PRODUCT_BITS
 
 
 def spanning_groups(influences: Influences) -> int | None:
-    """Return how many groups are in several segments; None if that can't be told."""
+    """Return how many groups are in several segments; None if that is unknown."""
     if influences.specification.groups is None:
         return 0
     if influences.specification.buckets:

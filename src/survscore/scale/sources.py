@@ -65,7 +65,7 @@ class Source:
         if self.frame is not None:
             return self.frame.schema()
         if self._schema is None:
-            raise InputError(f"{self.name}: its columns can't be told before it is read")
+            raise InputError(f"{self.name}: its columns are unknown before it is read")
         return self._schema()
 
     def batches(

@@ -58,7 +58,7 @@ class Specification:
     over_time : bool
         Whether second moments over time are kept, for errors of means over time.
     bins : {"units"}, tuple of float or None
-        Where G is estimated from the data: by which times events are told apart. ``"units"``: times are whole numbers.
+        Where G is estimated from the data: by which times events are grouped. ``"units"``: times are whole numbers.
         None: nobody leaves, or it does not matter.
     """
 
@@ -109,7 +109,7 @@ class Specification:
 
     @property
     def two_passes(self) -> bool:
-        """Whether variances need everybody's influence, and with it a second pass."""
+        """Whether variances need each individual's influence, and with it a second pass."""
         return self.groups is not None or (self.over_time and self.bins is not None)
 
     def numeric(self) -> list[str]:
@@ -191,7 +191,7 @@ def check_sums(metrics: Sequence[Metric], what_for: str) -> None:
 
 
 def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
-    """Return weightings whose settings are plain data, of everybody together."""
+    """Return weightings whose settings are plain data, of all individuals together."""
     if weighting is None:
         raise InputError("weighting must be given: 'administrative', 'ipcw' or 'uncensored'")
     found = []
@@ -208,7 +208,7 @@ KNOWN: dict[str, type[Weighting]] = {one.name: one for one in (Uncensored, Admin
 
 
 def bins_of(what: Specification, outcomes: Outcomes) -> NDArray[np.int32]:
-    """Return everybody's bin: how many exits can have come before."""
+    """Return each individual's bin: how many exits can have come before."""
     time = outcomes.time
     if what.bins is None:
         return np.zeros(time.size, dtype=np.int32)

@@ -37,7 +37,7 @@ BINS = 64  # units of time are added so many at a time
 class State:
     """Sums over some of the rows of a data set.
 
-    States of different rows add up: ``state + other``, in any order, to the same bits. A state knows the files that it
+    States of different rows add up: ``state + other``, in any order, to the same bits. A state lists the files that it
     was made of, and refuses to be added to one that has seen the same file.
 
     Attributes
@@ -164,7 +164,7 @@ class State:
                     if what.bins is not None:
                         _kernels.add_stretches(columns, *rows, row, *sums)
                         continue
-                    # everybody has the same weight
+                    # all have the same weight
                     kept = filled[q][place][:, j] if self.products else nothing
                     if _kernels.add_counted(columns, previous, tolerance, *rows, sums[0], Products.scale, kept):
                         batch.check()
@@ -175,7 +175,7 @@ class State:
                 products.add(place, losses.reshape(-1, n), segment)
 
     def _bins(self, outcomes: Outcomes) -> NDArray[np.int32]:
-        """Return everybody's bin, with room for those that are new."""
+        """Return each individual's bin, with room for those that are new."""
         bins = bins_of(self.specification, outcomes)
         if self.specification.bins == "units":
             wanted = -(-(int(bins.max(initial=0)) + 1) // BINS) * BINS
@@ -211,7 +211,7 @@ class State:
         return self._pending
 
     def settle(self) -> None:
-        """Add the sums of the last rows to those of all; whoever reads `tables` does this first."""
+        """Add the sums of the last rows to those of all; to be called before reading `tables`."""
         if self._pending is not None:
             for pending, tables in zip(self._pending, self.tables, strict=True):
                 pending.settle(tables)
@@ -310,7 +310,7 @@ class State:
     # Results
 
     def result(self) -> Comparison | SegmentedComparison:
-        """Return scores, standard errors and differences: of everybody, and of each segment where there are any."""
+        """Return scores, standard errors and differences: of all individuals, and of each segment if there are any."""
         from survscore.scale.finishing import finish
 
         return finish(self)

@@ -1,6 +1,6 @@
-"""Sums of everybody's losses under one weighting: what merges, and what scores and errors are made of.
+"""Sums of all individuals' losses under one weighting: what merges, and what scores and errors are made of.
 
-Nothing here is weighted: individuals with event are told apart by how many could have left before them (their bin), and
+Nothing here is weighted: individuals with event are grouped by how many could have left before them (their bin), and
 the weights, which depend on that alone, come in when the sums are finished. So sums of different days add up, though
 weights are estimated from all days together.
 """

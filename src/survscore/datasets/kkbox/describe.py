@@ -33,7 +33,7 @@ class Description:
         At some days: Kaplan-Meier survival, Kaplan-Meier of the censoring, and how many are still under observation or
         have a censoring time that late.
     censoring_r2, censoring_error : float
-        How well gradient boosting tells C* from the covariates of other customers: share of its variance, and mean
+        How well gradient boosting predicts C* from covariates, out of sample: share of its variance, and mean
         error in days.
     """
 
@@ -70,7 +70,7 @@ def describe(frame: pd.DataFrame, *, seed: int = 0) -> Description:
             "survival": ProductLimit.of_events(y).at(horizons),
             "not censored": KaplanMeierCensoring(y).at(horizons),
             "under observation": [int((y.time >= h).sum()) for h in horizons],
-            "C* as late": [int((y.censoring_time >= h).sum()) for h in horizons],
+            "C* >= t": [int((y.censoring_time >= h).sum()) for h in horizons],
         }
     )
     r2, error = _told(frame, seed)

@@ -2,8 +2,8 @@ r"""From raw transactions to survival data, under the rules of the paper's study
 
 A customer's transactions, in the order of time, fall into *spells* of membership. A spell ends in churn if the next
 transaction comes more than 30 days after its membership expired, if it is the customer's last and expired by the last
-churn date, or if the training labels say so. Everybody is followed up to the last churn date, so the censoring time of
-a spell is that date minus its start, whether it ended in churn or not.
+churn date, or if the training labels say so. All customers are followed up to the last churn date, so the censoring
+time of a spell is that date minus its start, whether it ended in churn or not.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ def _registration(start: NDArray[np.int64], rng: np.random.Generator) -> NDArray
 
 
 def _rounds(n: int, person: dict[str, NDArray[Any]], rng: np.random.Generator) -> Iterator[_Spells]:
-    """Yield everybody's first spells, then the second ones of those who come back, and so on."""
+    """Yield the first spells of all customers, then the second ones of those who come back, and so on."""
     span = LAST_DAY - FIRST_DAY
     customer = np.arange(n)
     start = FIRST_DAY + (span * rng.random(n) ** 0.8).astype(np.int64)  # more and more of them
@@ -292,7 +292,7 @@ def _transactions(rounds: list[_Spells], msno: NDArray[np.object_], rng: np.rand
     """Return all transactions up to the last day of the data, those of a day in the order in which they were made."""
     parts = []
     for spells in rounds:
-        # plan j starts on start + j d; whatever would begin after the data end is not in them
+        # plan j starts on start + j d; whatever would begin after the data cut-off is left out
         n_seen = np.minimum(spells.n_plans, -(-(LAST_DAY + 1 - spells.start) // spells.plan_days))
         row = np.repeat(np.arange(spells.start.size), n_seen)
         j = np.arange(row.size) - np.repeat(np.cumsum(n_seen) - n_seen, n_seen)

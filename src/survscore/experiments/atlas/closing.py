@@ -1,4 +1,4 @@
-"""Which model each score prefers on the day on which the data really end, and where two are sure and opposite."""
+"""Which model each score prefers at the real data cut-off, and where two contradict each other significantly."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _excess(values: Values, chosen: int, best: int) -> float:
 
 
 def _sure(verdicts: Verdicts, winners: Sequence[int], j: int, names: Sequence[str]) -> bool:
-    """Return whether two winners surely differ."""
+    """Return whether two winners differ significantly."""
     low, high = min(winners), max(winners)
     if low == high:
         return False

@@ -1,4 +1,4 @@
-"""What each score would have said had the data ended earlier, and what happened since."""
+"""What each score would have said had follow-up ended earlier, and what happened since."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Recipe:
     name : str
     censored : str
         What becomes of those censored before a horizon. They are ``"dropped"``, though those with event before their
-        censoring stay, which leaks; taken for ``"event-free"``; or ``"outside"``, as all with :math:`C^*` before the
+        censoring stay, which leaks; treated as ``"event-free"``; or ``"outside"``, as all with :math:`C^*` before the
         horizon are. Of survival models, ``"modelled"``.
     make : callable
         From horizons and effort, an estimator of numbers only.

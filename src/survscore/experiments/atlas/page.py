@@ -29,7 +29,7 @@ def about_table(atlas: Atlas) -> pd.DataFrame:
             "individuals": _of_all(row),
             "events": row["n_events"],
             "lost": row["n_lost"],
-            "data end": row["closing_date"],
+            "data cut-off": row["closing_date"],
             "horizons": f"{row['horizons']} {plural_word(row['unit'])}",
             "licence": row["licence"],
         }
@@ -53,7 +53,7 @@ def closing_table(atlas: Atlas) -> pd.DataFrame:
             "best by IPCW": "the same" if row["winner"] == row["winner_of_other"] else row["winner_of_other"],
             "which costs": _cost(row),
             "pairs that differ": percent(row["differ"] / row["n_pairs"]),
-            "sure and opposite": percent(row["opposite_and_sure"] / row["n_pairs"]),
+            "significant and opposite": percent(row["opposite_and_sure"] / row["n_pairs"]),
         }
         for row in _records(rows)
     )
@@ -62,11 +62,11 @@ def closing_table(atlas: Atlas) -> pd.DataFrame:
 def _cost(row: dict[str, Any]) -> str:
     if row["winner"] == row["winner_of_other"]:
         return ""
-    return percent(row["cost_of_other"]) + ("" if row["sure_of_cost"] else ", not sure")
+    return percent(row["cost_of_other"]) + ("" if row["sure_of_cost"] else ", not significant")
 
 
 def hidden_table(atlas: Atlas) -> pd.DataFrame:
-    """Return how often the two are sure and opposite, by the share of statuses that the closing date hides."""
+    """Return how often the two contradict each other significantly, by the share of statuses that are hidden."""
     rows = atlas.hidden
     return _table(
         {
@@ -75,7 +75,7 @@ def hidden_table(atlas: Atlas) -> pd.DataFrame:
             "horizons": row["horizons"],
             "pairs": row["n_pairs"],
             "that differ": percent(row["differ"]) if row["n_pairs"] else "",
-            "sure and opposite": percent(row["opposite_and_sure"]) if row["n_pairs"] else "",
+            "significant and opposite": percent(row["opposite_and_sure"]) if row["n_pairs"] else "",
         }
         for row in _records(rows[rows["against"] == KAPLAN_MEIER])
     )
@@ -145,7 +145,7 @@ def set_table(atlas: Atlas, family: str) -> pd.DataFrame:
 TREATED = {
     "modelled": "part of the likelihood, or of the risk sets",
     "dropped": "dropped, though those with an earlier event stay: this leaks C*",
-    "event-free": "taken for event-free",
+    "event-free": "treated as event-free",
     "outside": "left out, as all whose C* is before the horizon",
 }
 

@@ -143,7 +143,7 @@ class Atlas:
 
     @property
     def hidden(self) -> pd.DataFrame:
-        """How often scores are sure and opposite on the closing date, by the share of statuses that it hides.
+        """How often scores contradict each other significantly, by the share of statuses hidden at the cut-off.
 
         Columns: against, from, to, horizons (of how many sets), n_pairs, differ and opposite_and_sure, shares of pairs.
         """
@@ -190,7 +190,7 @@ class Atlas:
             f"The model that it would have chosen was in truth {ours['relative_regret']} worse than the best, that of "
             f"IPCW {theirs['relative_regret']} (means over sets; medians {ours['median_regret']} and "
             f"{theirs['median_regret']}).",
-            f"Among models that neither drop the censored nor know the date of entry, {strict['ordered']} and "
+            f"Among models that neither drop the censored nor use the date of entry, {strict['ordered']} and "
             f"{strict_theirs['ordered']} of pairs are in order, and the choices {strict['relative_regret']} and "
             f"{strict_theirs['relative_regret']} worse than the best (medians {strict['median_regret']} and "
             f"{strict_theirs['median_regret']}).",
@@ -203,9 +203,9 @@ class Atlas:
         rows = table[table["against"] == KAPLAN_MEIER]
         pairs, other = int(rows["n_pairs"].sum()), int((rows["winner"] != rows["winner_of_other"]).sum())
         return (
-            f"On the day on which the data end, the two scores choose another model in {other} of {len(rows)} sets. "
+            f"At the data cut-off, the two scores choose different models in {other} of {len(rows)} sets. "
             f"Of {pairs} pairs of models they order {percent(rows['differ'].sum() / pairs)} otherwise, and of "
-            f"{percent(rows['opposite_and_sure'].sum() / pairs)} both are sure, and of opposite things."
+            f"{percent(rows['opposite_and_sure'].sum() / pairs)} both differences are significant, with opposite signs."
         )
 
     @property
@@ -218,7 +218,7 @@ class Atlas:
         said = some.groupby("score")["said"].mean()
         truth = some["truth"].mean()
         return (
-            f"Models that drop the censored and know the date of entry were {_compared(said[ADMINISTRATIVE])} "
+            f"Models that drop the censored and use the date of entry were {_compared(said[ADMINISTRATIVE])} "
             f"Kaplan-Meier as the administrative score said, {_compared(said[KAPLAN_MEIER])} it as IPCW said, and "
             f"{_compared(truth)} it in truth (Brier scores, means over sets and {some['model'].nunique()} models)."
         )
@@ -230,11 +230,11 @@ class Atlas:
         for family in FAMILIES if len(self.sets) else ():
             rows = self.sets[(self.sets["family"] == family) & (self.sets["score"] == KAPLAN_MEIER)]
             fewer = rows[rows["gain"] < 0]
-            sure = rows[rows["gain_upper"] < 0]
+            clear = rows[rows["gain_upper"] < 0]
             names = f": {', '.join(fewer['set'])}" if len(fewer) else ""
-            surely = f", surely in {', '.join(sure['set'])}" if len(sure) else ", surely in none"
+            clearly = f", significantly in {', '.join(clear['set'])}" if len(clear) else ", significantly in none"
             told.append(
-                f"Models: {family}. IPCW put more pairs in order in {len(fewer)} of {len(rows)} sets{names}{surely}."
+                f"Models: {family}. IPCW put more pairs in order in {len(fewer)} of {len(rows)} sets{names}{clearly}."
             )
         return tuple(told)
 

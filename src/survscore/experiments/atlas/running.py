@@ -93,9 +93,9 @@ def atlas(
 ) -> Atlas:
     """Fit the same models to many data sets, and see which score would have chosen the right one.
 
-    For each set, on the day on which its data end: which model each score prefers, by predictions out of fold, and
-    where the scores are sure and opposite. Then on earlier days (`backtest`): in which order each score would have put
-    the models, which it would have chosen, and how good that was by what happened since.
+    For each set, at its data cut-off: which model each score prefers, by predictions out of fold, and where the
+    scores contradict each other significantly. Then on earlier days (`backtest`): in which order each score would have
+    put the models, which it would have chosen, and how good that was by what happened since.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from survscore.weighting import IPCW, Administrative, Weighting
 ADMINISTRATIVE = "administrative"
 KAPLAN_MEIER = "IPCW"
 COX = "IPCW, Cox"
-#: Larger weights of the Cox model are set to this, since those who are sure to be censored have no finite ones.
+#: Larger weights of the Cox model are set to this, since those certain to be censored have no finite ones.
 LARGEST_WEIGHT = 100.0
 N_TIMES = 300
 #: Without it, coefficients have no end where the date of entry puts all censorings in order.
@@ -35,8 +35,8 @@ def scores() -> dict[str, Score]:
 def censored_by_entry(y: Outcomes) -> IPCW:
     """Return IPCW with a Cox model of censoring given the date of entry.
 
-    That is what is advised where censoring depends on covariates. Where data end on one day the date of entry tells the
-    censoring time, and the model says so: G is near one before, near zero after it.
+    That is what is advised where censoring depends on covariates. Where follow-up ends on one day the
+    date of entry determines the censoring time, and the model says so: G is near one before, near zero after it.
     """
     from sksurv.linear_model import CoxPHSurvivalAnalysis
 

@@ -441,7 +441,7 @@
     drawRows(figure, room, panel, { rows, domain, heads: ["mean"], xlabel: panel.xlabel, label: `${panel.title}: ${told.join("; ")}. The table below has all numbers.` });
   };
 
-  // A forest: a row for each segment, in it every model's difference with its interval; below, everybody's as diamonds.
+  // A forest: a row for each segment, in it every model's difference with its interval; below, those of all individuals as diamonds.
   const MOST_ROWS = 40;
   const drawForest = (name, panel, now, _, figure, { room }) => {
     const linesOf = (one) => visible(one, now).map((series) => {

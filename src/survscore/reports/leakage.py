@@ -1,4 +1,4 @@
-"""Whether predictions know C*, and whether IPCW can be trusted: in words, tables, and means around C*."""
+"""Whether predictions encode C*, and whether IPCW can be trusted: in words, tables, and means around C*."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def around_censoring(
     groups: ArrayLike | None,
     level: float,
 ) -> dict[str, Any]:
-    """Return whether IPCW can be trusted and which predictions know C*: in words, tables, and means around C*."""
+    """Return whether IPCW can be trusted and which predictions encode C*: in words, tables, and means around C*."""
     nothing: dict[str, Any] = {
         "curves": {}, "falls": {}, "weights": {}, "caps": {}, "ipcw": None, "sentences": [], "width": None, "n": 0,
     }  # fmt: skip
     if y.censoring_time is None:
-        return {"missing": "that needs everybody's C*", **nothing}
+        return {"missing": "that needs C* of each individual", **nothing}
     questioned = next((one for one in weightings if isinstance(one, IPCW)), "ipcw")
     try:
         diagnosis = diagnose(y, models, weighting=questioned, times=times, groups=groups, level=level)
