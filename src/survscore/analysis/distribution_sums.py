@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,12 +54,6 @@ class Sums:
     bin_covariance: Vector
     n_impossible: float
     deviations: Vector
-
-    @staticmethod
-    def merge(parts: list[Sums]) -> Sums:
-        """Add up, in order."""
-        summed = {f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Sums) if f.name != "deviations"}
-        return Sums(**summed, deviations=np.concatenate([part.deviations for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +107,17 @@ class Followed:
             rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins, compiled=False), self._continuous
         else:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
-        parts = each(lambda block: work(block, n_bins, scale, keep), rows, threads=True)
-        return Sums.merge(parts)
+
+        def block(some: slice) -> Sums:
+            deviation, covariance, bins, expected, bin_covariance, impossible = work(some, n_bins, scale)
+            own = np.concatenate((deviation, bins - expected), axis=1)
+            total, n_impossible = deviation.sum(axis=0), float(np.count_nonzero(impossible))
+            counts = (bins.sum(axis=0), expected.sum(axis=0))
+            return Sums(total, covariance, *counts, bin_covariance, n_impossible, own if keep else own[:0])
+
+        parts = each(block, rows, threads=True)
+        summed = {f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Sums) if f.name != "deviations"}
+        return Sums(**summed, deviations=np.concatenate([part.deviations for part in parts]))
 
     @property
     def _stop(self) -> Vector:
@@ -145,7 +148,7 @@ class Followed:
 
     # Curves by the intervals of their grid
 
-    def _intervals(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
+    def _intervals(self, rows: slice, n_bins: int, scale: float) -> tuple[NDArray[Any], ...]:
         n_columns, place = self._n_columns[rows], self._place[rows]
         width = max(int(n_columns.max()), 1)
         survival = self.curves.probabilities[rows, :width].astype(np.float64)
@@ -181,7 +184,7 @@ class Followed:
         last = np.maximum(n_columns - 1, 0)
         outlived = (survival[np.arange(len(last)), last] <= 0) & (self._stop[rows] >= self.curves.times[last])
         outlived[seen] = probability[cell] <= 0
-        return _summed(deviation, covariance, bins, by_bin, bin_covariance, outlived, keep)
+        return deviation, covariance, bins, by_bin, bin_covariance, outlived
 
     def _expectations(self, rows: slice, before: Vector, probability: Vector) -> tuple[Vector, Vector]:
         r"""Return how many events are expected in each interval, and the variance that this adds.
@@ -225,7 +228,7 @@ class Followed:
             "smallest so far"
         )
 
-    def _continuous(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
+    def _continuous(self, rows: slice, n_bins: int, scale: float) -> tuple[NDArray[Any], ...]:
         curves = self.curves[rows]
         hazard = self.exposure == "observed"
         stop = 1.0 - curves.before(self._stop[rows])
@@ -253,25 +256,4 @@ class Followed:
         else:
             covariance -= sums[:N_SCORES] @ sums[:N_SCORES].T
             bin_covariance -= by_bin.T @ by_bin
-        return _summed(deviation, covariance, bins, by_bin, bin_covariance, outlived, keep)
-
-
-def _summed(
-    deviation: Vector,
-    covariance: Vector,
-    bins: Vector,
-    expected: Vector,
-    bin_covariance: Vector,
-    impossible: NDArray[np.bool_],
-    keep: bool,
-) -> Sums:
-    own = np.concatenate((deviation, bins - expected), axis=1)
-    return Sums(
-        total=deviation.sum(axis=0),
-        covariance=covariance,
-        observed=bins.sum(axis=0),
-        expected=expected.sum(axis=0),
-        bin_covariance=bin_covariance,
-        n_impossible=float(np.count_nonzero(impossible)),
-        deviations=own if keep else own[:0],
-    )
+        return deviation, covariance, bins, by_bin, bin_covariance, outlived
