@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from survscore.engine.placing import check_on_processor
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.weighting import IPCW, as_weighting
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def diagnose(
     grouping = None if groups is None else Groups.of(groups, len(y))
     scored_at = default_times(y, named.values()) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
-    width = default_width(y.censoring_time, last) if width is None else width
+    width = _default_width(y.censoring_time, last) if width is None else width
     rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
     check_number("width", width, rule, lambda value: 0 < value < last / 2)
     offsets, survival, n = _around(y, named, float(width), last)
@@ -259,46 +260,61 @@ def diagnose(
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)
 
-    some, curves_of, weighting_of, groups_of = drawn(y, named, questioned, grouping, seed, MOST_ROWS)
-    windows = None
-    if some.censoring_time is not None and np.ptp(y.censoring_time) > 0:
-        windows = Windows.of(some.censoring_time, float(width), last)
+    some, curves_of, weighting_of, groups_of = _drawn(y, named, questioned, grouping, seed, MOST_ROWS)
+    all_equal = not np.ptp(y.censoring_time) > 0
+    windows = None if all_equal else Windows.of(np.asarray(some.censoring_time), float(width), last)
     time_range: tuple[float, float] | None = None
     contrasts: list[Contrast] = []
     with suppress(InputError):  # where no time has a score under both, this witness is missing
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
-    against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
-    answers = [
-        Answer(name, None if windows is None else windows.leak(curves, groups_of, level), against_null.get(name))
-        for name, curves in curves_of.items()
-        if name != NULL_MODEL
-    ]
+    answers = _answers(curves_of, windows, contrasts, groups_of, level)
     why_not = (
         "all C* are equal, so there is nobody to compare with"
-        if np.ptp(y.censoring_time) == 0
+        if all_equal
         else "too few have room for windows at and before their C*, or a C* late enough to compare with"
     )
     weighted = not bool((weights["largest_weight"].dropna() <= 1 + 1e-9).all())
     verdict, reasons = trust(answers, contrasts, told, weighted=weighted)
+    falls = [
+        {"model": one.model, "offset": windows.offsets, "fall": leak.falls, "fall_of_others": leak.falls_of_others}
+        for one in answers
+        if windows is not None and (leak := one.leak) is not None
+    ]
     return Diagnosis(
-        verdict,
-        sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
-        pd.DataFrame([_row(answer) for answer in answers]),
-        pd.DataFrame([_pair_row(contrast) for contrast in contrasts]),
-        pd.DataFrame(_placebo_rows(answers, windows), columns=["model", "offset", "fall", "fall_of_others"]),
-        weights,
-        caps,
-        told,
-        offsets,
-        survival,
-        float(width),
-        n,
-        time_range,
-        float(level),
+        ipcw=verdict,
+        sentences=sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
+        models=pd.DataFrame([_row(one) for one in answers]),
+        pairs=pd.DataFrame([_pair_row(one) for one in contrasts]),
+        placebo=stacked(falls) if falls else pd.DataFrame(columns=["model", "offset", "fall", "fall_of_others"]),
+        weights=weights,
+        caps=caps,
+        censoring_r2=told,
+        offsets=offsets,
+        survival=survival,
+        width=float(width),
+        n=n,
+        time_range=time_range,
+        level=float(level),
     )
 
 
-def default_width(censoring_time: NDArray[np.float64], last: float) -> float:
+def _answers(
+    models: Mapping[str, SurvivalCurves],
+    windows: Windows | None,
+    contrasts: Sequence[Contrast],
+    groups: Groups | None,
+    level: float,
+) -> list[Answer]:
+    """Return what is known about each model, without Kaplan-Meier."""
+    against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
+    return [
+        Answer(name, None if windows is None else windows.leak(curves, groups, level), against_null.get(name))
+        for name, curves in models.items()
+        if name != NULL_MODEL
+    ]
+
+
+def _default_width(censoring_time: NDArray[np.float64], last: float) -> float:
     """Return a tenth of what the predictions reach, or of the range of C*, if that is less but not nothing."""
     finite = censoring_time[np.isfinite(censoring_time)]
     low, high = np.quantile(finite, (0.01, 0.99)) if finite.size else (0.0, 0.0)
@@ -329,7 +345,7 @@ def _around(
     return offsets, survival, int(rows.size)
 
 
-def drawn(
+def _drawn(
     y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
@@ -364,39 +380,14 @@ def _pair_row(contrast: Contrast) -> dict[str, Any]:
     return row | _limits("ipcw_minus_administrative", contrast.difference) | {"contradicts": contrast.contradicts}
 
 
-def _placebo_rows(answers: Sequence[Answer], windows: Windows | None) -> Iterator[tuple[str, float, float, float]]:
-    """Yield the rows of `Diagnosis.placebo`."""
-    for answer in answers:
-        if windows is not None and answer.leak is not None:
-            falls = zip(windows.offsets, answer.leak.falls, answer.leak.falls_of_others, strict=True)
-            yield from ((answer.model, *row) for row in falls)
-
-
 def leaking_models(
     y: Outcomes, models: Mapping[str, Any], *, groups: ArrayLike | None = None, level: float = 0.95, seed: int = 0
 ) -> list[Answer]:
-    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals.
+    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals drawn by `seed`.
 
     The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
-    C*, and clearly more than right before.
-
-    Parameters
-    ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves
-        What was predicted; those that are not in the processor's memory are not looked at.
-    groups : array_like, optional
-        Who belongs together.
-    level : float
-        Of the intervals that the rule goes by.
-    seed : int
-        Of the draw.
-
-    Returns
-    -------
-    list of Answer
-        Empty where C* is unknown, or the same for all, or no model knows it.
+    C*, and clearly more than right before. Models that are not in the processor's memory are left out, and there are
+    none where C* is unknown or the same for all.
     """
     named = {
         name: curves
@@ -407,22 +398,18 @@ def leaking_models(
         return []
     grouping = None if groups is None else Groups.of(groups, len(y))
     last = min(float(curves.times[-1]) for curves in named.values())
-    width = default_width(np.asarray(y.censoring_time), last)
-    some, curves_of, weighting, groups_of = drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
-    windows = None if some.censoring_time is None else Windows.of(np.asarray(some.censoring_time), width, last)
+    width = _default_width(np.asarray(y.censoring_time), last)
+    some, curves_of, weighting, groups_of = _drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
+    windows = Windows.of(np.asarray(some.censoring_time), width, last)
     if windows is None:
         return []
     suspects = {name: curves for name, curves in curves_of.items() if _falls(windows, curves)}
-    if not suspects:
-        return []
-    with suppress(InputError):  # without a score under both weightings there is no second witness
-        contrasts, _ = contrasts_of(some, suspects, weighting, default_times(some, suspects.values()), groups_of, level)
-        against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
-        answers = [
-            Answer(name, windows.leak(curves, groups_of, level), against_null.get(name))
-            for name, curves in suspects.items()
-        ]
-        return [one for one in answers if one.verdict == "knows C*"]
+    if suspects:
+        with suppress(InputError):  # without a score under both weightings there is no second witness
+            times = default_times(some, suspects.values())
+            contrasts, _ = contrasts_of(some, suspects, weighting, times, groups_of, level)
+            answers = _answers(suspects, windows, contrasts, groups_of, level)
+            return [one for one in answers if one.verdict == "knows C*"]
     return []
 
 

@@ -17,10 +17,10 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import NULL_MODEL
-from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.weighting import IPCW, Administrative
 from survscore.weighting.interval_weights import TimeIndex
 
@@ -54,34 +54,27 @@ def contrasts_of(
     level: float,
 ) -> tuple[list[Contrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time."""
+    both = [weighting, Administrative()]
+    add_null = NULL_MODEL not in models
     evaluation = Evaluation.of(
-        y,
-        models,
-        weighting=[weighting, Administrative()],
-        times=times,
-        null=NULL_MODEL not in models,
-        level=level,
-        needs_numpy="diagnose",
+        y, models, weighting=both, times=times, null=add_null, level=level, needs_numpy="diagnose"
     )
-    (ipcw, administrative), time_range = evaluation.mean_influences()
+    scored, time_range = evaluation.mean_influences()
     names = evaluation.names
     null = names.index(NULL_MODEL)
     others = [a for a in range(len(names)) if a != null]
-    pairs = [(a, null) for a in others] + list(combinations(others, 2))
 
     def contrast(a: int, b: int) -> Contrast:
-        first, second = _difference(ipcw, a, b), _difference(administrative, a, b)
-        both = (first[0] - second[0], first[1] - second[1], first[2] + second[2])
-        found = [Estimate.of(*one[:2], groups, level, added_variance=one[2]) for one in (first, second, both)]
+        values = [float(one.scores[a] - one.scores[b]) for one in scored]
+        influences = [one.values[a] - one.values[b] for one in scored]
+        # the variance of a G that was fitted to others
+        added = [float(one.steps @ np.square(one.moved[a] - one.moved[b])) for one in scored]
+        parts = [*zip(values, influences, added, strict=True)]
+        parts.append((values[0] - values[1], influences[0] - influences[1], sum(added)))
+        found = [Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in parts]
         return Contrast(names[a], names[b], *found)
 
-    return [contrast(a, b) for a, b in pairs], time_range
-
-
-def _difference(scored: MeanInfluences, a: int, b: int) -> tuple[float, NDArray[np.float64], float]:
-    """Return the difference of two models' mean scores, its influences, and the variance of G of others in it."""
-    added = float(scored.steps @ np.square(scored.moved[a] - scored.moved[b]))
-    return float(scored.scores[a] - scored.scores[b]), scored.values[a] - scored.values[b], added
+    return [contrast(a, b) for a, b in [*((a, null) for a in others), *combinations(others, 2)]], time_range
 
 
 CAPS = (1.0, 2.0, 5.0, 10.0, None)
@@ -123,20 +116,17 @@ def scores_by_cap(
     scored = evaluation.run()
     worst = np.full(evaluation.times.size, np.nan)
     worst[: evaluation.index.times.size] = sum(one.scores.sum(axis=0) for one in scored)
-    parts = []
     try:
         mean, _ = averaging_weights(evaluation.times, worst, None, None, "stop", scored[0].undefined)
     except InputError:  # at no time is there a score
         return pd.DataFrame(columns=["max_weight", "model", "score", "rank"])
-    used = np.flatnonzero(mean)
+    used, parts = np.flatnonzero(mean), []
     for cap, one in zip(CAPS, scored, strict=True):
         scores = one.scores[:, used] @ mean[used]
         ranks = 1 + (scores[:, None] > scores).sum(axis=1)
         limit = np.inf if cap is None else cap
-        parts.append(
-            pd.DataFrame({"max_weight": limit, "model": list(evaluation.names), "score": scores, "rank": ranks})
-        )
-    return pd.concat(parts, ignore_index=True)
+        parts.append({"max_weight": limit, "model": evaluation.names, "score": scores, "rank": ranks})
+    return stacked(parts)
 
 
 MOST_ROWS = 20_000

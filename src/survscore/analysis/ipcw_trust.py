@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -45,67 +44,65 @@ class Answer:
         return Estimate() if self.contrast is None else self.contrast.difference
 
     @property
-    def favoured(self) -> bool:
-        """Whether IPCW rates it better than the administrative score does."""
-        return self.favour.upper < 0
-
-    @property
-    def steep(self) -> bool:
-        """Whether its fall at C* stands out."""
-        return self._stands_out(STEEPER, MORE_LOST)
-
-    @property
     def begins(self) -> bool:
-        """Whether it is steeper right after C* than right before."""
+        """Whether its fall is steeper right after C* than right before."""
         return self.leak is not None and self.leak.onset.lower > ONSET
+
+    def stands_out(self, ratio: float = STEEPER, excess: float = MORE_LOST) -> bool:
+        """Whether its fall at C* stands out."""
+        return self.leak is not None and self.leak.ratio.lower > ratio and self.leak.excess.lower > excess
 
     @property
     def verdict(self) -> KnowsCensoring:
         """The rule."""
         if self.leak is None or not self.leak.ratio.known:
             return "too few"
-        if self.steep and self.begins and self.favoured:
+        if self.stands_out() and self.begins and self.favour.upper < 0:
             return "knows C*"
-        return "unclear" if self._stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
+        return "unclear" if self.stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
 
-    def _stands_out(self, ratio: float, excess: float) -> bool:
-        return self.leak is not None and self.leak.ratio.lower > ratio and self.leak.excess.lower > excess
+    @property
+    def falls(self) -> str:
+        """The fall after C* and elsewhere, in words."""
+        leak = self.leak
+        return (
+            ""
+            if leak is None
+            else f"{_percent(leak.after.value)} right after {{}}, against {_percent(leak.elsewhere)} elsewhere"
+        )
 
     @property
     def warning(self) -> str:
         """The verdict on a model that knows C*, in few words."""
-        if self.leak is None:
-            return ""
-        return (
-            f"{self.model} falls by {_percent(self.leak.after.value)} right after C*, against "
-            f"{_percent(self.leak.elsewhere)} elsewhere: it knows when the data end, which IPCW scores reward."
-        )
+        falls = self.falls.format("C*")
+        return falls and f"{self.model} falls by {falls}: it knows when the data end, which IPCW scores reward."
 
     def sentence(self, level: float, why_not: str) -> str:
         """Return the verdict in words; `why_not` says why nothing can be told of anybody."""
-        name, leak = self.model, self.leak
-        if leak is None:
-            return f"Whether {name} knows C* can't be told: {why_not}."
-        if not leak.ratio.known:
-            return f"Whether {name} knows C* can't be told: it predicts that nobody is left to fall."
-        falls = f"it falls by {_percent(leak.after.value)} right after it, against {_percent(leak.elsewhere)} elsewhere"
+        name, leak, verdict, untold = (
+            self.model,
+            self.leak,
+            self.verdict,
+            f"Whether {self.model} knows C* can't be told",
+        )
+        if leak is None or verdict == "too few":
+            return f"{untold}: {why_not if leak is None else 'it predicts that nobody is left to fall'}."
+        falls = f"it falls by {self.falls.format('it')}"
+        if verdict == "no sign":
+            return f"No sign that {name} knows C*: {falls}."
         times = f"{_times(leak.ratio.value)} times as steeply, {_interval(leak.ratio, level, _times)}"
-        match self.verdict:
-            case "knows C*":
-                better = -self.favour
-                return (
-                    f"{name} knows C*: {falls} ({times}), and IPCW rates it better by {_score(better.value)} "
-                    f"({_interval(better, level, _score)}) than the administrative score does."
-                )
-            case "unclear":
-                but = "which a change of the hazard on the day on which the data end would explain, too"
-                if self.steep and not self.begins:
-                    but = "but it is about as steep right before C*, as if hazards had changed some time before"
-                elif self.steep:
-                    but = "but IPCW does not rate it better than the administrative score does"
-                return f"Whether {name} knows C* can't be told: {falls} ({times}), {but}."
-            case _:
-                return f"No sign that {name} knows C*: {falls}."
+        if verdict == "knows C*":
+            better = -self.favour
+            return (
+                f"{name} knows C*: {falls} ({times}), and IPCW rates it better by {better.value:.4f} "
+                f"({_interval(better, level, '{:.4f}'.format)}) than the administrative score does."
+            )
+        but = "which a change of the hazard on the day on which the data end would explain, too"
+        if self.stands_out() and not self.begins:
+            but = "but it is about as steep right before C*, as if hazards had changed some time before"
+        elif self.stands_out():
+            but = "but IPCW does not rate it better than the administrative score does"
+        return f"{untold}: {falls} ({times}), {but}."
 
 
 def trust(
@@ -117,12 +114,11 @@ def trust(
     knowing = [one.model for one in answers if one.verdict == "knows C*"]
     contradicted = [one for one in contrasts if one.contradicts]
     covariates = told is not None and told.lower > TOLD
-    moved = [one.model for one in answers if one.favour.lower > 0 or one.favoured]
+    moved = [one.model for one in answers if one.favour.lower > 0 or one.favour.upper < 0]
     reasons = [f"{_several(knowing)} {'knows' if len(knowing) == 1 else 'know'} C*"] if knowing else []
     if contradicted:
         one = contradicted[0]
-        order = "better" if one.ipcw.upper < 0 else "worse"
-        opposite = {"better": "worse", "worse": "better"}[order]
+        order, opposite = ("better", "worse") if one.ipcw.upper < 0 else ("worse", "better")
         more = f", and {plural(len(contradicted) - 1, 'more such pair')}" if len(contradicted) > 1 else ""
         reasons.append(
             f"by it, {one.model} is significantly {order} than {one.reference}, and by the administrative score "
@@ -178,9 +174,8 @@ def sentences(
         )
     best = caps[caps["rank"] == 1].drop_duplicates("max_weight")
     if best["model"].nunique() > 1:
-        which = ", ".join(
-            f"{name} with {_cap(cap)}" for cap, name in zip(best["max_weight"], best["model"], strict=True)
-        )
+        caps_of = best["max_weight"].map("{:g}".format).replace("inf", "none")
+        which = ", ".join(best["model"] + " with " + caps_of)
         found.append(f"Which model IPCW likes best depends on the cap of its weights: {which}.")
     return tuple(found)
 
@@ -189,20 +184,12 @@ def _several(names: Sequence[str]) -> str:
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
-def _cap(cap: float) -> str:
-    return "none" if math.isinf(cap) else f"{cap:g}"
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def _times(ratio: float) -> str:
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
-
-
-def _score(value: float) -> str:
-    return f"{value:.4f}"
 
 
 def _share(value: float) -> str:
