@@ -78,8 +78,8 @@ def backtest(
         The times at which predictions are judged, in the unit of the outcomes.
     X : array_like or data frame, optional
         Covariates, as known at everybody's start; for estimators.
-    cv : int, splitter or iterable, default 5
-        Folds; for estimators.
+    cv, n_jobs
+        As for `cross_validate`; `n_jobs` also for draws. It changes no number.
     weighting : str, Weighting, function, or several
         The scores that are tried. The first is what the others are compared with. A function is given the outcomes as
         of each day, with their dates, and returns the weighting: for one with a model that must know no more than that.
@@ -98,8 +98,6 @@ def backtest(
         Of intervals.
     ids : array_like, optional
         Names of the individuals. Somebody who is there twice is refused.
-    n_jobs : int, optional
-        How many fits and how many draws at once, as for scikit-learn. It changes no number.
     state : path, optional
         A folder in which each day is kept once it is finished: an interrupted run goes on from there. Days of other
         data, models, settings or versions are not taken for these; of functions and estimators only names and
@@ -117,10 +115,8 @@ def backtest(
     -----
     Intervals are as wide as draws vary, about the estimates. They contain the chance of who was observed, not that of
     which days were chosen: `Backtest.summary` has the smallest and largest regret of single days. Days overlap in
-    their individuals, and the same draws are used for all.
-
-    Relative regrets are shares of the best's score, or of the largest where higher is better. Of metrics whose zero
-    does not mean that nothing is wrong, such as AUC, look at ``regret`` in `Backtest.table`, which is a difference.
+    their individuals, and the same draws are used for all. Relative regrets are shares of the best's score. Of metrics
+    whose zero does not mean that nothing is wrong, such as AUC, look at ``regret`` in `Backtest.table`, a difference.
 
     Examples
     --------

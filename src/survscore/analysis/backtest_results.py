@@ -27,34 +27,17 @@ SAME = 1e-12  # scores that differ by less, relative to their size, are in no or
 
 
 class Judgement(NamedTuple):
-    """How the scores of several models agree with the truth; arrays where they come from several days or weightings.
+    """How the scores of several models agree with the truth; arrays where they come from several days or weightings."""
 
-    Attributes
-    ----------
-    ordered, n_pairs
-        The share of pairs of models that the score orders as the truth does, a tie counting half; and how many pairs.
-    sure_ordered, n_sure
-        The same of pairs whose order in truth is significant; NaN if there are none.
-    rank_correlation
-        Spearman's; NaN where the score or the truth has no order.
-    chosen : ndarray of bool, of shape (..., models)
-        The model that the score chooses; several where it finds no difference between them.
-    best
-        The place of the one that was best in truth.
-    regret, relative_regret
-        How much worse in truth the chosen one is than the best (of several, in the mean), and that divided by the
-        best's truth.
-    """
-
-    ordered: Values
+    ordered: Values  # the share of pairs of models that the score orders as the truth does; a tie counts half
     n_pairs: int
-    sure_ordered: Values
+    sure_ordered: Values  # the same of pairs whose order in truth is significant; NaN if there are none
     n_sure: NDArray[np.int64]
-    rank_correlation: Values
-    chosen: NDArray[np.bool_]
-    best: NDArray[np.int64]
-    regret: Values
-    relative_regret: Values
+    rank_correlation: Values  # Spearman's; NaN where the score or the truth has no order
+    chosen: NDArray[np.bool_]  # (..., models): what the score chooses; several where it finds no difference
+    best: NDArray[np.int64]  # the place of the one that was best in truth
+    regret: Values  # how much worse in truth the chosen one is than the best; of several, in the mean
+    relative_regret: Values  # that divided by the best's truth
 
 
 def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.bool_] | None = None) -> Judgement:
@@ -90,41 +73,19 @@ def pairs_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """What was known on an earlier day, and what is known now of the same individuals.
-
-    Attributes
-    ----------
-    date : datetime64
-        The earlier cut-off.
-    weightings : tuple of str
-        In words, as they apply then.
-    n, n_events : int
-        Individuals who had started, and events that had been seen.
-    judged : ndarray of shape (horizons,)
-        The share of them whose status at the horizon the later data can tell, by their censoring times.
-    scores : ndarray of shape (weightings, models, horizons)
-        As of then.
-    truth, truth_se : ndarray of shape (models, horizons)
-        By the later follow-up.
-    sure : ndarray of shape (pairs, horizons)
-        Whether the order of two models in truth is sure.
-    drawn_scores : ndarray of shape (draws, weightings, models, horizons)
-        As of then, of resampled individuals; the same draw is the same individuals on every day.
-    drawn_truth : ndarray of shape (draws, models, horizons)
-        By the later follow-up, of the same.
-    """
+    """What was known on an earlier day, and what is known now of the same individuals."""
 
     date: np.datetime64
-    weightings: tuple[str, ...]
-    n: int
-    n_events: int
-    judged: Values
-    scores: Values
-    truth: Values
+    weightings: tuple[str, ...]  # in words, as they apply then
+    n: int  # individuals who had started
+    n_events: int  # events that had been seen
+    judged: Values  # (horizons,): the share of them whose status at the horizon the later data can tell
+    scores: Values  # (weightings, models, horizons), as of then
+    truth: Values  # (models, horizons), by the later follow-up
     truth_se: Values
-    sure: NDArray[np.bool_]
-    drawn_scores: Values
-    drawn_truth: Values
+    sure: NDArray[np.bool_]  # (pairs, horizons): whether the order of two models in truth is significant
+    drawn_scores: Values  # (draws, weightings, models, horizons); a draw is the same individuals on every day
+    drawn_truth: Values  # (draws, models, horizons)
 
     def only(self, places: NDArray[np.intp]) -> Day:
         """Return the same of some of the models, in the order of all."""
@@ -171,17 +132,7 @@ class Backtest(PrintedAsTables):
     settings: dict[str, Any]
 
     def only(self, models: Iterable[str]) -> Backtest:
-        """Return how each score did among some of the models; nothing is fitted or scored anew.
-
-        Parameters
-        ----------
-        models : iterable of str
-            Their names, at least two.
-
-        Returns
-        -------
-        Backtest
-            With the models in the order of this one.
+        """Return how each score did among some of the models, at least two; nothing is fitted or scored anew.
 
         Examples
         --------
@@ -337,10 +288,8 @@ class Backtest(PrintedAsTables):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, width
+            As for `ScoreCurve.plot`.
 
         Returns
         -------

@@ -37,30 +37,14 @@ MOST_AGES = 200
 
 @dataclass(frozen=True, eq=False)
 class CensoringLeak:
-    """One model's fall at C* against its fall elsewhere.
+    """One model's fall at C* against its fall elsewhere."""
 
-    Attributes
-    ----------
-    after : Estimate
-        Which share of the predicted survival is lost over the window that starts at C*.
-    elsewhere : float
-        Which share would be lost there by the comparison with others and placebo dates.
-    excess : Estimate
-        The difference of the two.
-    ratio : Estimate
-        The ratio of the two, as cumulative hazards.
-    onset : Estimate
-        The ratio of the fall to the same individuals' over the window right before C*, as cumulative hazards.
-    falls, falls_of_others : ndarray
-        At C*, right before it and at each of the placebo dates, in the order of `Windows.offsets`.
-    """
-
-    after: Estimate
-    elsewhere: float
-    excess: Estimate
-    ratio: Estimate
-    onset: Estimate
-    falls: Vector
+    after: Estimate  # the share of the predicted survival that is lost over the window that starts at C*
+    elsewhere: float  # what would be lost there by the comparison with others and placebo dates
+    excess: Estimate  # the difference of the two
+    ratio: Estimate  # the ratio of the two, as cumulative hazards
+    onset: Estimate  # the ratio of the fall to the same individuals' right before C*, as cumulative hazards
+    falls: Vector  # at the dates of `Windows.offsets`
     falls_of_others: Vector
 
 

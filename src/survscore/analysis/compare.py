@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
@@ -117,13 +118,8 @@ def compare(
     Returns
     -------
     Comparison
-        Or, with `by`, a `SegmentedComparison`.
-
-    Warns
-    -----
-    UserWarning
-        If the Brier score of a model is far above that of Kaplan-Meier, and that of one minus its predictions is not:
-        probabilities of the event were taken for survival.
+        Or, with `by`, a `SegmentedComparison`. There is a warning if the Brier score of a model is far above that of
+        Kaplan-Meier, and that of one minus its predictions is not: probabilities of the event were taken for survival.
 
     Examples
     --------
@@ -152,7 +148,7 @@ def compare(
     warn_about(total.scored)
     if isinstance(found, SegmentedComparison):
         _warn_about_parts(found)
-    if looks_far_worse(total):
+    if _looks_far_worse(total):
         first = next(iter(one_or_more(weighting, Weighting, "weighting")))
         warn_if_reversed(y, models, weighting=first, times=total.times)
     return found
@@ -269,19 +265,8 @@ def warn_if_reversed(
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
     Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for everybody, and that of
-    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it,
-    fewer than 50 individuals are not.
-
-    Parameters
-    ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves
-        What was predicted; those that come in batches are not looked at.
-    weighting : str or Weighting
-        Whom to count.
-    times : array_like
-        The evaluation times, of which up to five are taken.
+    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. Up to five of the times are enough to
+    see it, fewer than 50 individuals are not. Models that come in batches are not looked at.
     """
     if len(y) < FEW:
         return
@@ -290,56 +275,38 @@ def warn_if_reversed(
     for name, curves in dict(models).items():
         if not isinstance(curves, SurvivalCurves):
             continue
-        scores = _both_ways(y, curves, weighting, some)
-        if scores is None:
+        reached = some[curves.reaches(some) & (some > 0)]
+        if reached.size == 0:
             continue
-        given, opposite, null = scores
-        if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
-            warn(
-                f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, that "
-                f"of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were probabilities "
-                "of the event taken for those of survival, or otherwise? SurvivalCurves.from_event_probabilities takes "
-                "the former, SurvivalCurves the latter"
-            )
+        # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
+        lower = curves.interpolate(reached).lower
+        columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
+        values, grid = curves.probabilities[:, columns], curves.times[columns]
+        both = {
+            label: SurvivalCurves(one, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
+            for label, one in (("given", values), ("opposite", 1 - values))
+        }
+        with suppress(InputError):  # which is raised where scores are asked for
+            (found,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()
+            given, opposite, null = _defined_means(found)
+            if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
+                warn(
+                    f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, "
+                    f"that of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
+                    "probabilities of the event taken for those of survival, or otherwise? "
+                    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter"
+                )
 
 
-def looks_far_worse(comparison: Comparison) -> bool:
+def _looks_far_worse(comparison: Comparison) -> bool:
     """Whether any model's Brier score, over all times that have one, is far above the null model's."""
     if comparison.null is None:
         return False
-    null = comparison.models.index(comparison.null)
-    for scored in comparison.scored:
-        if scored.metric == Brier.name:
-            defined = np.isfinite(scored.scores).all(axis=0)
-            means = scored.scores[:, defined].mean(axis=1) if defined.any() else np.zeros(len(comparison.models))
-            if (means > FAR_WORSE * means[null]).any():
-                return True
-    return False
+    means = [_defined_means(one) for one in comparison.scored if one.metric == Brier.name]
+    return any((one > FAR_WORSE * one[comparison.null_index()]).any() for one in means)
 
 
-def _both_ways(
-    y: Outcomes, curves: SurvivalCurves, weighting: Any, times: NDArray[np.float64]
-) -> tuple[float, float, float] | None:
-    """Return the mean Brier scores of curves, of their opposite and of Kaplan-Meier; None, where there are none."""
-    reached = times[curves.reaches(times) & (times > 0)]
-    if reached.size == 0:
-        return None
-    # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
-    lower = curves.interpolate(reached).lower
-    columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
-    values, grid = curves.probabilities[:, columns], curves.times[columns]
-    both = {
-        name: SurvivalCurves(some, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
-        for name, some in (("given", values), ("opposite", 1 - values))
-    }
-    try:
-        evaluation = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False)
-        (found,) = evaluation.run()
-    except InputError:  # whoever asked for scores is told
-        return None
-    scores = found.scores
-    defined = np.isfinite(scores).all(axis=0)
-    if not defined.any():
-        return None
-    given, opposite, null = scores[:, defined].mean(axis=1)
-    return float(given), float(opposite), float(null)
+def _defined_means(scored: Scored) -> NDArray[np.float64]:
+    """Return every model's mean over the times at which all have a score; zero without any."""
+    defined = np.isfinite(scored.scores).all(axis=0)
+    return np.asarray(scored.scores[:, defined].mean(axis=1)) if defined.any() else np.zeros(len(scored.scores))

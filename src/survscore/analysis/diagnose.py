@@ -57,26 +57,22 @@ class Diagnosis:
     models : pandas.DataFrame
         One row per model: its verdict ("knows C*", "no sign", "unclear", "too few"); which share of the predicted
         survival is lost right after C* (fall_after) and would be by other ages and other individuals (fall_elsewhere);
-        their difference (excess) and their ratio as cumulative hazards (ratio), with limits; the ratio of the fall to
-        that right before C* (onset), with limits; and by how much the mean Brier score under IPCW differs from the
-        administrative one, both against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the
-        model), with limits.
+        their difference (excess), their ratio as cumulative hazards (ratio), and that of the fall to the one right
+        before C* (onset); and by how much the mean Brier score under IPCW differs from the administrative one, both
+        against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the model). All with limits.
     pairs : pandas.DataFrame
         Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under both
         weightings, how these differ, with limits, and whether both are sure and opposite (contradicts).
     placebo : pandas.DataFrame
         The falls at C* (offset 0), a width before and at the placebo dates, of those looked at and of others at the
         same ages.
-    weights : pandas.DataFrame
-        By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share.
-    caps : pandas.DataFrame
-        By cap of the weights and model: the mean IPCW Brier score and its rank.
+    weights, caps : pandas.DataFrame
+        By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share. By cap of the
+        weights and model: the mean IPCW Brier score and its rank.
     censoring_r2 : Estimate or None
-        Which share of the variance of C* the covariates tell (value, lower, upper), where they were given.
-    offsets : ndarray of shape (k,)
-        Time since C*, from minus to plus `width`.
-    survival : dict of str to ndarray of shape (k,)
-        Mean prediction at each of these, for each model and for Kaplan-Meier.
+        Which share of the variance of C* the covariates tell, where they were given.
+    offsets, survival
+        Time since C*, from minus to plus `width`; and for each model and Kaplan-Meier the mean prediction there.
     width : float
         Length of the windows.
     n : int
@@ -113,14 +109,10 @@ class Diagnosis:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
         band : bool, default True
             Whether to draw what is to be expected after C*, with its interval.
-        unit : str, optional
-            What times are counted in, for the label of the axis: "month".
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, unit, width
+            As for `ScoreCurve.plot`.
 
         Returns
         -------
@@ -158,19 +150,13 @@ def diagnose(
 
     Parameters
     ----------
-    y : Outcomes
-        With censoring times; some may have dropped out.
-    models : mapping of str to SurvivalCurves, or pairs
-        What each model predicted. Kaplan-Meier stands beside them.
+    y, models, times, groups
+        As for `compare`, with censoring times; some may have dropped out. Kaplan-Meier stands beside the models.
     X : array or data frame of shape (n, p), optional
         Covariates: how well gradient boosting tells :math:`C^*` from them, for individuals it has not learnt from.
         Numbers, categories, text and dates, also missing (needs scikit-learn).
     weighting : "ipcw" or IPCW
         The weighting that is in question.
-    times : array_like, optional
-        At which times to score; by default as for `compare`.
-    groups : array_like of shape (n,), optional
-        Who belongs together, for all intervals.
     width : float, optional
         Length of the windows; by default a tenth of the time that all predictions reach, or of the range of
         :math:`C^*` (1 to 99 %), if that is less.

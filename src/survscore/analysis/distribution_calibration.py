@@ -69,15 +69,8 @@ class Component:
 class RiskBins:
     """Observed and expected events while the predicted risk rises from `risk_from` to `risk_to`.
 
-    Attributes
-    ----------
-    risk_from, risk_to : ndarray of shape (n_bins,)
-        From which to which predicted probability of the event.
-    observed, expected : ndarray of shape (n_bins,)
-        Numbers of events.
-    ratio, lower, upper : ndarray of shape (n_bins,)
-        Observed by expected, and the limits of its interval; NaN where nothing is expected, and with groups no limits
-        where fewer than ten events are.
+    `ratio` is observed by expected, with the limits of its interval: NaN where nothing is expected, and with groups no
+    limits where fewer than ten events are. All are arrays of shape (n_bins,).
     """
 
     risk_from: Values
@@ -172,10 +165,8 @@ class DistributionCalibration(PrintedAsTables):
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, width
+            As for `ScoreCurve.plot`.
         **line
             Passed on to `matplotlib.axes.Axes.plot`, for example ``color="C1"``.
 
@@ -246,10 +237,8 @@ def distribution_calibration(
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
-    curves : SurvivalCurves
-        What was predicted, falling with time. Tensors are copied to the processor's memory.
+    y, curves
+        As for `brier_score`; curves must not rise with time. Tensors are copied to the processor's memory.
     test : {"auto", "smooth", "martingale", "bins"}, default "auto"
         ``"smooth"``: as above. It needs all :math:`C^*`, and no drop-outs, with whom right predictions would be
         rejected. ``"martingale"``: the same scores, but events are expected as long as each individual was under
@@ -285,8 +274,8 @@ def distribution_calibration(
 
     The martingale version has hazards :math:`q_k = p_k / \pi(t_{k-1})`: an individual at risk is expected to have
     :math:`q_k` events, with variance :math:`q_k (1 - q_k)`. One who left within an interval, after a share f of its
-    probability, is expected to have :math:`f (1 - q_k) / (1 - f)`, with f by a constant hazard; that balances those who
-    had their event before they could leave. Continuous curves have :math:`\int_0^U h\,du / (1 - u)` up to the risk U at
+    probability by a constant hazard, is expected to have :math:`f (1 - q_k) / (1 - f)`, which balances those who had
+    their event before they could leave. Continuous curves have :math:`\int_0^U h\,du / (1 - u)` up to the risk U at
     the exit, and as covariance the mean of :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with
     event: the first alone would reject right predictions in 7 % of tests with 60 events.
 

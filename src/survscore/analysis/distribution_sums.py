@@ -33,52 +33,25 @@ CONTINUOUS_COLUMNS = 32  # about as many numbers a row takes where no grid is go
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What adds up over individuals.
+    """What adds up over individuals."""
 
-    Attributes
-    ----------
-    total, covariance : ndarray
-        Observed less expected scores, and the covariance of that if the curves are right.
-    observed, expected, bin_covariance : ndarray
-        The same of the numbers of events in each bin of predicted risk.
-    n_impossible : float
-        To how many something happened that has probability zero.
-    deviations : ndarray of shape (individuals, scores + bins)
-        Everybody's observed less expected, where groups need them; otherwise of no individuals.
-    """
-
-    total: Vector
-    covariance: Vector
-    observed: Vector
+    total: Vector  # observed less expected scores,
+    covariance: Vector  # and the covariance of that if the curves are right
+    observed: Vector  # the numbers of events in each bin of predicted risk
     expected: Vector
     bin_covariance: Vector
-    n_impossible: float
-    deviations: Vector
+    n_impossible: float  # to how many something happened that has probability zero
+    deviations: Vector  # (individuals, scores + bins): observed less expected, where groups need them; otherwise empty
 
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """Who was followed how long, within what the curves predict.
+    """Who was followed how long, within what the curves predict."""
 
-    Attributes
-    ----------
-    curves : SurvivalCurves
-        As NumPy arrays.
-    exit : ndarray of shape (n,)
-        When each was last seen, at most `end`.
-    end : ndarray of shape (n,)
-        Up to when an event would have been counted: C*, or the last grid point up to it, at most where the curves end;
-        -1 for those whose C* comes before the first grid point.
-    event : ndarray of shape (n,)
-        Who had the event at `exit`.
-    exposure, form
-        How expectations are made, and how curves are read.
-    """
-
-    curves: SurvivalCurves
-    exit: Vector
-    end: Vector
-    event: NDArray[np.bool_]
+    curves: SurvivalCurves  # as NumPy arrays
+    exit: Vector  # when each was last seen, at most `end`
+    end: Vector  # up to when an event would have been counted; -1 for those whose C* is before the first grid point
+    event: NDArray[np.bool_]  # who had the event at `exit`
     exposure: Exposure
     form: Form
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -61,21 +62,15 @@ class Answer:
             return "knows C*"
         return "unclear" if self.stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
 
-    @property
-    def falls(self) -> str:
-        """The fall after C* and elsewhere, in words."""
-        leak = self.leak
-        return (
-            ""
-            if leak is None
-            else f"{_percent(leak.after.value)} right after {{}}, against {_percent(leak.elsewhere)} elsewhere"
-        )
+    def falls(self, since: str) -> str:
+        """Return by how much it falls since C* and elsewhere, in words."""
+        after, elsewhere = (math.nan, math.nan) if self.leak is None else (self.leak.after.value, self.leak.elsewhere)
+        return f"falls by {_percent(after)} right after {since}, against {_percent(elsewhere)} elsewhere"
 
     @property
     def warning(self) -> str:
         """The verdict on a model that knows C*, in few words."""
-        falls = self.falls.format("C*")
-        return falls and f"{self.model} falls by {falls}: it knows when the data end, which IPCW scores reward."
+        return f"{self.model} {self.falls('C*')}: it knows when the data end, which IPCW scores reward."
 
     def sentence(self, level: float, why_not: str) -> str:
         """Return the verdict in words; `why_not` says why nothing can be told of anybody."""
@@ -87,7 +82,7 @@ class Answer:
         )
         if leak is None or verdict == "too few":
             return f"{untold}: {why_not if leak is None else 'it predicts that nobody is left to fall'}."
-        falls = f"it falls by {self.falls.format('it')}"
+        falls = f"it {self.falls('it')}"
         if verdict == "no sign":
             return f"No sign that {name} knows C*: {falls}."
         times = f"{_times(leak.ratio.value)} times as steeply, {_interval(leak.ratio, level, _times)}"

@@ -24,28 +24,15 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """On whom strategies act at which thresholds, and the net benefit of that.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (k,)
-    risk : ndarray of shape (strategies, counted)
-        What models predict for those who are counted; infinite where all are treated, and minus infinity where none.
-    rows, event, share : ndarray of shape (counted,)
-        Their positions among all, their status, and their shares of the weights.
-    weight_sum : float
-        The sum of the weights.
-    estimation : Estimation
-        Where the weights come from, and what was estimated inside them.
-    """
+    """On whom strategies act at which thresholds, and the net benefit of that."""
 
     thresholds: Values
-    risk: Values
-    rows: NDArray[np.intp]
-    event: NDArray[np.bool_]
-    share: Values
+    risk: Values  # (strategies, counted); infinite where all are treated, and minus infinity where none
+    rows: NDArray[np.intp]  # positions among all of those who are counted
+    event: NDArray[np.bool_]  # (counted,)
+    share: Values  # of the weights
     weight_sum: float
-    estimation: Estimation
+    estimation: Estimation  # where the weights come from, and what was estimated inside them
 
     @classmethod
     def of(cls, at: AtTime, thresholds: Values) -> Decisions:

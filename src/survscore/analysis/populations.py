@@ -108,46 +108,33 @@ def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float6
 
 def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
     """Return numbers as they are, and an indicator for each level of a category."""
+    import pandas as pd
+
     found: dict[str, NDArray[np.float64]] = {}
     for name, column in columns_of(X).items():
         check_length(f"X: column {name!r}", column.size, "y", n)
         if column.dtype.kind in "biuf":
             found[name] = column.astype(np.float64)
             continue
-        values = column.tolist()
-        levels = sorted({str(value) for value in values if value is not None})
-        if len(levels) > MOST_LEVELS:
+        texts = [None if value is None else str(value) for value in column.tolist()]
+        levels = pd.get_dummies(pd.Series(texts, dtype=object), prefix=name, prefix_sep=" = ", dtype=float)
+        if levels.shape[1] > MOST_LEVELS:
             raise InputError(
-                f"X: column {name!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, or put "
-                "values together"
+                f"X: column {name!r} has {levels.shape[1]} different values, more than {MOST_LEVELS}; leave it out, or "
+                "put values together"
             )
-        for level in levels:
-            found[f"{name} = {level}"] = np.array(
-                [value is not None and str(value) == level for value in values], float
-            )
+        found |= {str(level): values.to_numpy() for level, values in levels.items()}
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class AtTime:
-    """Predictions, weights and statuses of all individuals at one time, under one weighting.
-
-    Attributes
-    ----------
-    evaluation : Evaluation
-    scored : Scored
-        The Brier scores, for the numbers of individuals behind them.
-    estimation : Estimation
-        Where the weights come from, and what was estimated inside them.
-    survival : list of ndarray of shape (n,)
-        What each model predicts.
-    weight, label : ndarray of shape (n,)
-    """
+    """Predictions, weights and statuses of all individuals at one time, under one weighting."""
 
     evaluation: Evaluation
-    scored: Scored
-    estimation: Estimation
-    survival: list[NDArray[Any]]
+    scored: Scored  # the Brier scores, for the numbers of individuals behind them
+    estimation: Estimation  # where the weights come from, and what was estimated inside them
+    survival: list[NDArray[Any]]  # what each model predicts, (n,)
     weight: NDArray[np.float64]
     label: NDArray[Any]
 
@@ -201,12 +188,8 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
 
     Returns
     -------
-    rows : ndarray of int
-        Positions of these individuals.
-    event : ndarray of bool
-        Whether :math:`T^*_i \le t`.
-    weight : ndarray of float
-        One, without drop-outs.
+    rows, event, weight : ndarray
+        Positions of these individuals; whether :math:`T^*_i \le t`; and their weights, one without drop-outs.
 
     Examples
     --------
@@ -219,9 +202,8 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     y = y.numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
-    stretches = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
-    early, late = stretches.cells(times)
-    weight = (early + late)[:, 0]
+    weights = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
+    weight = sum(weights.cells(times), np.zeros(()))[:, 0]
     rows = np.flatnonzero(weight)
     if rows.size == 0 or not np.isfinite(weight).all():
         raise InputError(f"nobody's status is known at {time:g}: the largest censoring time is {end.max():g}")

@@ -7,7 +7,7 @@ side by side with their intervals, their differences to a reference, and the num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -51,13 +51,7 @@ EVERY = (*AT_HORIZONS, INTEGRATED, "crps", "log_score", "concordance", DISTRIBUT
 DISTANCES = (ICI.name, E50.name, E90.name)
 N_INTEGRATED = 101  # times over which a mean is taken
 #: What columns of a difference are called beside those of an estimate.
-DIFFERENCE = {
-    "estimate": "difference",
-    "se": "difference_se",
-    "lower": "difference_lower",
-    "upper": "difference_upper",
-    "reliable": "difference_reliable",
-}
+DIFFERENCE = {"estimate": "difference", **{name: f"difference_{name}" for name in ("se", "lower", "upper", "reliable")}}
 
 
 def score_table(
@@ -79,10 +73,8 @@ def score_table(
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves, or pairs
-        What each model predicted, for the same individuals in the same order.
+    y, models, weighting, reference, null, groups, level
+        As for `compare`.
     horizons : array_like, optional
         At which times; by default one, the median of follow-up. What is over all time goes up to the last of them.
     metric : str or Metric, or several
@@ -92,8 +84,6 @@ def score_table(
         CRPS, concordance and distribution calibration.
     thresholds : sequence of float
         Threshold probabilities: for each, the net benefit.
-    weighting, reference, null, groups, level
-        As for `compare`.
     by : mapping of str to labels, data frame, or labels, optional
         Columns that segment the individuals: the table of all, then of every segment as if it were scored alone.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
@@ -193,25 +183,12 @@ def _asked_metrics(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The rows of all individuals, or of a segment.
-
-    Attributes
-    ----------
-    y : Outcomes
-    models : mapping of str to predictions
-        Of these individuals.
-    segment : tuple of str
-        The labels.
-    metrics : list of str or Metric
-        What was asked for, in its order.
-    request : Request
-        How it is computed.
-    """
+    """The rows of all individuals, or of a segment."""
 
     y: Outcomes
     models: Mapping[str, Any]
     segment: Key
-    metrics: list[str | Metric]
+    metrics: list[str | Metric]  # in the order asked for
     request: Request
 
     def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
@@ -239,9 +216,9 @@ class _Part:
         scored: list[Scored] = []
         parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
-            parts.append(lambda: with_null._at_horizons(at_times, scored))
+            parts.append(partial(with_null._at_horizons, at_times, scored))
         if up_to:
-            parts.append(lambda: with_null._up_to(up_to, self.request.weighting))
+            parts.append(partial(with_null._up_to, up_to, self.request.weighting))
         if INTEGRATED in self.metrics:
             parts.append(with_null._integrated)
         if DISTRIBUTION in self.metrics:
@@ -255,17 +232,33 @@ class _Part:
 
     def _at_horizons(self, metrics: Sequence[Metric], scored: list[Scored]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
-        limits = _DistanceLimits(self.request.level, len(self.models))
-        visit = limits.visit if any(one.name in DISTANCES for one in metrics) else None
-        of = replace(self.request, metric=metrics).run(self.y, self.models, visit)
+        limits: dict[tuple[int, int, int], dict[str, Distance]] = {}
+
+        def visit(weighting: int, look: Look) -> None:
+            """Keep the limits of distances, of the curves that the metrics are made of: nothing is fitted again."""
+            fit = look.sample.once(fit_spline) if look.model < len(self.models) else ""
+            if not isinstance(fit, str):
+                spline = Spline(fit, look.covariance(fit.regression.influences))
+                found = distance_limits(look.sample, spline, look.n_units, self.request.level)
+                if found is not None:
+                    limits[weighting, look.model, look.time] = found
+
+        wanted = any(one.name in DISTANCES for one in metrics)
+        of = replace(self.request, metric=metrics).run(self.y, self.models, visit if wanted else None)
         scored += of.scored
-        found: list[TableRow] = []
+        rows: list[TableRow] = []
         for one in of.scored:
-            rows = self._rows_of(of, Estimates(one, of.level))
-            found += [limits.put_into(row, of) for row in rows] if one.metric in DISTANCES else rows
+            seen = Estimates(one, of.level)
+            for row in self._rows_of(of, seen):
+                place = (
+                    of.weightings.index(row.weighting),
+                    of.models.index(row.model),
+                    of.times.tolist().index(row.time),
+                )
+                rows.append(_with_limits(row, limits.get(place)) if one.metric in DISTANCES else row)
             if one.metric == Brier.name and SKILL in self.metrics:
-                found += self._skill_rows(of, one)
-        return found
+                rows += self._skill_rows(of, seen)
+        return rows
 
     def _up_to(self, metrics: Sequence[Metric], weightings: Sequence[Weighting]) -> list[TableRow]:
         """Return what happened up to the last horizon, or why that is undefined for these curves, or weights."""
@@ -294,10 +287,9 @@ class _Part:
             weights, until, told = np.full(grid.size, np.nan), horizon, str(error)
         else:
             told = "" if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
-        at_end, rows = replace(of_grid, times=np.array([until])), list[TableRow]()
-        for one in of_grid.scored:
-            mean = Estimates(one, of_grid.level, weights)
-            rows += self._rows_of(at_end, mean, (INTEGRATED, MADE[INTEGRATED]), over_time=True)
+        at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
+        means = [Estimates(one, of_grid.level, weights) for one in of_grid.scored]
+        rows = [row for mean in means for row in self._rows_of(at_end, mean, labels=labels, over_time=True)]
         return [replace(row, note=told) for row in rows]
 
     def _distribution(self, name: str) -> list[TableRow]:
@@ -310,93 +302,69 @@ class _Part:
         except UnfitError as error:
             return [TableRow(self.segment, *shown, math.nan, note=str(error))]
         degrees = "degree" if found.df == 1 else "degrees"
-        note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
-        row = TableRow(self.segment, *shown, found.statistic, p_value=found.p_value, reliable=found.reliable, note=note)
-        n_lost, n_groups = float(found.n_dropped_out or 0), float(found.n_groups or math.nan)
-        n_counted, n_events = float(found.n), float(found.n_events)
-        return [replace(row, n_counted=n_counted, n_events=n_events, n_lost=n_lost, n_groups=n_groups)]
+        row = TableRow(
+            self.segment,
+            *shown,
+            found.statistic,
+            p_value=found.p_value,
+            reliable=found.reliable,
+            n_counted=float(found.n),
+            n_events=float(found.n_events),
+            n_lost=float(found.n_dropped_out or 0),
+            n_groups=float(found.n_groups or math.nan),
+            note=found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}",
+        )
+        return [row]
 
-    def _rows_of(
-        self, of: Comparison, seen: Estimates, name: tuple[str, str] | None = None, *, over_time: bool = False
-    ) -> list[TableRow]:
-        """Return the rows of a metric under a weighting: every horizon's models."""
-        r, metric = of.models.index(of.reference), seen.scored.metric
-        found = [(seen.score(a), None if a == r else seen.difference(a, r)) for a in range(len(of.models))]
-        labels = (*(name or (metric, metric_label(metric))), seen.scored.direction)
-        return list(_at_times(of, seen, self.segment, labels, found, over_time=over_time))
-
-    def _skill_rows(self, of: Comparison, one: Scored) -> list[TableRow]:
+    def _skill_rows(self, of: Comparison, seen: Estimates) -> list[TableRow]:
         """Return the rows of the Brier score scaled by that of the null model."""
-        r, null, seen = of.models.index(of.reference), of.null_index(), Estimates(one, of.level)
+        r, null, one = of.models.index(of.reference), of.null_index(), seen.scored
         found = [
-            None if a == null else (seen.skill(a, null), None if r in (a, null) else seen.skill_difference(a, r, null))
+            None if a == null else (seen.skill(a, null), {} if r in (a, null) else seen.skill_difference(a, r, null))
             for a in range(len(of.models))
         ]
         nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
         scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
-        return list(_at_times(of, scaled, self.segment, (SKILL, MADE[SKILL], "higher"), found))
+        return self._rows_of(of, scaled, found, labels=(SKILL, MADE[SKILL], "higher"))
+
+    def _rows_of(
+        self,
+        of: Comparison,
+        seen: Estimates,
+        found: Sequence[tuple[Columns, Columns] | None] | None = None,
+        *,
+        labels: tuple[str, str, str] | None = None,
+        over_time: bool = False,
+    ) -> list[TableRow]:
+        """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
+        one, support, r = seen.scored, seen.support, of.models.index(of.reference)
+        labels = labels or (one.metric, metric_label(one.metric), one.direction)
+        if found is None:
+            found = [(seen.score(a), {} if a == r else seen.difference(a, r)) for a in range(len(of.models))]
+        counts = {name: some for name, some in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
+        counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
+        blocks = {}
+        for model, both in zip(of.models, found, strict=True):
+            if both is not None and (model != of.null or one.has_null):
+                difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
+                columns = {**both[0], **difference, **counts}
+                blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
+        reasons, rows = "; ".join(one.undefined), []
+        for j, time in enumerate(of.times.tolist()):
+            for model, columns in blocks.items():
+                cells = {name: values[j] for name, values in columns.items()}
+                missing = math.isnan(cells["estimate"])
+                # where order is all, a prediction that is the same for all individuals says nothing
+                if model != of.null or not (cells["se"] < NO_ERROR or missing):
+                    names = (*labels, time, over_time, one.weighting, model, of.reference)
+                    rows.append(TableRow(self.segment, *names, **cells, note=reasons if missing else ""))
+        return rows
 
 
-class _DistanceLimits:
-    """The limits of distances from calibration, of the curves that the metrics are made of: nothing is fitted again.
-
-    Parameters
-    ----------
-    level : float
-        Of the intervals.
-    n_models : int
-        How many models there are, without the null model.
-    """
-
-    def __init__(self, level: float, n_models: int) -> None:
-        self.level, self.n_models = level, n_models
-        self.found: dict[tuple[int, int, int], dict[str, Distance]] = {}
-
-    def visit(self, weighting: int, look: Look) -> None:
-        """Take what `Evaluation.run` shows."""
-        fit = look.sample.once(fit_spline) if look.model < self.n_models else ""
-        if isinstance(fit, str):
-            return
-        spline = Spline(fit, look.covariance(fit.regression.influences))
-        limits = distance_limits(look.sample, spline, look.n_units, self.level)
-        if limits is not None:
-            self.found[weighting, look.model, look.time] = limits
-
-    def put_into(self, row: TableRow, of: Comparison) -> TableRow:
-        """Return a distance with the interval that allows for chance making it larger."""
-        place = of.weightings.index(row.weighting), of.models.index(row.model), of.times.tolist().index(row.time)
-        if place not in self.found:
-            return replace(row, reliable=False)
-        limits = self.found[place][row.metric]
-        note = row.note or f"{limits.if_right:.2g} is expected of a model that is right"
-        return replace(row, lower=limits.lower, upper=limits.upper, reliable=not math.isnan(limits.lower), note=note)
-
-
-def _at_times(
-    of: Comparison,
-    seen: Estimates,
-    segment: Key,
-    labels: tuple[str, str, str],
-    found: Sequence[tuple[Columns, Columns | None] | None],
-    *,
-    over_time: bool = False,
-) -> Iterator[TableRow]:
-    """Yield rows by time, then by model, of what was found for each model: an estimate, and a difference."""
-    support = seen.support
-    counts = {name: values for name, values in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
-    counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
-    blocks = {}
-    for model, both in zip(of.models, found, strict=True):
-        if both is not None and (model != of.null or seen.scored.has_null):
-            difference = {} if both[1] is None else {DIFFERENCE.get(name, name): v for name, v in both[1].items()}
-            columns = {**both[0], **difference, **counts}
-            blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
-    reasons = "; ".join(seen.scored.undefined)
-    for j, time in enumerate(of.times.tolist()):
-        for model, columns in blocks.items():
-            cells = {name: values[j] for name, values in columns.items()}
-            missing = math.isnan(cells["estimate"])
-            # where order is all, a prediction that is the same for all individuals says nothing
-            if model != of.null or not (cells["se"] < NO_ERROR or missing):
-                names = (*labels, time, over_time, seen.scored.weighting, model, of.reference)
-                yield TableRow(segment, *names, **cells, note=reasons if missing else "")
+def _with_limits(row: TableRow, limits: dict[str, Distance] | None) -> TableRow:
+    """Return a distance from calibration with the interval that allows for chance making it larger."""
+    if limits is None:
+        return replace(row, reliable=False)
+    found = limits[row.metric]
+    note = row.note or f"{found.if_right:.2g} is expected of a model that is right"
+    return replace(row, lower=found.lower, upper=found.upper, reliable=not math.isnan(found.lower), note=note)

@@ -21,18 +21,10 @@ MOST_SEGMENTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Who belongs to which segment.
+    """Who belongs to which segment."""
 
-    Attributes
-    ----------
-    by : tuple of str
-        Names of the segmenting columns.
-    rows : dict
-        By their labels, the positions of the individuals of every segment.
-    """
-
-    by: tuple[str, ...]
-    rows: dict[Key, NDArray[np.intp]]
+    by: tuple[str, ...]  # names of the segmenting columns
+    rows: dict[Key, NDArray[np.intp]]  # by their labels, the positions of the individuals of every segment
 
     @classmethod
     def of(cls, given: Any, n: int) -> Segments:
