@@ -12,8 +12,7 @@ import survscore as ss
 from calendar_study import TIMES, CalendarStudy
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
-from survscore.analysis.ipcw_evidence import Contrast, as_features, contrasts_of
-from survscore.analysis.ipcw_trust import Answer
+from survscore.analysis.ipcw_evidence import Answer, Contrast, as_features, contrasts_of
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy

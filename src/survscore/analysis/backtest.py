@@ -56,10 +56,10 @@ def backtest(
 ) -> Backtest:
     r"""Pretend that the data had ended earlier, score models with what was known then, and let the rest be the judge.
 
-    On each earlier day, those who had started are scored as of then under every weighting. In truth, a model is as good
-    as its administrative score by the later follow-up of the same individuals says, who then are known at the
-    horizon, or weighted for if lost. A score did well if it put models in the order of the truth, and if the model that
-    it would have chosen was not much worse than the best:
+    On each earlier day, those who had started are scored as of then under every weighting. The truth is the
+    administrative score by the later follow-up of the same individuals, who then are known at the horizon, or weighted
+    for if lost. A score did well if it put models in the order of the truth, and if the model that it would have chosen
+    was not much worse than the best:
 
     .. math:: \mathrm{regret} = \frac{S_{\mathrm{truth}}(\text{chosen}) - \min_k S_{\mathrm{truth}}(k)}
         {\min_k S_{\mathrm{truth}}(k)}
@@ -69,35 +69,32 @@ def backtest(
     y : Outcomes
         As they are known now, made by `Outcomes.from_dates`.
     models : mapping of str to SurvivalCurves or estimators, or pairs
-        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted to
-        what was known on each earlier day, as by `cross_validate`: so that everybody who had started has a prediction
-        by a fit that has not seen them.
+        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted on
+        folds to what was known on each earlier day, so that predictions are by a fit that has not seen the individual.
     as_of : date, or several
         Earlier cut-offs.
     horizons : array_like
         The times at which predictions are judged, in the unit of the outcomes.
-    X : array_like or data frame, optional
-        Covariates, as known at everybody's start; for estimators.
-    cv, n_jobs
-        As for `cross_validate`; `n_jobs` also for draws. It changes no number.
+    X, cv, n_jobs
+        For estimators, as for `cross_validate`: covariates as known at everybody's start. `n_jobs` also for draws.
     weighting : str, Weighting, function, or several
         The scores that are tried. The first is what the others are compared with. A function is given the outcomes as
-        of each day, with their dates, and returns the weighting: for one with a model that must know no more than that.
-        In draws, such a model is taken as known.
+        of each day, with their dates, and returns the weighting: for one with a model that must know no more than that,
+        and which is taken as known in draws.
     metric : str or Metric
         Of which lower or higher values are better.
     predicted_on : date, or array_like of dates, optional
-        When predictions were made. Those made after an earlier cut-off know what happened, and are refused.
+        When predictions were made. Those made after an earlier cut-off know what happened, and are rejected.
     groups : array_like, optional
-        Labels of individuals that belong together: these are resampled together, and kept together in folds; whether
-        an order in truth is sure allows for them.
+        Labels of individuals that belong together: they are resampled together, kept together in folds, and allowed for
+        where the significance of an order in truth is judged.
     n_draws : int, default 200
         How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none. Draws
         without a score at some horizon are left out, and counted in the settings.
     level : float, default 0.95
         Of intervals.
     ids : array_like, optional
-        Names of the individuals. Somebody who is there twice is refused.
+        Names of the individuals. Repeated ones are rejected.
     state : path, optional
         A folder in which each day is kept once it is finished: an interrupted run goes on from there. Days of other
         data, models, settings or versions are not taken for these; of functions and estimators only names and

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, plural, shown
 from survscore.inference.intervals import normal_quantile
 from survscore.metrics import Direction
+from survscore.results.long_tables import stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.short_names import legend, short_names
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
@@ -108,10 +109,8 @@ class Backtest(PrintedAsTables):
     Attributes
     ----------
     models, weightings : tuple of str
-    metric, label : str
-        What was computed, and what it is called.
-    direction : {"lower", "higher"}
-        Which values are better.
+    metric, label, direction : str
+        What was computed, what it is called, and whether "lower" or "higher" values are better.
     horizons : ndarray
     days : tuple of Day
         One for each earlier cut-off.
@@ -132,20 +131,7 @@ class Backtest(PrintedAsTables):
     settings: dict[str, Any]
 
     def only(self, models: Iterable[str]) -> Backtest:
-        """Return how each score did among some of the models, at least two; nothing is fitted or scored anew.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import survscore as ss
-        >>> day = np.arange(400)
-        >>> start, event = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, day + 50 + day % 90))
-        >>> y = ss.Outcomes.from_dates(start, event, "2012-12-31")
-        >>> models = {f"{p:g}": ss.SurvivalCurves(np.full((400, 1), p), [100]) for p in (0.2, 0.4, 0.6)}
-        >>> found = ss.backtest(y, models, as_of="2010-12-31", horizons=[100], n_draws=0)
-        >>> found.only(["0.2", "0.6"]).table["best"].tolist()
-        ['0.6', '0.6']
-        """
+        """Return how each score did among some of the models, at least two; nothing is fitted or scored anew."""
         wanted = [models] if isinstance(models, str) else list(models)
         unknown = [name for name in wanted if name not in self.models]
         if unknown:
@@ -174,16 +160,16 @@ class Backtest(PrintedAsTables):
     @property
     def scores(self) -> pd.DataFrame:
         """Long table: cutoff, horizon, weighting, model, score as of then, truth, its standard error."""
-        import pandas as pd
-
-        rows = [
-            (day.date, horizon, weighting, model, day.scores[q, a, j], day.truth[a, j], day.truth_se[a, j])
-            for day in self.days
-            for j, horizon in enumerate(self.horizons)
-            for q, weighting in enumerate(self.weightings)
-            for a, model in enumerate(self.models)
-        ]
-        return pd.DataFrame(rows, columns=["cutoff", "horizon", "weighting", "model", "score", "truth", "truth_se"])
+        columns = ("score", "truth", "truth_se")
+        return stacked(
+            [
+                {"cutoff": day.date, "horizon": horizon, "weighting": weighting, "model": np.array(self.models)}
+                | dict(zip(columns, (day.scores[q, :, j], day.truth[:, j], day.truth_se[:, j]), strict=True))
+                for day in self.days
+                for j, horizon in enumerate(self.horizons)
+                for q, weighting in enumerate(self.weightings)
+            ]
+        )
 
     @cached_property
     def judgements(self) -> Judgement:

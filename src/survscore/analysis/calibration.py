@@ -24,13 +24,13 @@ from survscore.analysis.calibration_measures import (
     smooth_curve,
     spline_of,
 )
-from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 from survscore.weighting import Weighting
@@ -148,8 +148,7 @@ class Calibration(PrintedAsTables):
 
     def summary(self) -> pd.DataFrame:
         """Return all numbers in a long table: measure, estimate, se, lower, upper, if_right."""
-        import pandas as pd
-
+        none, isotonic, by_chance = math.nan, self.isotonic_miscalibration, self.isotonic_miscalibration_if_right
         rows: list[tuple[str, Estimate, float]] = [
             ("observed/expected", self.observed_expected, 1.0),
             ("slope", self.slope, 1.0),
@@ -159,28 +158,23 @@ class Calibration(PrintedAsTables):
             ("E50", self.e50, self.e50.if_right),
             ("E90", self.e90, self.e90.if_right),
             ("miscalibration", self.miscalibration, self.miscalibration.if_right),
-            ("Brier score", Estimate(self.brier), math.nan),
-            ("isotonic miscalibration", Estimate(self.isotonic_miscalibration), self.isotonic_miscalibration_if_right),
-            ("isotonic miscalibration, corrected", Estimate(self.isotonic_miscalibration_corrected), 0.0),
-            ("discrimination", Estimate(self.discrimination), math.nan),
-            ("uncertainty", Estimate(self.uncertainty), math.nan),
+            ("Brier score", Estimate(self.brier), none),
+            ("isotonic miscalibration", Estimate(isotonic), by_chance),
+            ("isotonic miscalibration, corrected", Estimate(isotonic - by_chance), 0.0),
+            ("discrimination", Estimate(self.discrimination), none),
+            ("uncertainty", Estimate(self.uncertainty), none),
         ]
-        return pd.DataFrame(
-            [(name, found.value, found.se, found.lower, found.upper, if_right) for name, found, if_right in rows],
-            columns=["measure", "estimate", "se", "lower", "upper", "if_right"],
-        )
+        names = ("measure", "estimate", "se", "lower", "upper", "if_right")
+        found = [(name, one.value, one.se, one.lower, one.upper, if_right) for name, one, if_right in rows]
+        return stacked([dict(zip(names, values, strict=True)) for values in found])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the smooth curve in a table: predicted, observed, lower, upper."""
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self.curve, name) for name in ("predicted", "observed", "lower", "upper")})
+        return stacked([vars(self.curve)]).drop(columns="n_knots")
 
     def groups_frame(self) -> pd.DataFrame:
         """Return the groups in a table: predicted, observed, se, lower, upper, count, events."""
-        import pandas as pd
-
-        return pd.DataFrame(vars(self.groups)).rename(columns={"counts": "count"})
+        return stacked([vars(self.groups)]).rename(columns={"counts": "count"})
 
     def plot(
         self,
@@ -290,8 +284,7 @@ def calibration(
     weighting : str or Weighting, default "administrative"
         As for the scores; weights are divided by their sum.
     groups : array_like, optional
-        Labels of clusters, for cluster-robust standard errors and intervals, by Student's t with one degree of freedom
-        less than there are groups.
+        Labels of clusters, for cluster-robust intervals, by Student's t.
     level : float, default 0.95
         Of all intervals and bands, for each prediction by itself.
     n_groups : int, default 10
@@ -343,34 +336,33 @@ def calibration(
     check_whole("seed", seed, 0)
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    at = AtTime.of(y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level)
-    sample = CountedSample.of(at)
+    settings = {"weighting": weighting, "groups": groups, "level": level}
+    sample = CountedSample.of(y, {"curves": curves}, time, "calibration", **settings)
     counted, reasons = sample.counted, dict[str, str]()
     shift, line = counted.once(shift_in_log_odds), counted.once(line_in_log_odds)
-    in_the_large = coefficients(sample, shift, ("in_the_large",), level, reasons)
-    recalibration = coefficients(sample, line, ("intercept", "slope"), level, reasons)
+    found: dict[str, Any] = coefficients(sample, shift, ("in_the_large",), level, reasons)
+    found |= coefficients(sample, line, ("intercept", "slope"), level, reasons)
     spline = spline_of(sample, reasons)
+    found |= distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
+    found |= parts
     return Calibration(
-        time=at.time,
+        time=sample.time,
         observed_expected=observed_expected(sample, level, reasons),
-        **in_the_large,
-        **recalibration,
         curve=smooth_curve(sample, spline, level, reasons),
         groups=risk_groups(sample, n_groups, level),
-        **distances(sample, spline, level, seed, reasons),
         isotonic=isotonic,
-        **parts,
-        n=sample.n,
+        n=sample.weight.size,
         n_counted=len(counted),
         n_events=counted.statuses[1],
         n_effective=sample.effective(by_unit=False),
         n_units=int(sample.n_units),
         reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
-        weighting=at.scored.weighting,
+        weighting=sample.scored.weighting,
         level=level,
         histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
+        **found,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -17,11 +18,11 @@ from numpy.typing import NDArray
 
 from survscore._utils.products import dot
 from survscore.analysis.populations import AtTime
-from survscore.engine.influence import Estimation, joint_covariance
+from survscore.engine.influence import joint_covariance
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import fisher_quantile, student_quantile
 from survscore.inference.logistic import LogisticFit, combined, expit
-from survscore.inference.units import Groups, Units, small_sample
+from survscore.inference.units import Groups, small_sample
 from survscore.metrics import E50, E90, ObservedExpected, PooledSample
 from survscore.metrics.calibration import (
     SplineFit,
@@ -43,31 +44,28 @@ DISTANCES = ("ici", "e50", "e90", "miscalibration")
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class CountedSample:
-    """Predicted risks, statuses and weights at one time, and what their covariances need beside."""
+class CountedSample(AtTime):
+    """One model at one time: risks, statuses and weights of those who are counted, and their covariances."""
 
-    counted: PooledSample  # those who are counted
-    n: int  # all, counted or not
-    estimation: Estimation
-    groups: Groups | None
-    units: Units  # the individuals counted, or groups of them
+    @cached_property
+    def counted(self) -> PooledSample:
+        """Those who are counted."""
+        return PooledSample.of(self.survival[0], self.label, self.weight)
 
-    @classmethod
-    def of(cls, at: AtTime) -> CountedSample:
-        """Take the only model at a time."""
-        counted, groups = PooledSample.of(at.survival[0], at.label, at.weight), at.evaluation.groups
-        return cls(counted, at.weight.size, at.estimation, groups, at.scored.support.units)
+    @property
+    def groups(self) -> Groups | None:
+        """Who belongs together."""
+        return self.evaluation.groups
 
     @property
     def n_units(self) -> float:
         """The number of individuals that are counted, or of groups of them."""
-        return float(self.units.counted[0])
+        return float(self.scored.support.units.counted[0])
 
     @property
     def degrees(self) -> float:
         """Degrees of freedom of their variances."""
-        return float(self.units.degrees[0])
+        return float(self.scored.support.units.degrees[0])
 
     @property
     def codes(self) -> NDArray[Any]:
@@ -86,9 +84,8 @@ class CountedSample:
         With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
         factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
-        return joint_covariance(
-            influence, self.estimation, slice(0, 1), self.groups, factor, (self.counted.rows, self.n)
-        )
+        counted = (self.counted.rows, self.weight.size)
+        return joint_covariance(influence, self.estimation, slice(0, 1), self.groups, factor, counted)
 
 
 def too_few_units(sample: CountedSample) -> str | None:
@@ -173,12 +170,10 @@ class IsotonicCurve:
 
     Attributes
     ----------
-    predicted, observed : ndarray
-        The distinct predicted risks, and the curve there.
+    predicted, observed, counts : ndarray
+        The distinct predicted risks, the curve there, and the number of individuals.
     lower, upper : ndarray
         Where the curve would lie, at the level of the result, if the predictions were right (consistency band).
-    counts : ndarray
-        Individuals per distinct prediction.
     """
 
     predicted: Vector

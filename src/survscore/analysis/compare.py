@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,38 +28,25 @@ from survscore.weighting import Weighting, as_weighting
 Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]
 
 
-@overload
-def compare(
-    y: Outcomes,
-    models: Models,
-    *,
-    metric: str | Metric | Sequence[str | Metric] = ...,
-    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
-    times: ArrayLike | None = ...,
-    reference: str | None = ...,
-    null: Null = ...,
-    groups: ArrayLike | None = ...,
-    level: float = ...,
-    ranges: Ranges = ...,
-    by: None = ...,
-) -> Comparison: ...
+class Settings(TypedDict, total=False):
+    """What `compare` takes by keyword, whether there are segments or not."""
+
+    metric: str | Metric | Sequence[str | Metric]
+    weighting: str | Weighting | Sequence[str | Weighting] | None
+    times: ArrayLike | None
+    reference: str | None
+    null: Null
+    groups: ArrayLike | None
+    level: float
+    ranges: Ranges
 
 
 @overload
-def compare(
-    y: Outcomes,
-    models: Models,
-    *,
-    metric: str | Metric | Sequence[str | Metric] = ...,
-    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
-    times: ArrayLike | None = ...,
-    reference: str | None = ...,
-    null: Null = ...,
-    groups: ArrayLike | None = ...,
-    level: float = ...,
-    ranges: Ranges = ...,
-    by: Any,
-) -> SegmentedComparison: ...
+def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[Settings]) -> Comparison: ...
+
+
+@overload
+def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
 
 
 def compare(
@@ -102,14 +89,11 @@ def compare(
         The model that the others are compared with; by default the first.
     null : bool, Outcomes or "counted", default True
         Whether to add the null model, and skill scores against it. True: the Kaplan-Meier curve of `y`, the same for
-        all individuals. Outcomes: the curve of these, such as the training data. ``"counted"``: the proportion
-        event-free among those counted at t, under each weighting its own. It is the best constant for them, which
-        Kaplan-Meier is not if risks depend on the start date; and as the best constant it adds nothing to first order
-        by being estimated. What estimating a Kaplan-Meier curve adds is part of the standard errors.
-    groups, ranges
+        all individuals. Outcomes: the curve of these, such as the training data. What estimating it adds is part of
+        the standard errors. ``"counted"``: the proportion event-free among those counted at t, under each weighting its
+        own: the best constant for them, which Kaplan-Meier is not if risks depend on the start date.
+    groups, ranges, level
         As for `brier_score`.
-    level : float, default 0.95
-        Of all confidence intervals.
     by : mapping of str to labels, data frame, or labels, optional
         Columns that segment the individuals, such as country and plan; one array is called by its name, or "segment".
         All individuals are scored together, and every segment as if it were scored alone: what is estimated inside

@@ -238,11 +238,9 @@ class CrossValidation(PrintedAsTables):
     ----------
     comparison : Comparison
         Of all estimators on all individuals.
-    curves : dict of str to SurvivalCurves
-        What each estimator predicted for those it had not seen, in the order of the data: for `report`,
-        `calibration`, `score_table` and whatever else takes predictions.
-    y : Outcomes
-        What was observed.
+    curves, y
+        What each estimator predicted for those it had not seen, and what was observed, in the order of the data: for
+        `report`, `calibration`, `score_table` and whatever else takes predictions.
     fold : ndarray of shape (n,)
         In which fold, from 0, each individual was tested.
     fold_scores : tuple of FoldScores

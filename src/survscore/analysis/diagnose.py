@@ -14,13 +14,18 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.analysis.censoring_leak import Windows
 from survscore.analysis.ipcw_evidence import (
+    MORE_LOST,
+    ONSET,
+    Answer,
     Contrast,
+    Trust,
     contrasts_of,
     explained_variance,
     scores_by_cap,
+    sentences,
+    trust,
     weights_over_time,
 )
-from survscore.analysis.ipcw_trust import MORE_LOST, ONSET, Answer, Trust, sentences, trust
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times

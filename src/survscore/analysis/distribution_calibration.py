@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadra
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
 from survscore.inference.units import Groups, PowerSums, small_sample
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 
@@ -98,10 +99,9 @@ class DistributionCalibration(PrintedAsTables):
         squares of their z add up to the statistic of the smooth test.
     bins : RiskBins
         Observed and expected events by predicted risk.
-    exposure : {"known", "observed"}
-        Whether events are expected up to the known C*, or as long as each individual was under observation.
-    form : {"intervals", "continuous"}
-        Whether curves were read by the intervals of their grid, or as continuous.
+    exposure, form
+        Whether events are expected up to the "known" C*, or as long as each individual was "observed"; and whether
+        curves were read by the "intervals" of their grid, or as "continuous".
     n, n_events, n_dropped_out, n_groups : int or None
         Individuals, those of them with event, drop-outs and groups; None where unknown, or without groups.
     observed, expected : float
@@ -110,10 +110,8 @@ class DistributionCalibration(PrintedAsTables):
         Whether enough events are expected, and there are enough groups, for a reliable p-value and intervals.
     level : float
         Of the intervals, and of what is called a deviation.
-    reason : str or None
-        Why there is no test.
-    notes : tuple of str
-        Remarks on the test and the data.
+    reason, notes
+        Why there is no test, or None; and remarks on the test and the data.
     """
 
     test: TestName
@@ -150,15 +148,11 @@ class DistributionCalibration(PrintedAsTables):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the bins in a table: risk_from, risk_to, observed, expected, ratio, lower, upper."""
-        import pandas as pd
-
-        return pd.DataFrame(dict(vars(self.bins)))
+        return stacked([vars(self.bins)])
 
     def components_frame(self) -> pd.DataFrame:
         """Return the components in a table: component, z, p_value, words."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(one) for one in self.components]).rename(columns={"name": "component"})
+        return stacked([vars(one) for one in self.components]).rename(columns={"name": "component"})
 
     def plot(self, ax: Any = None, *, width: float | None = None, **line: Any) -> DistributionCalibrationDisplay:
         """Draw observed by expected events along the predicted risk, with intervals.
@@ -240,16 +234,15 @@ def distribution_calibration(
     y, curves
         As for `brier_score`; curves must not rise with time. Tensors are copied to the processor's memory.
     test : {"auto", "smooth", "martingale", "bins"}, default "auto"
-        ``"smooth"``: as above. It needs all :math:`C^*`, and no drop-outs, with whom right predictions would be
-        rejected. ``"martingale"``: the same scores, but events are expected as long as each individual was under
-        observation, by the predicted hazard. ``"auto"``: the first where it is possible, otherwise the second, and
-        `notes` say so. ``"bins"``: a chi-square of the numbers of events in `bins`, with the exposure of ``"auto"``.
+        ``"smooth"``: as above, which needs all :math:`C^*` and no drop-outs. ``"martingale"``: the same scores, but
+        events are expected as long as each individual was under observation, by the predicted hazard. ``"auto"``: the
+        first where it is possible, otherwise the second, and `notes` say so. ``"bins"``: a chi-square of the numbers
+        of events in `bins`, with the exposure of ``"auto"``.
     form : {"intervals", "continuous"}, default "intervals"
-        How curves are read. ``"intervals"``: a prediction on a grid gives the probability of an event in each interval,
-        and nothing about when in it. An event has the mean score of its interval, and only whole intervals up to
-        :math:`C^*` count. ``"continuous"``: curves are taken as they are between grid points. If they are linear
-        there, and the truth is not, right predictions on ten points are rejected in 6 to 40 % of tests instead of 5 %.
-        Step curves can't be continuous.
+        ``"intervals"``: a prediction on a grid gives the probability of an event in each interval, and nothing about
+        when in it. An event has the mean score of its interval, and only whole intervals up to :math:`C^*` count.
+        ``"continuous"``: curves, not steps, are taken as they are between grid points. If they are linear there, and
+        the truth is not, right predictions on ten points are rejected in 6 to 40 % of tests instead of 5 %.
     n_bins : int, default 10
         Into how many bins of equal width to cut the predicted risk, for the table, the plot and the test of bins, which
         adds up neighbours until five events are expected.

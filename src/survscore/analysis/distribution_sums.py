@@ -82,10 +82,17 @@ class Followed:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
 
         def block(some: slice) -> Sums:
-            deviation, covariance, bins, expected, bin_covariance, impossible = work(some, n_bins, scale)
-            own = np.concatenate((deviation, bins - expected), axis=1)
-            total, n_impossible = deviation.sum(axis=0), float(np.count_nonzero(impossible))
-            counts = (bins.sum(axis=0), expected.sum(axis=0))
+            seen, scores, expected, covariance, bin_of, by_bin, bin_variance, impossible = work(some, n_bins, scale)
+            deviation, bins, bin_covariance = -expected, np.zeros_like(by_bin), np.diag(bin_variance)
+            deviation[seen] += scores.T
+            bins[seen, bin_of] = 1.0
+            if self.exposure == "known":
+                covariance = covariance - expected.T @ expected
+                bin_covariance = bin_covariance - by_bin.T @ by_bin
+            own = np.concatenate((deviation, bins - by_bin), axis=1)
+            counts = (bins.sum(axis=0), by_bin.sum(axis=0))
+            n_impossible = float(np.count_nonzero(impossible))
+            total = deviation.sum(axis=0)
             return Sums(total, covariance, *counts, bin_covariance, n_impossible, own if keep else own[:0])
 
         parts = each(block, rows, threads=True)
@@ -138,26 +145,19 @@ class Followed:
 
         seen = np.flatnonzero(self.event[rows] & (place < n_columns))
         cell = (seen, place[seen])
-        deviation = -expected
-        deviation[seen] += scores[:, *cell].T
         flat = scores.reshape(N_SCORES, -1)
-        covariance: Vector = (flat * variance.ravel()) @ flat.T
+        covariance = (flat * variance.ravel()) @ flat.T
 
         # an interval is in the bin that holds its middle
         in_bin = np.minimum(((start + stop) * (0.5 * n_bins)).astype(np.intp), n_bins - 1)
         cells = in_bin + n_bins * np.arange(len(in_bin))[:, None]
         by_bin = np.bincount(cells.ravel(), weight.ravel(), cells.shape[0] * n_bins).astype(np.float64)
-        by_bin = by_bin.reshape(-1, n_bins)
-        bins = np.zeros_like(by_bin)
-        bins[seen, in_bin[cell]] = 1.0
-        bin_covariance: Vector = np.diag(np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64))
-        if self.exposure == "known":
-            covariance -= expected.T @ expected
-            bin_covariance -= by_bin.T @ by_bin
+        bin_variance = np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64)
         last = np.maximum(n_columns - 1, 0)
         outlived = (survival[np.arange(len(last)), last] <= 0) & (self._stop[rows] >= self.curves.times[last])
         outlived[seen] = probability[cell] <= 0
-        return deviation, covariance, bins, by_bin, bin_covariance, outlived
+        by_bin = by_bin.reshape(-1, n_bins)
+        return seen, scores[:, *cell], expected, covariance, in_bin[cell], by_bin, bin_variance, outlived
 
     def _expectations(self, rows: slice, before: Vector, probability: Vector) -> tuple[Vector, Vector]:
         r"""Return how many events are expected in each interval, and the variance that this adds.
@@ -209,24 +209,17 @@ class Followed:
         if hazard:
             stop = np.minimum(stop, 1.0 - DEFAULT_EPSILON)
         sums = moments(stop, scale, 2 * (N_SCORES - 1), hazard=hazard)
-        deviation = -sums[:N_SCORES].T
         seen = np.flatnonzero(self.event[rows])
         risk = np.minimum(1.0 - curves.before(self.exit[rows])[seen], stop[seen])
         scores = powers(risk, scale)
-        deviation[seen] += scores.T
         covariance = hankel(sums.sum(axis=1))
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         within = np.clip(stop[:, None], edges[:-1], edges[1:])
         if hazard:
             by_bin = np.log((1.0 - np.minimum(edges[:-1], 1.0 - DEFAULT_EPSILON)) / (1.0 - within))
-        else:
-            by_bin = within - edges[:-1]
-        bins = np.zeros_like(by_bin)
-        bins[seen, np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)] = 1.0
-        bin_covariance = np.diag(by_bin.sum(axis=0))
-        if hazard:  # few events make few expected ones, too, and either variance alone would be too small
+            # few events make few expected ones, too, and either variance alone would be too small
             covariance = 0.5 * (covariance + scores @ scores.T)
         else:
-            covariance -= sums[:N_SCORES] @ sums[:N_SCORES].T
-            bin_covariance -= by_bin.T @ by_bin
-        return deviation, covariance, bins, by_bin, bin_covariance, outlived
+            by_bin = within - edges[:-1]
+        bin_of = np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)
+        return seen, scores, sums[:N_SCORES].T, covariance, bin_of, by_bin, by_bin.sum(axis=0), outlived

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore.analysis.populations import AtTime
 from survscore.engine.influence import CurveInfluence, Estimation
-from survscore.engine.moments import Moments, pairs
+from survscore.engine.moments import Moments, Totals, pairs
 from survscore.inference.units import Groups
 from survscore.metrics.benefit import AT_THRESHOLD
 from survscore.weighting.interval_weights import EVENT_FREE
@@ -77,47 +77,30 @@ class Decisions:
         return np.array([not_treated(np.minimum(*two)) - not_treated(np.maximum(*two)) for two in both])
 
     def moments(self, groups: Groups | None, factor: float) -> Moments:
-        """Return the covariances over thresholds, which take the place of times, with the small-sample factor.
-
-        What all strategies and thresholds have in common is one matrix, from which those of differences follow: where
-        two strategies hardly differ, its rounding is far below what is added for individuals not seen.
-        """
+        """Return the covariances over thresholds, which take the place of times, with the small-sample factor."""
         s, k = self.net_benefit.shape
-        products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
-        table = None if groups is None else np.zeros((s, groups.n_groups, k))
-        steps = self.estimation.training_steps
-
-        def crossed(values: Values, weights: Values | None = None) -> Values:
-            by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
-            return np.asarray((by_unit if weights is None else weights[:, None] * by_unit).T @ by_unit)
-
+        totals = Totals(s, self.n, np.zeros((0, k)), np.full(k, factor), any_range=True, whole=True)
+        by_group = np.zeros((s, 0 if groups is None else groups.n_groups, k))
         for rows, influence, jumps in self._influences():
-            if groups is None or table is None:
-                products += crossed(influence)
+            if groups is None:
+                totals.add(influence, slice(0, k), rows)
             else:
-                for of_groups, one in zip(table, influence, strict=True):
-                    arrays.add_rows(of_groups, groups.codes[rows], one)
+                for table, one in zip(by_group, influence, strict=True):
+                    arrays.add_rows(table, groups.codes[rows], one)
             if jumps is not None:
-                of_jumps += crossed(jumps[1], steps[jumps[0]])
-        if table is not None:
-            products += crossed(table)
-        products = products * factor + of_jumps
-        return self._of_pairs(products.reshape(s, k, s, k).swapaxes(1, 2))
-
-    def _of_pairs(self, products: Values) -> Moments:
-        """Return covariances of strategies and of differences, with two individuals on whom strategies would differ."""
+                totals.add_jumps(jumps[0], self.estimation.training_steps, jumps[1], slice(0, k))
+        if groups is not None:
+            totals.add(by_group, slice(0, k), None)
+        found = totals.finish()
+        # differences have one with event and one without, on whom strategies would have differed, more
         one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
-        unseen = one_each.T @ one_each  # one with event, and one without
-        every = pairs(len(self.risk))
-        over = np.array(
-            [
-                products[a, a] if a == b else products[a, a] + products[b, b] - products[a, b] - products[b, a] + unseen
-                for a, b in every
-            ]
+        unseen = one_each.T @ one_each
+        of_two = np.array([a != b for a, b in pairs(s)])
+        added, over_time = (
+            of_two[:, None] * np.diag(unseen),
+            np.asarray(found.over_time) + of_two[:, None, None] * unseen,
         )
-        added = np.array([np.diag(unseen) * (a != b) for a, b in every])
-        nothing = np.zeros((0, self.thresholds.size))
-        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
+        return replace(found, pointwise=found.pointwise + added, over_time=over_time, added=added)
 
     @property
     def n(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from survscore.engine.influence import Estimation
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
 from survscore.engine.placing import check_on_processor, on_processor
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.weighting import Administrative
 from survscore.weighting.base import check_censoring_time
 from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
@@ -71,8 +72,6 @@ def counted_population(
     1   3.0          3   0.75           0.400  60.0
     2   5.0          1   0.25           0.300  70.0
     """
-    import pandas as pd
-
     check_outcomes(y)
     end = check_censoring_time(y, "counted_population", "without it everybody is counted")
     named = {} if models is None else as_models(models)
@@ -95,7 +94,7 @@ def counted_population(
     if X is not None:
         for column, values in _columns(X, len(y)).items():
             table[column] = _mean(values, counted)
-    return pd.DataFrame(table)
+    return stacked([table])
 
 
 def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -139,7 +138,7 @@ class AtTime:
     label: NDArray[Any]
 
     @classmethod
-    def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> AtTime:
+    def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> Self:
         """Weight individuals at a time; `what` is computed, and `settings` are those of `Evaluation.of`."""
         at, curves = as_times([time], "time"), dict[str, SurvivalCurves]()
         for name, predicted in models.items():

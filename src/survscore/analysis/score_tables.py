@@ -1,8 +1,4 @@
-"""One table of what a reviewer asks for: accuracy, discrimination, calibration and benefit of several models.
-
-Every number is a metric of the engine (`compare` gives the same); this module asks for them together, and puts them
-side by side with their intervals, their differences to a reference, and the number of individuals.
-"""
+"""One table of what a reviewer asks for: accuracy, discrimination, calibration and benefit of several models."""
 
 from __future__ import annotations
 
@@ -78,10 +74,10 @@ def score_table(
     horizons : array_like, optional
         At which times; by default one, the median of follow-up. What is over all time goes up to the last of them.
     metric : str or Metric, or several
-        What to compute: names of `compare`'s metrics, and ``"skill"`` (the scaled Brier score, against the null model),
-        ``"integrated_brier"``, ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for everything.
-        By default Brier, skill, AUC, observed/expected, calibration slope, corrected miscalibration, integrated Brier,
-        CRPS, concordance and distribution calibration.
+        Names of `compare`'s metrics, ``"skill"`` (the scaled Brier score, against the null model),
+        ``"integrated_brier"`` and ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for
+        everything. By default Brier, skill, AUC, observed/expected, slope, corrected miscalibration, integrated Brier,
+        CRPS, concordance and distribution.
     thresholds : sequence of float
         Threshold probabilities: for each, the net benefit.
     by : mapping of str to labels, data frame, or labels, optional
@@ -161,13 +157,12 @@ def _asked_metrics(
     metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
 ) -> list[str | Metric]:
     """Return what was asked for, each once; a test or what is made of a metric by its name."""
-    if metric is None:
-        found: list[str | Metric] = [one for one in DEFAULT if with_null or one != SKILL]
-    elif isinstance(metric, str) and metric == "all":
-        found = [one for one in EVERY if with_null or one != SKILL]
+    if metric is None or (isinstance(metric, str) and metric == "all"):
+        every = DEFAULT if metric is None else EVERY
+        found: list[str | Metric] = [one for one in every if with_null or one != SKILL]
     else:
         found = [metric] if isinstance(metric, (str, Metric)) else list(metric)
-    found = [*found, *(f"net_benefit@{float(threshold):g}" for threshold in thresholds)]
+    found += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
     if not found:
         raise InputError("metric must name at least one metric")
     for one in found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,26 +28,23 @@ class Segments:
     @classmethod
     def of(cls, given: Any, n: int) -> Segments:
         """Take a mapping of names to labels, a data frame, or labels."""
+        import pandas as pd
+
         columns = _columns(given)
         by = tuple(columns)
         check_names(by)
         texts, codes = zip(*(_coded(name, values, n) for name, values in columns.items()), strict=True)
-        shape = tuple(len(some) for some in texts)
-        # one number for each combination, as far as they occur; columns of very many labels might overflow together
-        together = np.zeros(n, dtype=np.int64)
-        for size, code in zip(shape, codes, strict=True):
-            _, together = np.unique(together * size + code, return_inverse=True)
-        n_segments = int(together.max()) + 1
-        if n_segments > MOST_SEGMENTS:
-            finest = int(np.argmax(shape))
+        # by the codes of all columns together, as far as they occur
+        grouped = pd.DataFrame(dict(enumerate(codes))).groupby(list(range(len(by))), sort=True)
+        if grouped.ngroups > MOST_SEGMENTS:
+            labels = [len(some) for some in texts]
+            finest = int(np.argmax(labels))
             raise InputError(
-                f"by makes {n_segments} segments of {plural(n, 'individual')}, and at most {MOST_SEGMENTS} are scored; "
-                f"take a coarser column, or fewer: {by[finest]!r} has {plural(shape[finest], 'label')}"
+                f"by makes {grouped.ngroups} segments of {plural(n, 'individual')}, and at most {MOST_SEGMENTS} are "
+                f"scored; take a coarser column, or fewer: {by[finest]!r} has {plural(labels[finest], 'label')}"
             )
-        order = np.argsort(together, kind="stable")
-        starts = np.searchsorted(together[order], np.arange(n_segments + 1))
-        members = [order[start:stop] for start, stop in pairwise(starts)]
-        return cls(by, {tuple(some[code[m[0]]] for some, code in zip(texts, codes, strict=True)): m for m in members})
+        rows = {tuple(some[k] for some, k in zip(texts, key, strict=True)): m.index.to_numpy() for key, m in grouped}
+        return cls(by, rows)
 
     def n_spanning(self, groups: Groups) -> int:
         """Return how many groups have individuals in several segments."""

@@ -133,17 +133,14 @@ class EventKFold:
     """K folds with about the same share of events each, and with groups kept whole.
 
     A splitter as scikit-learn's, for its searches and for `cross_validate`. It reads the event out of `Outcomes` or a
-    structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``: nobody is tested by
-    a model that has seen others of the same group.
+    structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``.
 
     Parameters
     ----------
     n_splits : int, default 5
         The number of folds, at least 2.
-    shuffle : bool, default False
-        Whether individuals are shuffled first.
-    random_state : int, optional
-        Of the shuffling.
+    shuffle, random_state
+        Whether individuals are shuffled first, and the seed of that.
 
     Examples
     --------
