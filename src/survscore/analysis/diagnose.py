@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
-from survscore.weighting import IPCW, as_weighting
+from survscore.weighting import IPCW, Weighting, as_weighting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -338,16 +338,13 @@ def _around(
 
 def _drawn(
     y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
-) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
+) -> tuple[Outcomes, dict[str, SurvivalCurves], Weighting, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
     if len(y) <= most:
         return y, dict(models), weighting, groups
     rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:most])
-    of_individuals = None if weighting.estimated else weighting.censoring.curves
-    if of_individuals is not None:
-        weighting = replace(weighting, censoring=of_individuals[rows])
     drawn = None if groups is None else Groups.of(groups.codes[rows], rows.size)
-    return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting, drawn
+    return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting.of_rows(rows), drawn
 
 
 def _limits(name: str, estimate: Estimate) -> dict[str, float]:

@@ -23,7 +23,7 @@ from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
-from survscore.weighting import IPCW, Administrative
+from survscore.weighting import IPCW, Administrative, Weighting
 from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
@@ -65,21 +65,18 @@ class Contrast:
 def contrasts_of(
     y: Outcomes,
     models: Mapping[str, SurvivalCurves],
-    weighting: IPCW,
+    weighting: Weighting,
     times: NDArray[np.float64] | None,
     groups: Groups | None,
     level: float,
 ) -> tuple[list[Contrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time."""
-    both = [weighting, Administrative()]
-    add_null = NULL_MODEL not in models
-    evaluation = Evaluation.of(
-        y, models, weighting=both, times=times, null=add_null, level=level, needs_numpy="diagnose"
-    )
+    both, null = [weighting, Administrative()], NULL_MODEL not in models
+    evaluation = Evaluation.of(y, models, weighting=both, times=times, null=null, level=level, needs_numpy="diagnose")
     scored, time_range = evaluation.mean_influences()
     names = evaluation.names
-    null = names.index(NULL_MODEL)
-    others = [a for a in range(len(names)) if a != null]
+    km = names.index(NULL_MODEL)
+    others = [a for a in range(len(names)) if a != km]
 
     def contrast(a: int, b: int) -> Contrast:
         values = [float(one.scores[a] - one.scores[b]) for one in scored]
@@ -91,7 +88,7 @@ def contrasts_of(
         found = [Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in parts]
         return Contrast(names[a], names[b], *found)
 
-    return [contrast(a, b) for a, b in [*((a, null) for a in others), *combinations(others, 2)]], time_range
+    return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
 
 
 CAPS = (1.0, 2.0, 5.0, 10.0, None)
@@ -209,7 +206,7 @@ def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]
     column = pd.Series(values.tolist(), dtype=object)
     there = column.dropna()
     if all(isinstance(value, (bool, int, float, np.number)) for value in there):
-        return column.astype(np.float64).to_numpy(), False
+        return column.to_numpy(np.float64, na_value=np.nan), False
     # in the order of the values, for dates and numbers given in order; as text where they can't be compared
     comparable = len({type(value) for value in there}) == 1 and hasattr(there.iloc[0], "__lt__")
     codes, labels = pd.factorize(column if comparable else there.map(str).reindex(column.index), sort=True)

@@ -27,23 +27,21 @@ class Decisions:
     """On whom strategies act at which thresholds, and the net benefit of that."""
 
     thresholds: Values
-    risk: Values  # (strategies, counted); infinite where all are treated, and minus infinity where none
-    rows: NDArray[np.intp]  # positions among all of those who are counted
-    event: NDArray[np.bool_]  # (counted,)
-    share: Values  # of the weights
+    risk: (
+        Values  # (strategies, n); infinite where all are treated, minus infinity where none, and of who is not counted
+    )
+    event: NDArray[np.bool_]  # (n,)
+    share: Values  # of the weights, (n,)
     weight_sum: float
     estimation: Estimation  # where the weights come from, and what was estimated inside them
 
     @classmethod
     def of(cls, at: AtTime, thresholds: Values) -> Decisions:
         """Take models at a time."""
-        rows = np.flatnonzero(at.weight)
-        weight = at.weight[rows]
-        share = weight / weight.max()  # before they are added up: they may be as large as numbers go
-        survival = [np.asarray(predicted, dtype=np.float64)[rows] for predicted in at.survival]
-        risk = np.array([*(1.0 - one for one in survival), *np.full((2, rows.size), [[np.inf], [-np.inf]])])
-        event, total = at.label[rows] != EVENT_FREE, float(weight.sum())
-        return cls(thresholds, risk, rows, event, share / share.sum(), total, at.estimation)
+        survival = np.array([*at.survival, *np.full((2, at.weight.size), [[-np.inf], [np.inf]])], dtype=np.float64)
+        risk = np.where(at.weight > 0, 1.0 - survival, -np.inf)
+        share = at.weight / at.weight.max()  # before they are added up: they may be as large as numbers go
+        return cls(thresholds, risk, at.label != EVENT_FREE, share / share.sum(), float(at.weight.sum()), at.estimation)
 
     @property
     def odds(self) -> Values:
@@ -79,7 +77,7 @@ class Decisions:
     def moments(self, groups: Groups | None, factor: float) -> Moments:
         """Return the covariances over thresholds, which take the place of times, with the small-sample factor."""
         s, k = self.net_benefit.shape
-        totals = Totals(s, self.n, np.zeros((0, k)), np.full(k, factor), any_range=True, whole=True)
+        totals = Totals(s, self.share.size, np.zeros((0, k)), np.full(k, factor), any_range=True, whole=True)
         by_group = np.zeros((s, 0 if groups is None else groups.n_groups, k))
         for rows, influence, jumps in self._influences():
             if groups is None:
@@ -94,75 +92,50 @@ class Decisions:
         found = totals.finish()
         # differences have one with event and one without, on whom strategies would have differed, more
         one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
-        unseen = one_each.T @ one_each
-        of_two = np.array([a != b for a, b in pairs(s)])
-        added, over_time = (
-            of_two[:, None] * np.diag(unseen),
-            np.asarray(found.over_time) + of_two[:, None, None] * unseen,
-        )
+        unseen, of_two = one_each.T @ one_each, np.array([a != b for a, b in pairs(s)])
+        over_time = np.asarray(found.over_time) + of_two[:, None, None] * unseen
+        added = of_two[:, None] * np.diag(unseen)
         return replace(found, pointwise=found.pointwise + added, over_time=over_time, added=added)
-
-    @property
-    def n(self) -> int:
-        """How many there are, counted or not."""
-        return len(self.estimation.index.outcomes)
 
     def _influences(self) -> Iterator[tuple[Any, Values, tuple[Any, Values] | None]]:
         """Yield individuals, their influences (strategies, rows, thresholds), and those of jumps of a training curve.
 
         Where a curve was estimated inside the weights, individuals come in order of time.
         """
-        exits, k = self.estimation.exits, self.thresholds.size
+        exits, k, n = self.estimation.exits, self.thresholds.size, self.share.size
         width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
-        blocks = [slice(first, min(first + width, self.n)) for first in range(0, self.n, width)]
+        blocks = [slice(first, min(first + width, n)) for first in range(0, n, width)]
         if exits is None:
             for block in blocks:
-                rows = np.arange(block.start, block.stop)
-                yield rows, self._deviations(rows), None
+                yield block, self._deviations(block), None
             return
         if exits.martingale:  # all individuals of one time belong together
-            blocks = [slice(0, self.n)]
+            blocks = [slice(0, n)]
         # all thresholds belong to one time, also where jumps of a training curve are held against it
         exits = replace(exits.at_one_time(0, k), times=np.repeat(self.estimation.index.times, k))
-        codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
+        codes = np.zeros(n, dtype=np.intp) if exits.codes is None else exits.codes
+        moves = self.estimation.moves(slice(0, 1))  # whose weights move with what was estimated
+        moves = np.ones((n, 1), dtype=bool) if moves is None else moves
         totals = np.zeros((len(self.risk), exits.n_strata, k))
         for block in blocks:
             rows = exits.order[block]
-            for total, one in zip(totals, self._moving(self._deviations(rows), rows), strict=True):
+            for total, one in zip(totals, self._deviations(rows) * moves[rows], strict=True):
                 arrays.add_rows(total, codes[block], one)
         operators = [CurveInfluence(exits, slice(0, k), -total) for total in totals]
         for block in blocks:
             rows = exits.order[block]
             influence = self._deviations(rows)
-            moving = self._moving(influence, rows)
+            moving = influence * moves[rows]
             if exits.model.fitted_on_sample:
-                for operator, one, x in zip(operators, influence, moving.copy(), strict=True):
+                for operator, one, x in zip(operators, influence, moving, strict=True):
                     operator.add(one, x, block, 0)
                 yield rows, influence, None
             else:
                 found = [operator.at_training_jumps(x, block, 0) for operator, x in zip(operators, moving, strict=True)]
                 yield rows, influence, (found[0][0], np.array([X for _, X in found]))
 
-    def _moving(self, deviations: Values, rows: NDArray[np.intp]) -> Values:
-        """Return the deviations whose weights move with what was estimated."""
-        moves = self.estimation.moves(slice(0, 1))
-        return deviations if moves is None else deviations * moves[rows]
-
-    def _deviations(self, rows: NDArray[np.intp]) -> Values:
+    def _deviations(self, rows: Any) -> Values:
         """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
-        place = self._place[rows]
-        counted = place >= 0
-        some = place[counted]
-        found = np.zeros((len(self.risk), rows.size, self.thresholds.size))
-        worth = np.where(self.event[some, None], 1.0, -self.odds)
-        for own, risk, average in zip(found[:-1], self.risk, self.net_benefit, strict=False):  # acting on none has none
-            benefit = np.where(risk[some, None] >= self._least, worth, 0.0)
-            own[counted] = self.share[some, None] * (benefit - average)
-        return found
-
-    @cached_property
-    def _place(self) -> NDArray[np.intp]:
-        """Where everybody is among those who are counted; -1 for the others."""
-        place = np.full(self.n, -1, dtype=np.intp)
-        place[self.rows] = np.arange(self.rows.size)
-        return place
+        worth = np.where(self.event[rows, None], 1.0, -self.odds)
+        benefit = np.where(self.risk[:, rows, None] >= self._least, worth, 0.0)
+        return np.asarray(self.share[rows, None] * (benefit - self.net_benefit[:, None]))

@@ -16,9 +16,8 @@ from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
-from survscore.analysis.compare import Request
+from survscore.analysis.compare import Request, Segments
 from survscore.analysis.distribution_calibration import distribution_calibration
-from survscore.analysis.segments import Segments
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
@@ -134,12 +133,13 @@ def score_table(
     times = default_horizon(y, named.values()) if horizons is None else np.unique(as_times(horizons))
     weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
     codes = None if groups is None else Groups.of(groups, len(y)).codes
-    request = Request(None, weightings, times, reference, null, codes, level, variances="times")
-    segments = None if by is None else Segments.of(by, len(y))
-    total = _Part(y, named, () if segments is None else (ALL,) * len(segments.by), wanted, request)
+    compared_with = next(iter(named)) if reference is None else reference
+    request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
+    segments = Segments((), {}) if by is None else Segments.of(by, len(y))
+    total = _Part(y, named, (ALL,) * len(segments.by), wanted, request)
     found, scored = total.rows()
     warn_about(scored)
-    for key, rows in {} if segments is None else segments.rows.items():
+    for key, rows in segments.rows.items():
         found += total.segment_of(key, rows).rows()[0]
     settings = {
         "metric": [one if isinstance(one, str) else one.name for one in wanted],
@@ -150,7 +150,7 @@ def score_table(
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
     }
-    return ScoreTable(tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, settings)
+    return ScoreTable(tuple(found), segments.by, level, len(y), y.n_dropped_out, settings)
 
 
 def _asked_metrics(
@@ -192,11 +192,6 @@ class _Part:
         metrics = [one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics]
         some = {name: curves[rows] for name, curves in self.models.items()}
         return _Part(self.y[rows], some, key, metrics, request)
-
-    @property
-    def reference(self) -> str:
-        """What models are compared with."""
-        return next(iter(self.models)) if self.request.reference is None else self.request.reference
 
     def rows(self) -> tuple[list[TableRow], list[Scored]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
@@ -266,7 +261,7 @@ class _Part:
                 return [row for rows in alone for row in rows]
             labels = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
             of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
-            return [TableRow(*of, name, self.reference, math.nan, note=str(error)) for name in self.models]
+            return [TableRow(*of, name, str(self.request.reference), math.nan, note=str(error)) for name in self.models]
         seen = [Estimates(one, last.level) for one in last.scored]
         return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
 
@@ -289,7 +284,7 @@ class _Part:
 
     def _distribution(self, name: str) -> list[TableRow]:
         """Return the test of whole distributions of one model, which needs no weights."""
-        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, self.reference)
+        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, str(self.request.reference))
         try:
             found = distribution_calibration(
                 self.y, self.models[name], groups=self.request.groups, level=self.request.level
