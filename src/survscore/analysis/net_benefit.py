@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore.analysis.populations import AtTime
 from survscore.engine.influence import CurveInfluence, Estimation
-from survscore.engine.moments import Moments, Totals, pairs
+from survscore.engine.moments import Moments, pairs
 from survscore.inference.units import Groups
 from survscore.metrics.benefit import AT_THRESHOLD
 from survscore.weighting.interval_weights import EVENT_FREE
@@ -77,25 +77,35 @@ class Decisions:
     def moments(self, groups: Groups | None, factor: float) -> Moments:
         """Return the covariances over thresholds, which take the place of times, with the small-sample factor."""
         s, k = self.net_benefit.shape
-        totals = Totals(s, self.share.size, np.zeros((0, k)), np.full(k, factor), any_range=True, whole=True)
+        products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
         by_group = np.zeros((s, 0 if groups is None else groups.n_groups, k))
+
+        def crossed(values: Values, weights: Values | float = 1.0) -> Values:
+            by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
+            return np.asarray((weights * by_unit).T @ by_unit)
+
         for rows, influence, jumps in self._influences():
             if groups is None:
-                totals.add(influence, slice(0, k), rows)
+                products += crossed(influence)
             else:
                 for table, one in zip(by_group, influence, strict=True):
                     arrays.add_rows(table, groups.codes[rows], one)
             if jumps is not None:
-                totals.add_jumps(jumps[0], self.estimation.training_steps, jumps[1], slice(0, k))
-        if groups is not None:
-            totals.add(by_group, slice(0, k), None)
-        found = totals.finish()
+                of_jumps += crossed(jumps[1], self.estimation.training_steps[jumps[0], None])
+        found = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
         # differences have one with event and one without, on whom strategies would have differed, more
         one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
-        unseen, of_two = one_each.T @ one_each, np.array([a != b for a, b in pairs(s)])
-        over_time = np.asarray(found.over_time) + of_two[:, None, None] * unseen
-        added = of_two[:, None] * np.diag(unseen)
-        return replace(found, pointwise=found.pointwise + added, over_time=over_time, added=added)
+        unseen, every = one_each.T @ one_each, pairs(s)
+        over = np.array(
+            [
+                found[a, a] if a == b else found[a, a] + found[b, b] - found[a, b] - found[b, a] + unseen
+                for a, b in every
+            ]
+        )
+        added = np.array([np.diag(unseen) * (a != b) for a, b in every])
+        return Moments(
+            np.diagonal(over, axis1=1, axis2=2).copy(), np.zeros((0, k)), np.zeros((len(over), 0)), over, added
+        )
 
     def _influences(self) -> Iterator[tuple[Any, Values, tuple[Any, Values] | None]]:
         """Yield individuals, their influences (strategies, rows, thresholds), and those of jumps of a training curve.
