@@ -12,8 +12,7 @@ import survscore as ss
 from calendar_study import TIMES, CalendarStudy
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
-from survscore.analysis.ipcw_evidence import Contrast, as_features, contrasts_of
-from survscore.analysis.ipcw_trust import Answer
+from survscore.analysis.ipcw_evidence import Answer, Contrast, as_features, contrasts_of
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy
@@ -393,17 +392,22 @@ def test_one_time_has_no_mean_score(sample, models):
     assert found.caps.empty
 
 
-@pytest.mark.parametrize("censoring", ["kaplan-meier", "curves"])
+@pytest.mark.parametrize("censoring", ["kaplan-meier", "curves", "strata"])
 def test_of_many_individuals_some_are_drawn(sample, models, monkeypatch, censoring):
     monkeypatch.setattr(diagnosis, "MOST_ROWS", 1500)
     y = sample.outcomes
     curves = ss.SurvivalCurves(np.tile(1 - GRID / 110, (len(y), 1)), GRID)
-    weighting = ss.IPCW(curves if censoring == "curves" else "kaplan-meier")
+    weighting = {
+        "kaplan-meier": ss.IPCW(),
+        "curves": ss.IPCW(curves),
+        "strata": ss.IPCW(strata=np.arange(len(y)) % 2),
+    }[censoring]
     asked = {"weighting": weighting, "times": np.arange(5.0, 90.0, 5.0), "groups": np.arange(len(y)) // 2}
     first, second, other = (ss.diagnose(y, models, **asked, seed=seed) for seed in (0, 0, 1))
     assert first.models.equals(second.models)
     assert not first.models.equals(other.models)
     assert first.models["verdict"].tolist() == ["no sign", "knows C*"]
+    assert len(first.pairs) == 3
 
 
 def test_steps_of_coarse_grids_do_not_count_as_cliffs():

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import survscore as ss
-from survscore.analysis.segments import MOST_SEGMENTS, Segments
+from survscore.analysis.compare import MOST_SEGMENTS, Segments
 from survscore.engine.evaluation import Evaluation
 from survscore.inference.intervals import fisher_p
 from survscore.inference.multiplicity import adjusted
@@ -468,7 +468,7 @@ def test_numbers_are_in_their_own_order():
 )
 def test_labels_that_are_refused(data, by, message, monkeypatch):
     y, models, country, _ = data
-    monkeypatch.setattr("survscore.analysis.segments.MOST_SEGMENTS", 100)
+    monkeypatch.setattr("survscore.analysis.compare.MOST_SEGMENTS", 100)
     with pytest.raises(ss.InputError, match=message) as raised:
         ss.compare(y, models, weighting="administrative", times=TIMES, by=by(country))
     assert "\n" not in str(raised.value)

@@ -30,8 +30,10 @@ from survscore.analysis.compare import compare as compare
 from survscore.analysis.cross_validation import CrossValidation as CrossValidation, cross_validate as cross_validate
 from survscore.analysis.decision_curves import DecisionCurve as DecisionCurve, decision_curve as decision_curve
 from survscore.analysis.diagnose import Diagnosis as Diagnosis, diagnose as diagnose
-from survscore.analysis.distribution_calibration import distribution_calibration as distribution_calibration
-from survscore.analysis.distribution_results import DistributionCalibration as DistributionCalibration
+from survscore.analysis.distribution_calibration import (
+    DistributionCalibration as DistributionCalibration,
+    distribution_calibration as distribution_calibration,
+)
 from survscore.analysis.populations import at_horizon as at_horizon, counted_population as counted_population
 from survscore.analysis.score_tables import score_table as score_table
 from survscore.analysis.selection import EventKFold as EventKFold, make_scorer as make_scorer

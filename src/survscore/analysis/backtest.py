@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,26 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._utils.jobs import Progress, results_of, silent
 from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
 from survscore._version import __version__
-from survscore.analysis.backtest_days import (
-    BacktestRequest,
-    Cohort,
-    Fitting,
-    Index,
-    Study,
-    WeightingOf,
-    dates_of,
-    shown_day,
-)
-from survscore.analysis.backtest_results import Backtest, Day
+from survscore.analysis.backtest_results import Backtest, Day, pairs_of
+from survscore.analysis.compare import Request
+from survscore.analysis.cross_validation import out_of_fold
+from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.inference.units import Groups
-from survscore.metrics import Metric, as_metric, metric_label
+from survscore.metrics import HistoryMetric, Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
-from survscore.weighting import Weighting
+from survscore.results.comparison import Comparison
+from survscore.results.estimates import Estimates
+from survscore.weighting import Administrative, Weighting
 
+#: Makes weights of the outcomes as of a day, for what is to be estimated from them.
+WeightingOf = Callable[[Outcomes], Weighting]
+Index = NDArray[np.intp]
+Values = NDArray[np.float64]
 DRAWS_AT_ONCE = 10  # that a process makes
 
 
@@ -55,10 +56,10 @@ def backtest(
 ) -> Backtest:
     r"""Pretend that the data had ended earlier, score models with what was known then, and let the rest be the judge.
 
-    On each earlier day, those who had started are scored as of then under every weighting. In truth, a model is as good
-    as its administrative score by the later follow-up of the same individuals says, who then are known at the
-    horizon, or weighted for if lost. A score did well if it put models in the order of the truth, and if the model that
-    it would have chosen was not much worse than the best:
+    On each earlier day, those who had started are scored as of then under every weighting. The truth is the
+    administrative score by the later follow-up of the same individuals, who then are known at the horizon, or weighted
+    for if lost. A score did well if it put models in the order of the truth, and if the model that it would have chosen
+    was not much worse than the best:
 
     .. math:: \mathrm{regret} = \frac{S_{\mathrm{truth}}(\text{chosen}) - \min_k S_{\mathrm{truth}}(k)}
         {\min_k S_{\mathrm{truth}}(k)}
@@ -68,37 +69,32 @@ def backtest(
     y : Outcomes
         As they are known now, made by `Outcomes.from_dates`.
     models : mapping of str to SurvivalCurves or estimators, or pairs
-        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted to
-        what was known on each earlier day, as by `cross_validate`: so that everybody who had started has a prediction
-        by a fit that has not seen them.
+        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted on
+        folds to what was known on each earlier day, so that predictions are by a fit that has not seen the individual.
     as_of : date, or several
         Earlier cut-offs.
     horizons : array_like
         The times at which predictions are judged, in the unit of the outcomes.
-    X : array_like or data frame, optional
-        Covariates, as known at everybody's start; for estimators.
-    cv : int, splitter or iterable, default 5
-        Folds; for estimators.
+    X, cv, n_jobs
+        For estimators, as for `cross_validate`: covariates as known at everybody's start. `n_jobs` also for draws.
     weighting : str, Weighting, function, or several
         The scores that are tried. The first is what the others are compared with. A function is given the outcomes as
-        of each day, with their dates, and returns the weighting: for one with a model that must know no more than that.
-        In draws, such a model is taken as known.
+        of each day, with their dates, and returns the weighting: for one with a model that must know no more than that,
+        and which is taken as known in draws.
     metric : str or Metric
         Of which lower or higher values are better.
     predicted_on : date, or array_like of dates, optional
-        When predictions were made. Those made after an earlier cut-off know what happened, and are refused.
+        When predictions were made. Those made after an earlier cut-off know what happened, and are rejected.
     groups : array_like, optional
-        Labels of individuals that belong together: these are resampled together, and kept together in folds; whether
-        an order in truth is sure allows for them.
+        Labels of individuals that belong together: they are resampled together, kept together in folds, and allowed for
+        where the significance of an order in truth is judged.
     n_draws : int, default 200
         How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none. Draws
         without a score at some horizon are left out, and counted in the settings.
     level : float, default 0.95
         Of intervals.
     ids : array_like, optional
-        Names of the individuals. Somebody who is there twice is refused.
-    n_jobs : int, optional
-        How many fits and how many draws at once, as for scikit-learn. It changes no number.
+        Names of the individuals. Repeated ones are rejected.
     state : path, optional
         A folder in which each day is kept once it is finished: an interrupted run goes on from there. Days of other
         data, models, settings or versions are not taken for these; of functions and estimators only names and
@@ -116,10 +112,8 @@ def backtest(
     -----
     Intervals are as wide as draws vary, about the estimates. They contain the chance of who was observed, not that of
     which days were chosen: `Backtest.summary` has the smallest and largest regret of single days. Days overlap in
-    their individuals, and the same draws are used for all.
-
-    Relative regrets are shares of the best's score, or of the largest where higher is better. Of metrics whose zero
-    does not mean that nothing is wrong, such as AUC, look at ``regret`` in `Backtest.table`, which is a difference.
+    their individuals, and the same draws are used for all. Relative regrets are shares of the best's score. Of metrics
+    whose zero does not mean that nothing is wrong, such as AUC, look at ``regret`` in `Backtest.table`, a difference.
 
     Examples
     --------
@@ -143,41 +137,47 @@ def backtest(
     """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    dates_of(y)
+    if y.dates is None:
+        raise InputError("y must know its dates: make it by Outcomes.from_dates")
     check_level(level)
     check_whole("n_draws", n_draws, 0)
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
-    labels = None if groups is None else Groups.of(groups, len(y)).codes
+    codes = None if groups is None else Groups.of(groups, len(y)).codes
     weightings = tuple(one_or_more(weighting, Weighting, "weighting"))
-    request = BacktestRequest(as_times(horizons, "horizons"), weightings, chosen, level, labels)
-    given = as_models(models)
-    if len(given) < 2:
-        raise InputError(f"models must be at least two, to choose among, not {len(given)}")
-    fitting = Fitting.of(given, X, cv, labels, n_jobs, seed)
+    request = _Request(as_times(horizons, "horizons"), weightings, chosen, level, codes)
+    named = as_models(models)
+    if len(named) < 2:
+        raise InputError(f"models must be at least two, to choose among, not {len(named)}")
+    X = _covariates(named, X)
     if ids is not None:
         _check_ids(ids, len(y))
-    cohorts = [Cohort.of(y, date, request.horizons) for date in _cut_offs(as_of, y)]
+    cohorts = [_Cohort.of(y, date, request) for date in _cut_offs(as_of, y)]
     _check_predicted_on(predicted_on, y, cohorts)
     checkpoints = None
     if state is not None:
         from survscore.io.checkpoints import Checkpoints, digest
 
-        fitted = () if fitting is None else (fitting.X, cv)
-        checkpoints = Checkpoints(state, digest(__version__, y, given, request, n_draws, seed, *fitted))
-    draws = _Draws(len(y), None if labels is None else _members(labels), n_draws, seed)
+        fitted = () if X is None else (X, cv)
+        checkpoints = Checkpoints(state, digest(__version__, y, named, request, n_draws, seed, *fitted))
+    fitting = {"cv": cv, "n_jobs": n_jobs, "seed": seed}
+    parts = [range(start, min(start + DRAWS_AT_ONCE, n_draws)) for start in range(0, n_draws, DRAWS_AT_ONCE)]
     steps, days = 1 + n_draws, list[Day]()
     for place, cohort in enumerate(cohorts):
-
-        def report(done: int, what: str, before: int = place * steps) -> None:
-            progress(before + done, len(cohorts) * steps, what)
-
         day = None if checkpoints is None else checkpoints.read(cohort.date)
         if day is None:
-            report(0, f"{'scores' if fitting is None else 'fitting'} as of {shown_day(cohort.date)}")
-            study = Study.of(cohort, given, request, fitting)
-            day = _with_draws(study, request, draws, n_jobs, report)
+            done, total, when = place * steps, len(cohorts) * steps, f"as of {_shown(cohort.date)}"
+            progress(done, total, f"{'scores' if X is None else 'fitting'} {when}")
+            study = cohort.with_predictions(named, X, fitting)
+            drawn = [study.drawn(range(0), seed)]
+            day = study.day(*drawn[0])
+            with results_of([(study.drawn, part, seed) for part in parts], n_jobs) as finished:
+                for part, result in zip(parts, finished, strict=True):
+                    drawn.append(result)
+                    progress(done + 1 + part.stop, total, f"resampling {when}")
+            scores, truth = (np.concatenate(several) for several in zip(*drawn, strict=True))
+            day = replace(day, drawn_scores=scores, drawn_truth=truth)
             if checkpoints is not None:
                 checkpoints.write(day)
         days.append(day)
@@ -198,52 +198,183 @@ def backtest(
         "horizons": request.horizons.tolist(),
         "grouped": groups is not None,
     }
-    names = (tuple(given), days[-1].weightings, chosen.name, metric_label(chosen.name))
+    names = (tuple(named), days[-1].weightings, chosen.name, metric_label(chosen.name))
     return Backtest(*names, chosen.direction, request.horizons, tuple(days), level, settings)
 
 
 @dataclass(frozen=True, eq=False)
-class _Draws:
-    """Individuals drawn with replacement, or all of groups drawn so; each draw from a seed of its own."""
+class _Request:
+    """At which horizons models are judged, under which weightings, by which metric, and who belongs together."""
 
-    n: int
-    members: list[Index] | None
-    number: int
-    seed: int
-
-    def __getitem__(self, draw: int) -> Index:
-        rng = np.random.default_rng([self.seed, draw])
-        if self.members is None:
-            return rng.integers(0, self.n, self.n)
-        return np.concatenate([self.members[k] for k in rng.integers(0, len(self.members), len(self.members))])
+    horizons: Values
+    weightings: tuple[str | Weighting | WeightingOf, ...]
+    metric: Metric
+    level: float
+    groups: NDArray[Any] | None
 
 
-def _with_draws(
-    study: Study, request: BacktestRequest, draws: _Draws, n_jobs: int | None, report: Callable[[int, str], None]
-) -> Day:
-    """Return the scores and the truth of an earlier day, with those of resampled individuals."""
-    day = study.day(request)
-    starts = range(0, draws.number, DRAWS_AT_ONCE)
-    parts = [range(start, min(start + DRAWS_AT_ONCE, draws.number)) for start in starts]
-    if not parts:
-        return day
-    results = []
-    with results_of([(_of_draws, study, request, draws, part) for part in parts], n_jobs) as finished:
-        for part, result in zip(parts, finished, strict=True):
-            results.append(result)
-            report(1 + part.stop, f"resampling as of {shown_day(day.date)}")
-    scores, truth = (np.concatenate(several) for several in zip(*results, strict=True))
-    return replace(day, drawn_scores=scores, drawn_truth=truth)
+@dataclass(frozen=True, eq=False)
+class _Cohort:
+    """The individuals who had started on an earlier day, as known then and now; later also what is predicted for them.
+
+    `there` says of all individuals whether they had started.
+    """
+
+    date: np.datetime64
+    there: NDArray[np.bool_]
+    then: Outcomes
+    now: Outcomes
+    request: _Request
+    curves: dict[str, SurvivalCurves]
+    weightings: list[str | Weighting]
+
+    @classmethod
+    def of(cls, y: Outcomes, date: np.datetime64, request: _Request) -> _Cohort:
+        """Select who had started; reject a day on which that is nobody, or nobody who can be judged later."""
+        start = y.dates.start  # type: ignore[union-attr]
+        there = start <= date
+        if not there.any():
+            raise InputError(f"as_of: nobody had started on {_shown(date)}; the first start is {_shown(start.min())}")
+        now = y[there]
+        cohort = cls(date, there, now.as_of(date), now, request, {}, [])
+        blind = cohort.judged == 0
+        if blind.any():
+            raise InputError(
+                f"horizons: nobody who had started on {_shown(date)} is followed up to "
+                f"{request.horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
+                "take an earlier horizon, or an earlier cut-off"
+            )
+        return cohort
+
+    @property
+    def judged(self) -> Values:
+        """The share of them whose status at each horizon the later data can tell."""
+        end = np.asarray(self.now.censoring_time)
+        return np.array([np.mean(end >= horizon) for horizon in self.request.horizons])
+
+    def with_predictions(self, models: Mapping[str, Any], X: Any, fitting: dict[str, Any]) -> _Cohort:
+        """Add what is predicted, if by estimators from what was known then of the others; and the weightings."""
+        there, request, curves = np.flatnonzero(self.there), self.request, models
+        if X is not None:
+            check_length("X", n_rows_of(X), "y", self.there.size)
+            groups = None if request.groups is None else request.groups[there]
+            made = out_of_fold(models, take_rows(X, there), self.then, groups=groups, progress=False, **fitting)
+            curves = made.curves()
+        needed = {name: self._needed(name, one) for name, one in curves.items()}
+        if X is None:
+            needed = {name: one[self.there] for name, one in needed.items()}
+        weightings = list[str | Weighting]()
+        for one in request.weightings:
+            if isinstance(one, Weighting):
+                weightings.append(one.of_rows(there))
+                continue
+            made_of_them = one(self.then) if callable(one) else one
+            if callable(one) and not isinstance(made_of_them, Weighting):
+                raise InputError(f"weighting: a function must return a Weighting, not {type(made_of_them).__name__}")
+            weightings.append(made_of_them)
+        return replace(self, curves=needed, weightings=weightings)
+
+    def _needed(self, name: str, curves: Any) -> SurvivalCurves:
+        """Return what is looked at: the horizons alone, unless the metric is one of whole curves."""
+        last = self.request.horizons[-1]
+        if not isinstance(curves, SurvivalCurves):
+            raise InputError(
+                f"models must be SurvivalCurves or estimators, not {type(curves).__name__}, as {name!r} is"
+            )
+        if curves.extrapolation == "nan" and last > curves.times[-1]:
+            raise InputError(
+                f"horizons must be within the reach of all models: {name!r} ends at {curves.times[-1]:g}, and the last "
+                f"horizon is {last:g}; extrapolation='hold' holds its last value"
+            )
+        return curves if isinstance(self.request.metric, HistoryMetric) else curves.only_at(self.request.horizons)
+
+    def day(self, drawn_scores: Values, drawn_truth: Values) -> Day:
+        """Return the scores as of then, and the truth with its standard errors."""
+        request, n_models = self.request, len(self.curves)
+        groups = None if request.groups is None else request.groups[self.there]
+        in_truth = Request(request.metric, [Administrative()], request.horizons, groups=groups, level=request.level)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # times without score are NaN, and raise below
+            said, true = self._scores(self.then, self.curves, self.weightings), in_truth.run(self.now, self.curves)
+        self._check_defined(said, "as of then")
+        self._check_defined(true, "in truth")
+        (truth,) = true.scored
+        seen = Estimates(truth, request.level)
+        sure = [
+            np.isin(seen.difference(a, b)["verdict"], ("better", "worse"))
+            for b, a in zip(*pairs_of(n_models), strict=True)
+        ]
+        return Day(
+            date=self.date,
+            weightings=tuple(one.weighting for one in said.scored),
+            n=len(self.then),
+            n_events=int(self.then.event.sum()),
+            judged=self.judged,
+            scores=np.array([one.scores for one in said.scored]),
+            truth=truth.scores,
+            truth_se=np.array([seen.se(a, a) for a in range(n_models)]),
+            sure=np.array(sure),
+            drawn_scores=drawn_scores,
+            drawn_truth=drawn_truth,
+        )
+
+    def _scores(
+        self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[str | Weighting]
+    ) -> Comparison:
+        return Request(self.request.metric, list(weightings), self.request.horizons, errors=False).run(y, curves)
+
+    def _check_defined(self, found: Comparison, when: str) -> None:
+        for one in found.scored:
+            missing = np.isnan(one.scores).any(axis=0)
+            if missing.any():
+                raise InputError(
+                    f"horizons: of those who had started on {_shown(self.date)} there is no score {when} at "
+                    f"{self.request.horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; "
+                    "take an earlier horizon, or a later cut-off"
+                )
+
+    def drawn(self, draws: range, seed: int) -> tuple[Values, Values]:
+        """Return the scores as of then, and the truth, of resampled individuals, or groups; NaN where there is none.
+
+        Of shape (draws, weightings, models, horizons) and (draws, models, horizons). Each draw has a seed of its own,
+        and is the same individuals on every day.
+        """
+        n, groups, shape = self.there.size, self.request.groups, (len(self.curves), self.request.horizons.size)
+        scores = np.full((len(draws), len(self.weightings), *shape), np.nan)
+        truths = np.full((len(draws), *shape), np.nan)
+        place = np.cumsum(self.there) - 1  # among those who had started
+        members = list[Index]()
+        if groups is not None:
+            order = np.argsort(groups, kind="stable")
+            members = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+        for k, draw in enumerate(draws):
+            size = len(members) or n
+            everybody: Index = np.random.default_rng([seed, draw]).integers(0, size, size)
+            if members:
+                everybody = np.concatenate([members[g] for g in everybody])
+            rows = place[everybody[self.there[everybody]]]
+            if rows.size == 0:
+                continue
+            curves = {name: one[rows] for name, one in self.curves.items()}
+            weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in self.weightings]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                said = self._scores(self.then[rows], curves, weightings)
+                (truth,) = self._scores(self.now[rows], curves, [Administrative()]).scored
+            scores[k], truths[k] = [one.scores for one in said.scored], truth.scores
+        return scores, truths
 
 
-def _of_draws(study: Study, request: BacktestRequest, draws: _Draws, part: range) -> tuple[Any, Any]:
-    return study.drawn(request, [draws[draw] for draw in part])
-
-
-def _members(codes: NDArray[Any]) -> list[Index]:
-    """Return the individuals of each group."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+def _covariates(models: Mapping[str, Any], X: Any) -> Any:
+    """Return the covariates that estimators are fitted to; None where predictions are given."""
+    estimators = [name for name, one in models.items() if hasattr(one, "fit")]
+    if not estimators and X is not None:
+        raise InputError("X is for estimators, and models are predictions")
+    if 0 < len(estimators) < len(models):
+        raise InputError("models must all be estimators, or all SurvivalCurves")
+    if estimators and X is None:
+        raise InputError("X must be given: estimators are fitted on each earlier day")
+    return None if X is None else collected(X)
 
 
 def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:
@@ -255,12 +386,12 @@ def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:
     from survscore._utils import dates as _dates  # pandas is loaded only where dates need it
 
     dates = np.unique(_dates.instants(np.array(given, dtype=object), "as_of", len(given)))
-    end = dates_of(y).cutoff.max()
+    end = y.dates.cutoff.max()  # type: ignore[union-attr]
     late = dates >= end
     if late.any():
         raise InputError(
-            f"as_of must be before the data end ({shown_day(end)}): {int(late.sum())} of {dates.size} are "
-            f"not, the first {shown_day(dates[np.argmax(late)])}"
+            f"as_of must be before the data end ({_shown(end)}): {int(late.sum())} of {dates.size} are "
+            f"not, the first {_shown(dates[np.argmax(late)])}"
         )
     return list(dates)
 
@@ -278,7 +409,7 @@ def _check_ids(ids: ArrayLike, n: int) -> None:
         )
 
 
-def _check_predicted_on(predicted_on: Any, y: Outcomes, cohorts: Sequence[Cohort]) -> None:
+def _check_predicted_on(predicted_on: Any, y: Outcomes, cohorts: Sequence[_Cohort]) -> None:
     if predicted_on is None:
         return
     from survscore._utils import dates as _dates
@@ -289,7 +420,12 @@ def _check_predicted_on(predicted_on: Any, y: Outcomes, cohorts: Sequence[Cohort
         if late.any():
             first = int(np.argmax(late))
             raise InputError(
-                f"predicted_on must not be after the cut-off {shown_day(cohort.date)}, since such predictions know "
+                f"predicted_on must not be after the cut-off {_shown(cohort.date)}, since such predictions know "
                 f"what happened: {int(late.sum())} of {plural(int(cohort.there.sum()), 'individual')} are, the first "
-                f"at position {first} ({shown_day(made[first])})"
+                f"at position {first} ({_shown(made[first])})"
             )
+
+
+def _shown(date: np.datetime64) -> str:
+    """Return a day in words."""
+    return str(date.astype("datetime64[s]")).removesuffix("T00:00:00")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, plural, shown
 from survscore.inference.intervals import normal_quantile
 from survscore.metrics import Direction
+from survscore.results.long_tables import stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.short_names import legend, short_names
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
@@ -27,63 +28,42 @@ SAME = 1e-12  # scores that differ by less, relative to their size, are in no or
 
 
 class Judgement(NamedTuple):
-    """How the scores of several models agree with the truth.
+    """How the scores of several models agree with the truth; arrays where they come from several days or weightings."""
 
-    Attributes
-    ----------
-    ordered : float
-        The share of pairs of models that the score orders as the truth does; a tie counts half.
-    n_pairs : int
-        How many pairs there are.
-    sure_ordered : float
-        The same of pairs whose order in truth is significant; NaN if there are none.
-    n_sure : int
-        How many of these there are.
-    rank_correlation : float
-        Spearman's.
-    chosen : tuple of int
-        The model that the score chooses; several where it finds no difference between them.
-    best : int
-        The one that was best in truth.
-    regret, relative_regret : float
-        How much worse in truth the chosen one is than the best (of several, in the mean), and that divided by the
-        best's truth.
-    """
-
-    ordered: float
+    ordered: Values  # the share of pairs of models that the score orders as the truth does; a tie counts half
     n_pairs: int
-    sure_ordered: float
-    n_sure: int
-    rank_correlation: float
-    chosen: tuple[int, ...]
-    best: int
-    regret: float
-    relative_regret: float
+    sure_ordered: Values  # the same of pairs whose order in truth is significant; NaN if there are none
+    n_sure: NDArray[np.int64]
+    rank_correlation: Values  # Spearman's; NaN where the score or the truth has no order
+    chosen: NDArray[np.bool_]  # (..., models): what the score chooses; several where it finds no difference
+    best: NDArray[np.int64]  # the place of the one that was best in truth
+    regret: Values  # how much worse in truth the chosen one is than the best; of several, in the mean
+    relative_regret: Values  # that divided by the best's truth
 
 
 def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.bool_] | None = None) -> Judgement:
-    """Hold the scores of some models against the truth; `sure` has for each pair whether its order in truth is."""
+    """Compare scores with the truth, (..., models); `sure` says which pairs differ significantly in truth."""
+    from scipy.stats import rankdata  # slow to import
+
     sign = -1.0 if direction == "higher" else 1.0
-    said, true = sign * scores, sign * truth
-    if np.isnan(said).any() or np.isnan(true).any():
-        return Judgement(np.nan, 0, np.nan, 0, np.nan, (), -1, np.nan, np.nan)
-    agreed = _agreed(said, true)
-    of_sure = agreed[sure] if sure is not None else agreed[:0]
-    chosen = np.flatnonzero(said <= said.min() + SAME * np.abs(said).max())
-    best = int(np.argmin(true))
-    regret = float(true[chosen].mean() - true[best])
-    ordered, sure_ordered = (float(some.mean()) if some.size else np.nan for some in (agreed, of_sure))
-    relative = regret / abs(true[best]) if true[best] else np.nan
-    pairs = (ordered, agreed.size, sure_ordered, int(of_sure.size))
-    return Judgement(*pairs, _rank_correlation(said, true), tuple(chosen.tolist()), best, regret, relative)
-
-
-def _agreed(said: Values, true: Values) -> Values:
-    """Return for each pair whether two differences have the same sign; one half, where one of them is none."""
-    a, b = pairs_of(said.size)
-    of_said, of_true, tie = said[a] - said[b], true[a] - true[b], SAME * np.maximum(np.abs(true[a]), np.abs(true[b]))
-    tied = (np.abs(of_said) <= tie) | (np.abs(of_true) <= tie)
-    return np.where(tied, 0.5, of_said * of_true > 0)
+    said, true = np.broadcast_arrays(sign * scores, sign * truth)
+    a, b = pairs_of(said.shape[-1])
+    of_said, of_true = said[..., a] - said[..., b], true[..., a] - true[..., b]
+    tie = SAME * np.maximum(np.abs(true[..., a]), np.abs(true[..., b]))
+    agreed = np.where((np.abs(of_said) <= tie) | (np.abs(of_true) <= tie), 0.5, of_said * of_true > 0)
+    significant = np.zeros(agreed.shape, dtype=bool) if sure is None else np.broadcast_to(sure, agreed.shape)
+    n_sure = significant.sum(axis=-1)
+    ranks = [rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (said, true)]
+    lowest = said.min(axis=-1, keepdims=True)
+    chosen = said <= lowest + SAME * np.abs(said).max(axis=-1, keepdims=True)
+    best = true.min(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ordered = np.where(np.isnan(said + true).any(axis=-1), np.nan, agreed.mean(axis=-1))
+        sure_ordered = (agreed * significant).sum(axis=-1) / n_sure
+        correlation = (ranks[0] * ranks[1]).sum(axis=-1) / np.sqrt(np.prod(np.square(ranks).sum(axis=-1), axis=0))
+        regret = np.where(chosen, true, 0.0).sum(axis=-1) / chosen.sum(axis=-1) - best
+        relative = regret / np.where(best == 0, np.nan, np.abs(best))
+    return Judgement(ordered, a.size, sure_ordered, n_sure, correlation, chosen, true.argmin(axis=-1), regret, relative)
 
 
 def pairs_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -92,51 +72,21 @@ def pairs_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return first, second
 
 
-def _rank_correlation(a: Values, b: Values) -> float:
-    """Return Spearman's rank correlation; NaN where one of them has no order."""
-    from scipy.stats import rankdata  # slow to import
-
-    ranks = [rankdata(values) for values in (a, b)]
-    return np.nan if any(np.ptp(one) == 0 for one in ranks) else float(np.corrcoef(*ranks)[0, 1])
-
-
 @dataclass(frozen=True, eq=False)
 class Day:
-    """What was known on an earlier day, and what is known now of the same individuals.
-
-    Attributes
-    ----------
-    date : datetime64
-        The earlier cut-off.
-    weightings : tuple of str
-        In words, as they apply then.
-    n, n_events : int
-        Individuals who had started, and events that had been seen.
-    judged : ndarray of shape (horizons,)
-        The share of them whose status at the horizon the later data can tell, by their censoring times.
-    scores : ndarray of shape (weightings, models, horizons)
-        As of then.
-    truth, truth_se : ndarray of shape (models, horizons)
-        By the later follow-up.
-    sure : ndarray of shape (pairs, horizons)
-        Whether the order of two models in truth is sure.
-    drawn_scores : ndarray of shape (draws, weightings, models, horizons)
-        As of then, of resampled individuals; the same draw is the same individuals on every day.
-    drawn_truth : ndarray of shape (draws, models, horizons)
-        By the later follow-up, of the same.
-    """
+    """What was known on an earlier day, and what is known now of the same individuals."""
 
     date: np.datetime64
-    weightings: tuple[str, ...]
-    n: int
-    n_events: int
-    judged: Values
-    scores: Values
-    truth: Values
+    weightings: tuple[str, ...]  # in words, as they apply then
+    n: int  # individuals who had started
+    n_events: int  # events that had been seen
+    judged: Values  # (horizons,): the share of them whose status at the horizon the later data can tell
+    scores: Values  # (weightings, models, horizons), as of then
+    truth: Values  # (models, horizons), by the later follow-up
     truth_se: Values
-    sure: NDArray[np.bool_]
-    drawn_scores: Values
-    drawn_truth: Values
+    sure: NDArray[np.bool_]  # (pairs, horizons): whether the order of two models in truth is significant
+    drawn_scores: Values  # (draws, weightings, models, horizons); a draw is the same individuals on every day
+    drawn_truth: Values  # (draws, models, horizons)
 
     def only(self, places: NDArray[np.intp]) -> Day:
         """Return the same of some of the models, in the order of all."""
@@ -159,10 +109,8 @@ class Backtest(PrintedAsTables):
     Attributes
     ----------
     models, weightings : tuple of str
-    metric, label : str
-        What was computed, and what it is called.
-    direction : {"lower", "higher"}
-        Which values are better.
+    metric, label, direction : str
+        What was computed, what it is called, and whether "lower" or "higher" values are better.
     horizons : ndarray
     days : tuple of Day
         One for each earlier cut-off.
@@ -183,30 +131,7 @@ class Backtest(PrintedAsTables):
     settings: dict[str, Any]
 
     def only(self, models: Iterable[str]) -> Backtest:
-        """Return how each score did among some of the models; nothing is fitted or scored anew.
-
-        Parameters
-        ----------
-        models : iterable of str
-            Their names, at least two.
-
-        Returns
-        -------
-        Backtest
-            With the models in the order of this one.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import survscore as ss
-        >>> day = np.arange(400)
-        >>> start, event = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, day + 50 + day % 90))
-        >>> y = ss.Outcomes.from_dates(start, event, "2012-12-31")
-        >>> models = {f"{p:g}": ss.SurvivalCurves(np.full((400, 1), p), [100]) for p in (0.2, 0.4, 0.6)}
-        >>> found = ss.backtest(y, models, as_of="2010-12-31", horizons=[100], n_draws=0)
-        >>> found.only(["0.2", "0.6"]).table["best"].tolist()
-        ['0.6', '0.6']
-        """
+        """Return how each score did among some of the models, at least two; nothing is fitted or scored anew."""
         wanted = [models] if isinstance(models, str) else list(models)
         unknown = [name for name in wanted if name not in self.models]
         if unknown:
@@ -227,38 +152,32 @@ class Backtest(PrintedAsTables):
 
         Of shape (draws, weightings, 2), means over days and horizons; NaN where a score is missing.
         """
-        n_draws = len(self.days[0].drawn_truth)
-        found = np.empty((n_draws, len(self.days), len(self.weightings), self.horizons.size, 2))
-        for place in np.ndindex(found.shape[:-1]):
-            k, d, q, j = place
-            day = self.days[d]
-            one = judge(day.drawn_scores[k, q, :, j], day.drawn_truth[k, :, j], self.direction)
-            found[place] = one.ordered, one.relative_regret
-        return np.asarray(found.mean(axis=(1, 3)))
+        scores = np.moveaxis(np.stack([day.drawn_scores for day in self.days], axis=1), -2, -1)
+        truth = np.swapaxes(np.stack([day.drawn_truth for day in self.days], axis=1), -2, -1)
+        found = judge(scores, truth[:, :, None], self.direction)
+        return np.asarray(np.stack((found.ordered, found.relative_regret), axis=-1).mean(axis=(1, 3)))
 
     @property
     def scores(self) -> pd.DataFrame:
         """Long table: cutoff, horizon, weighting, model, score as of then, truth, its standard error."""
-        import pandas as pd
-
-        rows = [
-            (day.date, horizon, weighting, model, day.scores[q, a, j], day.truth[a, j], day.truth_se[a, j])
-            for day in self.days
-            for j, horizon in enumerate(self.horizons)
-            for q, weighting in enumerate(self.weightings)
-            for a, model in enumerate(self.models)
-        ]
-        return pd.DataFrame(rows, columns=["cutoff", "horizon", "weighting", "model", "score", "truth", "truth_se"])
+        columns = ("score", "truth", "truth_se")
+        return stacked(
+            [
+                {"cutoff": day.date, "horizon": horizon, "weighting": weighting, "model": np.array(self.models)}
+                | dict(zip(columns, (day.scores[q, :, j], day.truth[:, j], day.truth_se[:, j]), strict=True))
+                for day in self.days
+                for j, horizon in enumerate(self.horizons)
+                for q, weighting in enumerate(self.weightings)
+            ]
+        )
 
     @cached_property
-    def judgements(self) -> dict[tuple[int, int, int], Judgement]:
-        """By day, weighting and horizon."""
-        return {
-            (d, q, j): judge(day.scores[q, :, j], day.truth[:, j], self.direction, day.sure[:, j])
-            for d, day in enumerate(self.days)
-            for q in range(len(self.weightings))
-            for j in range(self.horizons.size)
-        }
+    def judgements(self) -> Judgement:
+        """How each score did, arrays of shape (days, weightings, horizons)."""
+        scores, truth, sure = (
+            np.swapaxes([getattr(day, name) for day in self.days], -2, -1) for name in ("scores", "truth", "sure")
+        )
+        return judge(scores, truth[:, None], self.direction, sure[:, None])
 
     @property
     def table(self) -> pd.DataFrame:
@@ -269,22 +188,17 @@ class Backtest(PrintedAsTables):
         """
         import pandas as pd
 
-        rows = []
-        for (d, q, j), judgement in self.judgements.items():
-            day = self.days[d]
-            rows.append(
-                {
-                    "cutoff": day.date,
-                    "horizon": self.horizons[j],
-                    "weighting": self.weightings[q],
-                    "n": day.n,
-                    "n_events": day.n_events,
-                    "judged": day.judged[j],
-                    **judgement._asdict(),
-                    "chosen": " or ".join(self.models[a] for a in judgement.chosen),
-                    "best": self.models[judgement.best],
-                }
-            )
+        found, rows = self.judgements, []
+        for place in np.ndindex(found.ordered.shape):
+            day, j = self.days[place[0]], place[2]
+            row = {"cutoff": day.date, "horizon": self.horizons[j], "weighting": self.weightings[place[1]]}
+            row |= {"n": day.n, "n_events": day.n_events, "judged": day.judged[j]}
+            row |= {
+                name: np.asarray(values)[place if np.ndim(values) else ()] for name, values in found._asdict().items()
+            }
+            row["chosen"] = " or ".join(self.models[a] for a in np.flatnonzero(found.chosen[place]))
+            row["best"] = self.models[found.best[place]]
+            rows.append(row)
         return pd.DataFrame(rows)
 
     @property
@@ -297,34 +211,34 @@ class Backtest(PrintedAsTables):
         """
         import pandas as pd
 
-        return pd.DataFrame([self._row(q) for q in range(len(self.weightings))])
-
-    def _row(self, q: int) -> dict[str, Any]:
-        mine = [found for (_, weighting, _), found in self.judgements.items() if weighting == q]
-        by_day = self.regrets()[:, q]
-        sure = [(found.sure_ordered * found.n_sure, found.n_sure) for found in mine if found.n_sure]
-        regret, ordered = float(by_day.mean()), float(np.mean([found.ordered for found in mine]))
-        more = regret - float(self.regrets()[:, 0].mean())
-        return {
-            "weighting": self.weightings[q],
-            "ordered": ordered,
-            **self._limits("ordered", ordered, self.draws[:, q, 0], 0.0, 1.0),
-            "sure_ordered": sum(share for share, _ in sure) / sum(n for _, n in sure) if sure else np.nan,
-            "relative_regret": regret,
-            **self._limits("regret", regret, self.draws[:, q, 1], 0.0),
-            "regret_lowest": float(by_day.min()),
-            "regret_highest": float(by_day.max()),
-            "chose_best": sum(found.chosen == (found.best,) for found in mine),
-            "of": len(mine),
-            "excess": more,
-            **self._limits("excess", more, self.draws[:, q, 1] - self.draws[:, 0, 1]),
-        }
+        found, by_day, rows = self.judgements, self.regrets(), []
+        alone = found.chosen.sum(axis=-1) == 1
+        was_best = alone & (found.chosen.argmax(axis=-1) == found.best)
+        for q, weighting in enumerate(self.weightings):
+            regret, ordered = float(by_day[:, q].mean()), float(found.ordered[:, q].mean())
+            excess, n_sure = regret - float(by_day[:, 0].mean()), found.n_sure[:, q]
+            agreed = float(np.nansum(found.sure_ordered[:, q] * n_sure))
+            rows.append(
+                {
+                    "weighting": weighting,
+                    "ordered": ordered,
+                    **self._limits("ordered", ordered, self.draws[:, q, 0], 0.0, 1.0),
+                    "sure_ordered": agreed / n_sure.sum() if n_sure.any() else np.nan,
+                    "relative_regret": regret,
+                    **self._limits("regret", regret, self.draws[:, q, 1], 0.0),
+                    "regret_lowest": float(by_day[:, q].min()),
+                    "regret_highest": float(by_day[:, q].max()),
+                    "chose_best": int(was_best[:, q].sum()),
+                    "of": was_best[:, q].size,
+                    "excess": excess,
+                    **self._limits("excess", excess, self.draws[:, q, 1] - self.draws[:, 0, 1]),
+                }
+            )
+        return pd.DataFrame(rows)
 
     def regrets(self) -> Values:
         """Return relative regrets, means over horizons, (days, weightings)."""
-        shape = (len(self.days), len(self.weightings), self.horizons.size)
-        found = np.array([one.relative_regret for one in self.judgements.values()]).reshape(shape)
-        return np.asarray(found.mean(axis=2))
+        return np.asarray(self.judgements.relative_regret.mean(axis=2))
 
     def _limits(
         self, name: str, value: float, draws: Values, lowest: float = -np.inf, highest: float = np.inf
@@ -360,10 +274,8 @@ class Backtest(PrintedAsTables):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, width
+            As for `ScoreCurve.plot`.
 
         Returns
         -------

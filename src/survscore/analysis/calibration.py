@@ -17,19 +17,20 @@ from survscore.analysis.calibration_measures import (
     Distance,
     IsotonicCurve,
     SmoothCurve,
+    coefficients,
     distances,
     isotonic_curve,
     observed_expected,
-    regressions,
     smooth_curve,
     spline_of,
 )
-from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
+from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.results.rounding import DOUBT, Number, decimals
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 from survscore.weighting import Weighting
@@ -69,8 +70,7 @@ class RiskGroups:
 class Calibration(PrintedAsTables):
     r"""Calibration of predicted probabilities at one horizon. Everything is about the risk of the event by then.
 
-    Numbers with a standard error and an interval have ``value``, ``se``, ``lower`` and ``upper``; `summary` has all of
-    them in a table. Where there is none it is NaN, and `reasons` says why.
+    Where something has no value, or no interval, it is NaN, and `reasons` says why; `summary` has all numbers.
 
     Attributes
     ----------
@@ -84,27 +84,23 @@ class Calibration(PrintedAsTables):
     in_the_large : Estimate
         Calibration in the large: the intercept where the slope is fixed at one.
     curve : SmoothCurve
-        The observed proportion as a smooth function of the predicted risk: ``predicted``, ``observed``, ``lower``,
-        ``upper``, by a logistic regression on a restricted cubic spline of the log odds (``n_knots``).
+        The observed proportion as a smooth function of the predicted risk, by a logistic regression on a restricted
+        cubic spline of the log odds.
     groups : RiskGroups
-        The same for groups between quantiles of the predictions: ``predicted``, ``observed``, ``se``, ``lower``,
-        ``upper``, ``counts``, ``events``.
+        The same for groups between quantiles of the predictions.
     ici, e50, e90 : Distance
-        Mean, median and 90th percentile of the distance of the curve to the predictions, with ``if_right``, the value
-        expected by chance alone if the predictions are right.
+        Mean, median and 90th percentile of the distance of the curve to the predictions.
     miscalibration : Distance
         The mean squared distance, with its bias taken off: about zero, or less, if the predictions are right.
     isotonic : IsotonicCurve
-        The best increasing function of the predicted risk: ``predicted``, ``observed``, ``counts``, and in ``lower``
-        and ``upper`` where it would lie if the predictions were right.
+        The best increasing function of the predicted risk.
     brier, isotonic_miscalibration, discrimination, uncertainty : float
         Brier score = isotonic miscalibration - discrimination + uncertainty.
     isotonic_miscalibration_if_right : float
         What isotonic miscalibration is expected to be by chance alone if the predictions are right.
-    n, n_counted, n_events, n_effective
-        Individuals given; those counted, those of them with event; and their effective sample size.
-    n_units : int
-        The number of individuals, or groups of them, behind standard errors.
+    n, n_counted, n_events, n_effective, n_units
+        Individuals given; those counted, and those of them with event; their effective sample size; and the number of
+        individuals, or groups of them, behind standard errors.
     reliable : bool
         Whether there are enough individuals of each status, and enough groups, for reliable intervals.
     weighting : str
@@ -152,8 +148,7 @@ class Calibration(PrintedAsTables):
 
     def summary(self) -> pd.DataFrame:
         """Return all numbers in a long table: measure, estimate, se, lower, upper, if_right."""
-        import pandas as pd
-
+        none, isotonic, by_chance = math.nan, self.isotonic_miscalibration, self.isotonic_miscalibration_if_right
         rows: list[tuple[str, Estimate, float]] = [
             ("observed/expected", self.observed_expected, 1.0),
             ("slope", self.slope, 1.0),
@@ -163,28 +158,23 @@ class Calibration(PrintedAsTables):
             ("E50", self.e50, self.e50.if_right),
             ("E90", self.e90, self.e90.if_right),
             ("miscalibration", self.miscalibration, self.miscalibration.if_right),
-            ("Brier score", Estimate(self.brier), math.nan),
-            ("isotonic miscalibration", Estimate(self.isotonic_miscalibration), self.isotonic_miscalibration_if_right),
-            ("isotonic miscalibration, corrected", Estimate(self.isotonic_miscalibration_corrected), 0.0),
-            ("discrimination", Estimate(self.discrimination), math.nan),
-            ("uncertainty", Estimate(self.uncertainty), math.nan),
+            ("Brier score", Estimate(self.brier), none),
+            ("isotonic miscalibration", Estimate(isotonic), by_chance),
+            ("isotonic miscalibration, corrected", Estimate(isotonic - by_chance), 0.0),
+            ("discrimination", Estimate(self.discrimination), none),
+            ("uncertainty", Estimate(self.uncertainty), none),
         ]
-        return pd.DataFrame(
-            [(name, found.value, found.se, found.lower, found.upper, if_right) for name, found, if_right in rows],
-            columns=["measure", "estimate", "se", "lower", "upper", "if_right"],
-        )
+        names = ("measure", "estimate", "se", "lower", "upper", "if_right")
+        found = [(name, one.value, one.se, one.lower, one.upper, if_right) for name, one, if_right in rows]
+        return stacked([dict(zip(names, values, strict=True)) for values in found])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the smooth curve in a table: predicted, observed, lower, upper."""
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self.curve, name) for name in ("predicted", "observed", "lower", "upper")})
+        return stacked([vars(self.curve)]).drop(columns="n_knots")
 
     def groups_frame(self) -> pd.DataFrame:
         """Return the groups in a table: predicted, observed, se, lower, upper, count, events."""
-        import pandas as pd
-
-        return pd.DataFrame(vars(self.groups)).rename(columns={"counts": "count"})
+        return stacked([vars(self.groups)]).rename(columns={"counts": "count"})
 
     def plot(
         self,
@@ -201,16 +191,12 @@ class Calibration(PrintedAsTables):
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
         curve : {"smooth", "isotonic"}, default "smooth"
             The smooth curve with its confidence band, or the isotonic one with the band in which it would lie if the
             predictions were right. Either ends where fewer than ten individuals (or one in a hundred) have predictions
             further out, and has a gap where fewer than ten have any within 0.05, or its band is wider than a half.
-        unit : str, optional
-            What times are counted in, for the title: "month".
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, unit, width
+            As for `ScoreCurve.plot`.
         **line
             Passed on to `matplotlib.axes.Axes.plot`, for example ``label="my model"``.
 
@@ -291,17 +277,14 @@ def calibration(
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
-    curves : SurvivalCurves
-        What was predicted.
+    y, curves
+        As for `brier_score`.
     time : float
         The horizon t.
     weighting : str or Weighting, default "administrative"
         As for the scores; weights are divided by their sum.
     groups : array_like, optional
-        Labels of clusters, for cluster-robust standard errors and intervals, by Student's t with one degree of freedom
-        less than there are groups.
+        Labels of clusters, for cluster-robust intervals, by Student's t.
     level : float, default 0.95
         Of all intervals and bands, for each prediction by itself.
     n_groups : int, default 10
@@ -353,41 +336,33 @@ def calibration(
     check_whole("seed", seed, 0)
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    at = AtTime.of(y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level)
-    sample = CountedSample.of(at)
+    settings = {"weighting": weighting, "groups": groups, "level": level}
+    sample = CountedSample.of(y, {"curves": curves}, time, "calibration", **settings)
     counted, reasons = sample.counted, dict[str, str]()
-    in_the_large, intercept, slope = regressions(sample, level, reasons)
+    shift, line = counted.once(shift_in_log_odds), counted.once(line_in_log_odds)
+    found: dict[str, Any] = coefficients(sample, shift, ("in_the_large",), level, reasons)
+    found |= coefficients(sample, line, ("intercept", "slope"), level, reasons)
     spline = spline_of(sample, reasons)
-    found = distances(sample, spline, level, seed, reasons)
+    found |= distances(sample, spline, level, seed, reasons)
     isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
+    found |= parts
     return Calibration(
-        time=at.time,
+        time=sample.time,
         observed_expected=observed_expected(sample, level, reasons),
-        slope=slope,
-        intercept=intercept,
-        in_the_large=in_the_large,
         curve=smooth_curve(sample, spline, level, reasons),
         groups=risk_groups(sample, n_groups, level),
-        ici=found["ici"],
-        e50=found["e50"],
-        e90=found["e90"],
-        miscalibration=found["miscalibration"],
         isotonic=isotonic,
-        brier=parts["brier"],
-        isotonic_miscalibration=parts["isotonic_miscalibration"],
-        isotonic_miscalibration_if_right=parts["isotonic_miscalibration_if_right"],
-        discrimination=parts["discrimination"],
-        uncertainty=parts["uncertainty"],
-        n=sample.n,
+        n=sample.weight.size,
         n_counted=len(counted),
         n_events=counted.statuses[1],
-        n_effective=sample.effective(by_group=False),
+        n_effective=sample.effective(by_unit=False),
         n_units=int(sample.n_units),
         reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
-        weighting=at.scored.weighting,
+        weighting=sample.scored.weighting,
         level=level,
         histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=reasons,
+        **found,
     )
 
 
@@ -405,8 +380,9 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
     influence = np.zeros((counts.size, risk.size))
     influence[label, np.arange(risk.size)] = weight * (event - observed[label]) / totals[label]
     # the weights of units, individuals or clusters, within each group of predictions
-    units, unit = np.unique(label * risk.size + _unit_codes(sample), return_inverse=True)
-    group_of_unit, unit_weights = units // risk.size, np.bincount(unit, weight)
+    stride = int(sample.codes.max()) + 1
+    units, unit = np.unique(label * stride + sample.codes, return_inverse=True)
+    group_of_unit, unit_weights = units // stride, np.bincount(unit, weight)
     n_units = np.bincount(group_of_unit).astype(np.float64)
     variance = np.diag(sample.covariance(influence, n_units))
     effective = totals**2 / np.bincount(group_of_unit, unit_weights**2)
@@ -424,10 +400,3 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
     lower, upper = (np.where(known, limit, np.nan) for limit in (middle - half, middle + half))
     events = np.bincount(label, event).astype(np.int64)
     return RiskGroups(predicted, observed, se, np.maximum(lower, 0.0), np.minimum(upper, 1.0), counts, events)
-
-
-def _unit_codes(sample: CountedSample) -> NDArray[np.intp]:
-    """Return which unit each of those who are counted is, by numbers below how many there are."""
-    if sample.codes is None:
-        return np.arange(len(sample.counted))
-    return np.unique(sample.codes, return_inverse=True)[1]

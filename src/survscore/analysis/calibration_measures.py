@@ -7,9 +7,10 @@ held fixed; `CountedSample.covariance` adds what was estimated inside the weight
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,89 +18,74 @@ from numpy.typing import NDArray
 
 from survscore._utils.products import dot
 from survscore.analysis.populations import AtTime
-from survscore.engine.influence import Estimation, joint_covariance
+from survscore.engine.influence import joint_covariance
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import fisher_quantile, student_quantile
 from survscore.inference.logistic import LogisticFit, combined, expit
-from survscore.inference.units import Groups, Units, small_sample
+from survscore.inference.units import Groups, small_sample
 from survscore.metrics import E50, E90, ObservedExpected, PooledSample
 from survscore.metrics.calibration import (
     SplineFit,
     distance_quantiles,
     distinct_risks,
     fit_spline,
-    line_in_log_odds,
-    shift_in_log_odds,
     some_risks,
 )
 from survscore.metrics.sample import log_odds
 
 NO_VARIANCE = 1e-24  # what is less is rounding
+CURVE_POINTS = 100
+CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out predictions are too few
+MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
+BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
+COEFFICIENT_DRAWS = 1000
+DISTANCES = ("ici", "e50", "e90", "miscalibration")
+
+Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class CountedSample:
-    """Predicted risks, statuses and weights at one time, and what their covariances need beside.
-
-    Attributes
-    ----------
-    counted : PooledSample
-        Those who are counted.
-    n : int
-        How many there are, counted or not.
-    estimation : Estimation
-        Where the weights come from, and what was estimated inside them.
-    groups : Groups or None
-        Who belongs together.
-    """
-
-    counted: PooledSample
-    n: int
-    estimation: Estimation
-    groups: Groups | None
-
-    @classmethod
-    def of(cls, at: AtTime) -> CountedSample:
-        """Take the only model at a time."""
-        counted = PooledSample.of(at.survival[0], at.label, at.weight)
-        return cls(counted, at.weight.size, at.estimation, at.evaluation.groups)
+class CountedSample(AtTime):
+    """One model at one time: risks, statuses and weights of those who are counted, and their covariances."""
 
     @cached_property
-    def _units(self) -> Units:
-        return Units.of(self.estimation.weights.population_index, self.groups, 1)
+    def counted(self) -> PooledSample:
+        """Those who are counted."""
+        return PooledSample.of(self.survival[0], self.label, self.weight)
+
+    @property
+    def groups(self) -> Groups | None:
+        """Who belongs together."""
+        return self.evaluation.groups
 
     @property
     def n_units(self) -> float:
         """The number of individuals that are counted, or of groups of them."""
-        return float(self._units.counted[0])
+        return float(self.scored.support.units.counted[0])
 
     @property
     def degrees(self) -> float:
         """Degrees of freedom of their variances."""
-        return float(self._units.degrees[0])
+        return float(self.scored.support.units.degrees[0])
 
-    @cached_property
-    def codes(self) -> NDArray[np.int32] | None:
-        """The groups of those who are counted; None without groups."""
-        return None if self.groups is None else self.groups.codes[self.counted.rows]
+    @property
+    def codes(self) -> NDArray[Any]:
+        """Which unit, individual or group, each of those who are counted belongs to."""
+        return np.arange(len(self.counted)) if self.groups is None else self.groups.codes[self.counted.rows]
 
-    def effective(self, *, by_group: bool = True) -> float:
-        """Kish's effective sample size; by group, as if all of a group were the same."""
+    def effective(self, *, by_unit: bool = True) -> float:
+        """Kish's effective sample size; by unit, as if all of a group were the same."""
         weight = self.counted.weight / self.counted.weight.max()
-        units = np.bincount(self.codes, weight) if by_group and self.codes is not None else weight
+        units = np.bincount(self.codes, weight) if by_unit and self.groups is not None else weight
         return float(weight.sum() ** 2 / np.square(units).sum())
 
-    def covariance(
-        self, influence: NDArray[np.float64], n_units: NDArray[np.float64] | float | None = None
-    ) -> NDArray[np.float64]:
+    def covariance(self, influence: Vector, n_units: Vector | float | None = None) -> Vector:
         """Return the covariance of numbers, from the influences of those who are counted, (numbers, rows).
 
         With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
         factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
-        return joint_covariance(
-            influence, self.estimation, slice(0, 1), self.groups, factor, (self.counted.rows, self.n)
-        )
+        counted = (self.counted.rows, self.weight.size)
+        return joint_covariance(influence, self.estimation, slice(0, 1), self.groups, factor, counted)
 
 
 def too_few_units(sample: CountedSample) -> str | None:
@@ -143,36 +129,20 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
     return logarithm.exp()
 
 
-def regressions(sample: CountedSample, level: float, reasons: dict[str, str]) -> tuple[Estimate, Estimate, Estimate]:
-    """Return calibration in the large, and the intercept and slope of the recalibration line."""
-
-    def estimates(fit: LogisticFit | str, names: tuple[str, ...]) -> list[Estimate]:
-        if isinstance(fit, str):
-            reasons.update(dict.fromkeys(names, fit))
-            return [Estimate()] * len(names)
-        variances = np.diag(sample.covariance(fit.influences))
-        found = [
-            interval(float(value), float(variance), sample.degrees, level)
-            for value, variance in zip(fit.coefficients, variances, strict=True)
-        ]
-        for name, one in zip(names, found, strict=True):
-            if math.isnan(one.se):
-                reasons[name] = too_few_units(sample) or "it does not vary"
-        return found
-
-    (in_the_large,) = estimates(sample.counted.once(shift_in_log_odds), ("in_the_large",))
-    intercept, slope = estimates(sample.counted.once(line_in_log_odds), ("intercept", "slope"))
-    return in_the_large, intercept, slope
-
-
-CURVE_POINTS = 100
-CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out predictions are too few
-MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
-BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
-COEFFICIENT_DRAWS = 1000
-DISTANCES = ("ici", "e50", "e90", "miscalibration")
-
-Vector = NDArray[np.float64]
+def coefficients(
+    sample: CountedSample, fit: LogisticFit | str, names: tuple[str, ...], level: float, reasons: dict[str, str]
+) -> dict[str, Estimate]:
+    """Return the coefficients of a logistic regression by name; undefined where the fit is the reason why."""
+    if isinstance(fit, str):
+        reasons.update(dict.fromkeys(names, fit))
+        return dict.fromkeys(names, Estimate())
+    variances = np.diag(sample.covariance(fit.influences))
+    found = {}
+    for name, value, variance in zip(names, fit.coefficients, variances, strict=True):
+        found[name] = interval(float(value), float(variance), sample.degrees, level)
+        if math.isnan(found[name].se):
+            reasons[name] = too_few_units(sample) or "it does not vary"
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,12 +170,10 @@ class IsotonicCurve:
 
     Attributes
     ----------
-    predicted, observed : ndarray
-        The distinct predicted risks, and the curve there.
+    predicted, observed, counts : ndarray
+        The distinct predicted risks, the curve there, and the number of individuals.
     lower, upper : ndarray
         Where the curve would lie, at the level of the result, if the predictions were right (consistency band).
-    counts : ndarray
-        Individuals per distinct prediction.
     """
 
     predicted: Vector
@@ -361,13 +329,12 @@ def isotonic_curve(
     means = np.bincount(place, weight * event) / total
     observed = isotonic_regression(means, weights=total).x
     shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
-    draw = _drawing(sample, spline, predicted, place, total, np.random.default_rng(seed))
+    drawn = _drawn(sample, spline, predicted, place, total, np.random.default_rng(seed))
     fits, by_chance = [], []
-    for _ in range(n_draws):
-        drawn = draw()
-        fit = isotonic_regression(drawn, weights=total).x
+    for proportion in islice(drawn, n_draws):
+        fit = isotonic_regression(proportion, weights=total).x
         fits.append(fit[shown])
-        by_chance.append(dot(share, (drawn - predicted) ** 2 - (drawn - fit) ** 2))
+        by_chance.append(dot(share, (proportion - predicted) ** 2 - (proportion - fit) ** 2))
     band = np.clip(np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0.0, 1.0)
     lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in band)
     overall = dot(share, means)
@@ -385,35 +352,32 @@ def isotonic_curve(
     return IsotonicCurve(predicted, observed, lower, upper, counts), parts
 
 
-def _drawing(
+def _drawn(
     sample: CountedSample,
     spline: Spline | None,
     predicted: Vector,
     place: NDArray[np.intp],
     total: Vector,
     rng: np.random.Generator,
-) -> Callable[[], Vector]:
-    """Return a function that draws the weighted proportion with event for each distinct prediction, were these right.
+) -> Iterator[Vector]:
+    """Draw the weighted proportion with event for each distinct prediction, were these right, without end.
 
     Statuses of a group are drawn together: residuals keep their size, and change their sign with the whole group.
     """
     weight, event = sample.counted.weight, sample.counted.event
     if sample.groups is not None:
-        codes, n_groups = sample.groups.codes[sample.counted.rows], sample.groups.n_groups
         curve = predicted if spline is None else spline.fit.at(predicted)
         n_coefficients = 0 if spline is None else spline.fit.gamma.size
         # residuals of a curve that was fitted to few groups are too small
         few = math.sqrt(sample.n_units / max(sample.n_units - n_coefficients, 1.0))
         residual = few * weight * (event - curve[place])
-
-        def by_group() -> Vector:
-            signs = rng.choice([-1.0, 1.0], n_groups)
-            return np.asarray(predicted + np.bincount(place, signs[codes] * residual) / total)
-
-        return by_group
+        while True:
+            signs = rng.choice([-1.0, 1.0], sample.groups.n_groups)
+            yield np.asarray(predicted + np.bincount(place, signs[sample.codes] * residual) / total)
     # those with the same prediction and weight are drawn at once
     weights, kind = np.unique(weight, return_inverse=True)
     cells, counts = np.unique(place * weights.size + kind, return_counts=True)
     place_of, weight_of = np.divmod(cells, weights.size)
     weight_of, risk_of = weights[weight_of], predicted[place_of]
-    return lambda: np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)
+    while True:
+        yield np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)

@@ -21,6 +21,7 @@ from survscore.curves import SurvivalCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 
+Vector = NDArray[np.float64]
 #: Where placebo windows start, in widths before C*, and by how many widths the C* of others must be later. Both are far
 #: from C*, since predictions that know it only roughly fall before it, and earlier for others. Nearer ones, which see
 #: such predictions less well, are for data in which too few have room.
@@ -36,65 +37,31 @@ MOST_AGES = 200
 
 @dataclass(frozen=True, eq=False)
 class CensoringLeak:
-    """One model's fall at C* against its fall elsewhere.
+    """One model's fall at C* against its fall elsewhere."""
 
-    Attributes
-    ----------
-    after : Estimate
-        Which share of the predicted survival is lost over the window that starts at C*.
-    elsewhere : float
-        Which share would be lost there by the comparison with others and placebo dates.
-    excess : Estimate
-        The difference of the two.
-    ratio : Estimate
-        The ratio of the two, as cumulative hazards.
-    onset : Estimate
-        The ratio of the fall to the same individuals' over the window right before C*, as cumulative hazards.
-    falls, falls_of_others : ndarray
-        At C*, right before it and at each of the placebo dates, in the order of `Windows.offsets`.
-    """
-
-    after: Estimate
-    elsewhere: float
-    excess: Estimate
-    ratio: Estimate
-    onset: Estimate
-    falls: NDArray[np.float64]
-    falls_of_others: NDArray[np.float64]
+    after: Estimate  # the share of the predicted survival that is lost over the window that starts at C*
+    elsewhere: float  # what would be lost there by the comparison with others and placebo dates
+    excess: Estimate  # the difference of the two
+    ratio: Estimate  # the ratio of the two, as cumulative hazards
+    onset: Estimate  # the ratio of the fall to the same individuals' right before C*, as cumulative hazards
+    falls: Vector  # at the dates of `Windows.offsets`
+    falls_of_others: Vector
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Whose falls are looked at, at which ages, and with whom they are compared; the same for all models.
-
-    Attributes
-    ----------
-    width : float
-        Length of a window.
-    order : ndarray of shape (n,)
-        Everybody, by censoring time.
-    own : ndarray of shape (k,)
-        Places in that order of those whose windows are looked at.
-    others_from : ndarray of shape (k,)
-        From which place on others have a C* that is later by as much as the design says.
-    starts : ndarray of shape (dates, k)
-        At which age each one's window starts: at C*, a width before, and at the placebo dates.
-    offsets : ndarray of shape (dates,)
-        The same in time since C*.
-    ages : ndarray
-        At which the others are read; between them, linearly.
-    """
+    """Whose falls are looked at, at which ages, and with whom they are compared; the same for all models."""
 
     width: float
-    order: NDArray[np.intp]
-    own: NDArray[np.intp]
-    others_from: NDArray[np.intp]
-    starts: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    ages: NDArray[np.float64]
+    order: NDArray[np.intp]  # everybody, by censoring time
+    own: NDArray[np.intp]  # places in that order of those whose windows are looked at
+    others_from: NDArray[np.intp]  # for each of them, from which place on others have a C* late enough to compare with
+    starts: Vector  # (dates, own): the age at which each one's window starts, at C*, a width before, placebo dates
+    offsets: Vector  # the same dates in time since C*
+    ages: Vector  # at which the others are read; between them, linearly
 
     @classmethod
-    def of(cls, censoring_time: NDArray[np.float64], width: float, last: float) -> Windows | None:
+    def of(cls, censoring_time: Vector, width: float, last: float) -> Windows | None:
         """Return the windows of the first design for which enough individuals have room; None without any."""
         order = np.argsort(censoring_time, kind="stable")
         end = censoring_time[order]
@@ -114,40 +81,44 @@ class Windows:
     def leak(self, curves: SurvivalCurves, groups: Groups | None, level: float) -> CensoringLeak:
         """Compare one model's falls."""
         everybody = curves[self.order]
-        start = _before(everybody, self.ages)
-        fall = start - _before(everybody, self.ages + self.width)
-        dates = [self._date(everybody[self.own], k, start, fall) for k in range(len(self.offsets))]
-        at_end, right_before, *placebo = dates
-        log_elsewhere = math.fsum(one.log_ratio for one in placebo) / len(placebo)
-        placebo_influence = sum(one.influence for one in placebo) / len(placebo)
-        expected = at_end.log_hazard_of_others + log_elsewhere
-        hazard = max(math.exp(expected) - TRIFLE, 0.0)
-        elsewhere = 1.0 - math.exp(-hazard)
-        moved = math.exp(-hazard) * math.exp(expected) * (at_end.influence_of_others + placebo_influence)
+        start, end = (
+            np.stack([everybody.before(np.full(len(curves), age)) for age in ages], axis=1)
+            for ages in (self.ages, self.ages + self.width)
+        )
+        dates = [self._falls(everybody[self.own], begin, start, start - end) for begin in self.starts]
+        # of those whose windows they are, and of others: (2, dates) and (2, dates, n)
+        falls, influence = (np.stack(parts, axis=1) for parts in zip(*dates, strict=True))
+        hazard = TRIFLE - np.log1p(-np.clip(falls, 0.0, LARGEST_FALL))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where((falls >= 0) & (falls < LARGEST_FALL), 1.0 / ((1.0 - falls) * hazard), 0.0)
+        log_hazard, of_log = np.log(hazard), slope[:, :, None] * influence
+        log_ratio, of_ratio = log_hazard[0] - log_hazard[1], of_log[0] - of_log[1]
+        log_elsewhere, of_elsewhere = log_ratio[2:].mean(), of_ratio[2:].mean(axis=0)
+        expected = math.exp(log_hazard[1, 0] + log_elsewhere)
+        survived = math.exp(-max(expected - TRIFLE, 0.0))
+        of_expected = survived * expected * (of_log[1, 0] + of_elsewhere)
 
-        def estimate(value: float, influence: NDArray[np.float64]) -> Estimate:
-            return Estimate.of(value, self._in_given_order(influence), groups, level)
+        def estimate(value: float, in_order: Vector) -> Estimate:
+            given = np.empty_like(in_order)
+            given[self.order] = in_order
+            return Estimate.of(float(value), given, groups, level)
 
         return CensoringLeak(
-            estimate(at_end.fall, at_end.influence_of_fall),
-            elsewhere,
-            estimate(at_end.fall - elsewhere, at_end.influence_of_fall - moved),
-            estimate(at_end.log_ratio - log_elsewhere, at_end.influence - placebo_influence).exp(),
-            estimate(
-                at_end.log_hazard - right_before.log_hazard, at_end.influence_of_own - right_before.influence_of_own
-            ).exp(),
-            np.array([one.fall for one in dates]),
-            np.array([one.fall_of_others for one in dates]),
+            after=estimate(falls[0, 0], influence[0, 0]),
+            elsewhere=1.0 - survived,
+            excess=estimate(falls[0, 0] - (1.0 - survived), influence[0, 0] - of_expected),
+            ratio=estimate(log_ratio[0] - log_elsewhere, of_ratio[0] - of_elsewhere).exp(),
+            onset=estimate(log_hazard[0, 0] - log_hazard[0, 1], of_log[0, 0] - of_log[0, 1]).exp(),
+            falls=falls[0],
+            falls_of_others=falls[1],
         )
 
-    def _in_given_order(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
-        given = np.empty_like(influence)
-        given[self.order] = influence
-        return given
+    def _falls(self, own: SurvivalCurves, begin: Vector, start: Vector, fall: Vector) -> tuple[Vector, Vector]:
+        """Return the falls at one date of those whose windows they are and of others, with everybody's influences.
 
-    def _date(self, own: SurvivalCurves, date: int, start: NDArray[np.float64], fall: NDArray[np.float64]) -> _Date:
-        """Return the falls over the windows at one date; `start` and `fall` are everybody's at the ages."""
-        n, ages, begin = len(self.order), self.ages, self.starts[date]
+        `start` and `fall` are everybody's at the ages.
+        """
+        n, ages = len(self.order), self.ages
         alive = own.before(begin)
         lost = alive - own.before(begin + self.width)
         lower = np.clip(np.searchsorted(ages, begin, side="right") - 1, 0, max(ages.size - 2, 0))
@@ -155,7 +126,7 @@ class Windows:
         step = ages[upper] - ages[lower]
         part = np.divide(begin - ages[lower], step, out=np.zeros(begin.size), where=step > 0)
 
-        def of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        def of_others(values: Vector) -> Vector:
             sums = np.cumsum(values[::-1], axis=0)[::-1]
             return np.asarray((1.0 - part) * sums[self.others_from, lower] + part * sums[self.others_from, upper])
 
@@ -165,73 +136,18 @@ class Windows:
         weight = np.divide(1.0, others_alive, out=np.zeros(alive.size), where=usable)
         share = others_lost * weight
         total = float(alive.sum())
+        influence = np.zeros((2, n))
         if total <= 0:  # nobody is predicted to be there any more
-            nothing = np.zeros(n)
-            return _Date(math.nan, math.nan, nothing, nothing)
-        of_own, of_all = float(lost.sum()) / total, float((alive * share).sum()) / total
-        influence, influence_of_others = np.zeros(n), np.zeros(n)
-        influence[self.own] = (lost - of_own * alive) / total
-        influence_of_others[self.own] = alive * (share - of_all) / total
+            return np.full(2, np.nan), influence
+        falls = np.array([lost.sum(), (alive * share).sum()]) / total
+        influence[0, self.own] = (lost - falls[0] * alive) / total
+        influence[1, self.own] = alive * (share - falls[1]) / total
         # those with a later C* move the share of everybody with whom they are compared
         by_lost, by_alive = np.zeros((n, ages.size)), np.zeros((n, ages.size))
         coefficient = alive * weight / total
         for column, of_column in ((lower, 1.0 - part), (upper, part)):
             np.add.at(by_lost, (self.others_from, column), coefficient * of_column)
             np.add.at(by_alive, (self.others_from, column), coefficient * share * of_column)
-        influence_of_others += np.einsum("ij,ij->i", np.cumsum(by_lost, axis=0), fall)
-        influence_of_others -= np.einsum("ij,ij->i", np.cumsum(by_alive, axis=0), start)
-        return _Date(of_own, of_all, influence, influence_of_others)
-
-
-@dataclass(frozen=True, eq=False)
-class _Date:
-    """Falls over windows that start at one date: of those whose windows they are, and of others at the same ages."""
-
-    fall: float
-    fall_of_others: float
-    influence_of_fall: NDArray[np.float64]
-    influence_of_fall_of_others: NDArray[np.float64]
-
-    @property
-    def log_hazard(self) -> float:
-        return _log_hazard(self.fall)
-
-    @property
-    def log_hazard_of_others(self) -> float:
-        return _log_hazard(self.fall_of_others)
-
-    @property
-    def log_ratio(self) -> float:
-        return self.log_hazard - self.log_hazard_of_others
-
-    @property
-    def influence_of_own(self) -> NDArray[np.float64]:
-        """On the logarithm of the cumulative hazard."""
-        return _slope(self.fall) * self.influence_of_fall
-
-    @property
-    def influence_of_others(self) -> NDArray[np.float64]:
-        """On the logarithm of the others' cumulative hazard."""
-        return _slope(self.fall_of_others) * self.influence_of_fall_of_others
-
-    @property
-    def influence(self) -> NDArray[np.float64]:
-        """On the logarithm of the ratio."""
-        return self.influence_of_own - self.influence_of_others
-
-
-def _log_hazard(fall: float) -> float:
-    """Return the logarithm of the cumulative hazard that makes such a fall."""
-    return math.log(TRIFLE - math.log1p(-min(max(fall, 0.0), LARGEST_FALL)))
-
-
-def _slope(fall: float) -> float:
-    """Return the derivative of that; 0 where it is at its limits."""
-    if not 0 <= fall < LARGEST_FALL:
-        return 0.0
-    return 1.0 / ((1.0 - fall) * (TRIFLE - math.log1p(-fall)))
-
-
-def _before(curves: SurvivalCurves, ages: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return everybody's left limits at the same ages, (n, ages)."""
-    return np.stack([curves.before(np.full(len(curves), age)) for age in ages], axis=1)
+        influence[1] += np.einsum("ij,ij->i", np.cumsum(by_lost, axis=0), fall)
+        influence[1] -= np.einsum("ij,ij->i", np.cumsum(by_alive, axis=0), start)
+        return falls, influence

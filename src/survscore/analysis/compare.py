@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, warn
-from survscore.analysis.segments import Segments, segment_name
+from survscore._utils.frames import as_frame
+from survscore._validation import (
+    FewGroupsWarning,
+    InputError,
+    UndefinedScoreWarning,
+    as_array,
+    check_length,
+    plural,
+    shown,
+    warn,
+)
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, Ranges, Scored, Variances
@@ -20,45 +30,34 @@ from survscore.inference.units import Groups
 from survscore.metrics import Brier, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
+from survscore.results.long_tables import ALL, Key
 from survscore.results.printing import undefined_times, warn_about
-from survscore.results.segments import SegmentedComparison
+from survscore.results.segments import SegmentedComparison, check_names
 from survscore.weighting import Weighting, as_weighting
 
 Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]
+MOST_SEGMENTS = 1000
+
+
+class Settings(TypedDict, total=False):
+    """What `compare` takes by keyword, whether there are segments or not."""
+
+    metric: str | Metric | Sequence[str | Metric]
+    weighting: str | Weighting | Sequence[str | Weighting] | None
+    times: ArrayLike | None
+    reference: str | None
+    null: Null
+    groups: ArrayLike | None
+    level: float
+    ranges: Ranges
 
 
 @overload
-def compare(
-    y: Outcomes,
-    models: Models,
-    *,
-    metric: str | Metric | Sequence[str | Metric] = ...,
-    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
-    times: ArrayLike | None = ...,
-    reference: str | None = ...,
-    null: Null = ...,
-    groups: ArrayLike | None = ...,
-    level: float = ...,
-    ranges: Ranges = ...,
-    by: None = ...,
-) -> Comparison: ...
+def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[Settings]) -> Comparison: ...
 
 
 @overload
-def compare(
-    y: Outcomes,
-    models: Models,
-    *,
-    metric: str | Metric | Sequence[str | Metric] = ...,
-    weighting: str | Weighting | Sequence[str | Weighting] | None = ...,
-    times: ArrayLike | None = ...,
-    reference: str | None = ...,
-    null: Null = ...,
-    groups: ArrayLike | None = ...,
-    level: float = ...,
-    ranges: Ranges = ...,
-    by: Any,
-) -> SegmentedComparison: ...
+def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
 
 
 def compare(
@@ -101,14 +100,11 @@ def compare(
         The model that the others are compared with; by default the first.
     null : bool, Outcomes or "counted", default True
         Whether to add the null model, and skill scores against it. True: the Kaplan-Meier curve of `y`, the same for
-        all individuals. Outcomes: the curve of these, such as the training data. ``"counted"``: the proportion
-        event-free among those counted at t, under each weighting its own. It is the best constant for them, which
-        Kaplan-Meier is not if risks depend on the start date; and as the best constant it adds nothing to first order
-        by being estimated. What estimating a Kaplan-Meier curve adds is part of the standard errors.
-    groups, ranges
+        all individuals. Outcomes: the curve of these, such as the training data. What estimating it adds is part of
+        the standard errors. ``"counted"``: the proportion event-free among those counted at t, under each weighting its
+        own: the best constant for them, which Kaplan-Meier is not if risks depend on the start date.
+    groups, ranges, level
         As for `brier_score`.
-    level : float, default 0.95
-        Of all confidence intervals.
     by : mapping of str to labels, data frame, or labels, optional
         Columns that segment the individuals, such as country and plan; one array is called by its name, or "segment".
         All individuals are scored together, and every segment as if it were scored alone: what is estimated inside
@@ -117,13 +113,8 @@ def compare(
     Returns
     -------
     Comparison
-        Or, with `by`, a `SegmentedComparison`.
-
-    Warns
-    -----
-    UserWarning
-        If the Brier score of a model is far above that of Kaplan-Meier, and that of one minus its predictions is not:
-        probabilities of the event were taken for survival.
+        Or, with `by`, a `SegmentedComparison`. There is a warning if the Brier score of a model is far above that of
+        Kaplan-Meier, and that of one minus its predictions is not: probabilities of the event were taken for survival.
 
     Examples
     --------
@@ -152,7 +143,7 @@ def compare(
     warn_about(total.scored)
     if isinstance(found, SegmentedComparison):
         _warn_about_parts(found)
-    if looks_far_worse(total):
+    if _looks_far_worse(total):
         first = next(iter(one_or_more(weighting, Weighting, "weighting")))
         warn_if_reversed(y, models, weighting=first, times=total.times)
     return found
@@ -215,7 +206,11 @@ def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -
             part = request.of_rows(y, rows).run(y[rows], some)
         except InputError as error:
             raise InputError(f"segment {segment_name(segments.by, key)}: {error}") from None
-        parts[key] = part if keep else replace(part, scored=tuple(_lean(one) for one in part.scored))
+        if not keep:  # leave out what serves means over ranges that nobody asked for
+            lean = [one.bounds and replace(one.bounds, kept=None) for one in part.scored]
+            scored = [replace(one, bounds=bounds) for one, bounds in zip(part.scored, lean, strict=True)]
+            part = replace(part, scored=tuple(scored))
+        parts[key] = part
     spanning = 0 if request.groups is None else segments.n_spanning(Groups.of(request.groups, len(y)))
     return SegmentedComparison(segments.by, total, parts, n_spanning=spanning)
 
@@ -231,11 +226,6 @@ def _ranges(total: Comparison, asked: Ranges) -> Any:
         except InputError:  # nothing is left to average, which is told when it is asked for
             continue
     return list(dict.fromkeys(found))
-
-
-def _lean(one: Scored) -> Scored:
-    """Leave out what serves means over ranges that nobody asked for."""
-    return one if one.bounds is None else replace(one, bounds=replace(one.bounds, kept=None))
 
 
 def _warn_about_parts(found: SegmentedComparison) -> None:
@@ -269,19 +259,8 @@ def warn_if_reversed(
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
     Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for everybody, and that of
-    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. A few times are enough to see it,
-    fewer than 50 individuals are not.
-
-    Parameters
-    ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves
-        What was predicted; those that come in batches are not looked at.
-    weighting : str or Weighting
-        Whom to count.
-    times : array_like
-        The evaluation times, of which up to five are taken.
+    :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. Up to five of the times are enough to
+    see it, fewer than 50 individuals are not. Models that come in batches are not looked at.
     """
     if len(y) < FEW:
         return
@@ -290,56 +269,133 @@ def warn_if_reversed(
     for name, curves in dict(models).items():
         if not isinstance(curves, SurvivalCurves):
             continue
-        scores = _both_ways(y, curves, weighting, some)
-        if scores is None:
+        reached = some[curves.reaches(some) & (some > 0)]
+        if reached.size == 0:
             continue
-        given, opposite, null = scores
-        if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
-            warn(
-                f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, that "
-                f"of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were probabilities "
-                "of the event taken for those of survival, or otherwise? SurvivalCurves.from_event_probabilities takes "
-                "the former, SurvivalCurves the latter"
-            )
+        # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
+        lower = curves.interpolate(reached).lower
+        columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
+        values, grid = curves.probabilities[:, columns], curves.times[columns]
+        both = {
+            label: SurvivalCurves(one, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
+            for label, one in (("given", values), ("opposite", 1 - values))
+        }
+        with suppress(InputError):  # which is raised where scores are asked for
+            (found,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()
+            given, opposite, null = _defined_means(found)
+            if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
+                warn(
+                    f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, "
+                    f"that of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
+                    "probabilities of the event taken for those of survival, or otherwise? "
+                    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter"
+                )
 
 
-def looks_far_worse(comparison: Comparison) -> bool:
+def _looks_far_worse(comparison: Comparison) -> bool:
     """Whether any model's Brier score, over all times that have one, is far above the null model's."""
     if comparison.null is None:
         return False
-    null = comparison.models.index(comparison.null)
-    for scored in comparison.scored:
-        if scored.metric == Brier.name:
-            defined = np.isfinite(scored.scores).all(axis=0)
-            means = scored.scores[:, defined].mean(axis=1) if defined.any() else np.zeros(len(comparison.models))
-            if (means > FAR_WORSE * means[null]).any():
-                return True
-    return False
+    means = [_defined_means(one) for one in comparison.scored if one.metric == Brier.name]
+    return any((one > FAR_WORSE * one[comparison.null_index()]).any() for one in means)
 
 
-def _both_ways(
-    y: Outcomes, curves: SurvivalCurves, weighting: Any, times: NDArray[np.float64]
-) -> tuple[float, float, float] | None:
-    """Return the mean Brier scores of curves, of their opposite and of Kaplan-Meier; None, where there are none."""
-    reached = times[curves.reaches(times) & (times > 0)]
-    if reached.size == 0:
-        return None
-    # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
-    lower = curves.interpolate(reached).lower
-    columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
-    values, grid = curves.probabilities[:, columns], curves.times[columns]
-    both = {
-        name: SurvivalCurves(some, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
-        for name, some in (("given", values), ("opposite", 1 - values))
-    }
+def _defined_means(scored: Scored) -> NDArray[np.float64]:
+    """Return every model's mean over the times at which all have a score; zero without any."""
+    defined = np.isfinite(scored.scores).all(axis=0)
+    return np.asarray(scored.scores[:, defined].mean(axis=1)) if defined.any() else np.zeros(len(scored.scores))
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Who belongs to which segment."""
+
+    by: tuple[str, ...]  # names of the segmenting columns
+    rows: dict[Key, NDArray[np.intp]]  # by their labels, the positions of the individuals of every segment
+
+    @classmethod
+    def of(cls, given: Any, n: int) -> Segments:
+        """Take a mapping of names to labels, a data frame, or labels."""
+        import pandas as pd
+
+        columns = _columns(given)
+        by = tuple(columns)
+        check_names(by)
+        texts, codes = zip(*(_coded(name, values, n) for name, values in columns.items()), strict=True)
+        # by the codes of all columns together, as far as they occur
+        grouped = pd.DataFrame(dict(enumerate(codes))).groupby(list(range(len(by))), sort=True)
+        if grouped.ngroups > MOST_SEGMENTS:
+            labels = [len(some) for some in texts]
+            finest = int(np.argmax(labels))
+            raise InputError(
+                f"by makes {grouped.ngroups} segments of {plural(n, 'individual')}, and at most {MOST_SEGMENTS} are "
+                f"scored; take a coarser column, or fewer: {by[finest]!r} has {plural(labels[finest], 'label')}"
+            )
+        rows = {tuple(some[k] for some, k in zip(texts, key, strict=True)): m.index.to_numpy() for key, m in grouped}
+        return cls(by, rows)
+
+    def n_spanning(self, groups: Groups) -> int:
+        """Return how many groups have individuals in several segments."""
+        seen = np.zeros(groups.n_groups, dtype=np.intp)
+        for rows in self.rows.values():
+            seen[np.unique(groups.codes[rows])] += 1
+        return int(np.count_nonzero(seen > 1))
+
+
+def _columns(given: Any) -> dict[str, Any]:
+    """Return the segmenting columns by name, whichever way they were given."""
+    if isinstance(given, str):
+        raise InputError(f"by must hold a label for each individual, not the name {shown(given)!r} of a column")
+    if isinstance(given, Mapping):
+        return {str(name): values for name, values in given.items()}
     try:
-        evaluation = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False)
-        (found,) = evaluation.run()
-    except InputError:  # whoever asked for scores is told
-        return None
-    scores = found.scores
-    defined = np.isfinite(scores).all(axis=0)
-    if not defined.any():
-        return None
-    given, opposite, null = scores[:, defined].mean(axis=1)
-    return float(given), float(opposite), float(null)
+        frame = as_frame(given)
+    except InputError as error:
+        raise InputError(f"by: {str(error).removeprefix('X ')}") from None
+    if frame is not None:
+        return {str(series.name): series.to_list() for series in frame.iter_columns()}
+    name = getattr(given, "name", None)
+    return {"segment" if name is None or callable(name) else str(name): given}
+
+
+def _coded(name: str, values: Any, n: int) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the labels of a column as text, and each individual's place among them."""
+    import pandas as pd
+
+    what = f"by: {name!r}"
+    if isinstance(values, list):  # NumPy would make one type of mixed labels
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    else:
+        array = as_array(values, what)
+    if array.ndim != 1:
+        raise InputError(f"{what} must be one-dimensional, not of shape {array.shape}")
+    check_length(what, array.size, "y", n)
+    try:
+        codes, labels = pd.factorize(array)
+    except TypeError:
+        raise InputError(f"{what} must hold labels, such as numbers or text") from None
+    missing = codes < 0
+    if missing.any():
+        raise InputError(
+            f"{what} must be given for each individual: {missing.sum()} of {n} are missing, the first at position "
+            f"{int(np.argmax(missing))}; give them a label of their own, such as 'unknown'"
+        )
+    texts = [_as_text(label) for label in labels]
+    if ALL in texts:
+        raise InputError(f"{what} has the label {ALL!r}, which stands for all individuals in the results: rename it")
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InputError(f"{what} has labels of several kinds that read the same, such as {shown(twice)!r}")
+    return texts, codes.astype(np.intp)
+
+
+def _as_text(label: Any) -> str:
+    if isinstance(label, (float, np.floating)):
+        return repr(float(label)).removesuffix(".0")
+    return label.decode(errors="replace") if isinstance(label, bytes) else str(label)
+
+
+def segment_name(by: tuple[str, ...], key: Key) -> str:
+    """Return what a segment is called in a message."""
+    return ", ".join(f"{name} {shown(label)!r}" for name, label in zip(by, key, strict=True))

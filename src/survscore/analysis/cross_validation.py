@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from survscore.engine.inputs import Null
 from survscore.metrics import Metric
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
+from survscore.results.long_tables import stacked
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.tables import PrintedAsTables, Tables
 from survscore.scores import score_all
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 #: Packages whose estimators want another target, and what makes them take ours.
 WRAPPERS = {"sksurv": "ScikitSurvival", "xgboost": "XGBoost", "skpro": "Skpro"}
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+#: The curves of a fold, and the seconds that fitting and predicting took.
+Fit = tuple[SurvivalCurves, float, float]
 
 
 def cross_validate(
@@ -73,7 +76,8 @@ def cross_validate(
     metric, weighting, times, reference, null, level
         As for `compare`.
     groups : array_like of shape (n,), optional
-        Labels of individuals that belong together, for the folds and for the standard errors.
+        Labels of individuals that belong together, for the folds and for the standard errors. There is a warning if
+        `cv` does not keep them together: then models are tested on individuals whose like they have seen.
     n_jobs : int, optional
         How many fits at once, as for scikit-learn: in processes, or in threads within
         ``joblib.parallel_config("threading")``.
@@ -87,28 +91,21 @@ def cross_validate(
     -------
     CrossValidation
 
-    Warns
-    -----
-    UserWarning
-        If `groups` are not kept together by `cv`: then models are tested on individuals whose like they have seen.
-
     Notes
     -----
-    Intervals are computed as if the fitted models were given and individuals scored independently. Neither holds:
-    everybody is in the training data of all other folds, and how models vary with their training data is not in the
-    variance. So the level is not exact. What cross-validation estimates is rather the mean score of the procedure, over
-    training data of that size, than that of the very models fitted [1]_. In the one simulation we made
-    (``benchmarks/cross_validation.py``: 200 individuals, two logistic models, nominal 95 %, 300 replicates), intervals
-    of the difference covered the former in 95 % and the latter in 82 %; on fresh individuals, the latter in 93 %. For
-    an interval about one fitted model, keep a test set. Other models and sizes may do worse on both.
+    Intervals are computed as if the fitted models were given and individuals scored independently. Neither holds, so
+    the level is not exact: everybody is in the training data of all other folds, and how models vary with their
+    training data is not in the variance. Cross-validation rather estimates the mean score of the procedure, over
+    training data of that size, than that of the models fitted [1]_. Simulated (``benchmarks/cross_validation.py``:
+    200 individuals, two logistic models, nominal 95 %, 300 replicates), intervals of the difference covered the former
+    in 95 % and the latter in 82 %; on fresh individuals, the latter in 93 %. For an interval about one fitted model,
+    keep a test set.
 
     What a weighting estimates, as IPCW does the censoring distribution, and the Kaplan-Meier null model, are of
     everybody together. The scores of single folds (`CrossValidation.folds`) estimate it of that fold, as a scorer in
-    scikit-learn's ``cross_val_score`` does, so that their mean is not the pooled score.
-
-    Metrics that rank ("auc", "concordance") compare individuals of different folds, too, and so predictions of
-    different fits. Where these differ in level that costs something, the more the smaller the folds; the table of folds
-    has the values within folds.
+    scikit-learn's ``cross_val_score`` does, so that their mean is not the pooled score. Metrics that rank ("auc",
+    "concordance") also compare individuals of different folds, and so predictions of different fits, which costs
+    something where these differ in level; the table of folds has the values within folds.
 
     References
     ----------
@@ -142,14 +139,17 @@ def cross_validate(
     scoring: dict[str, Any] = {"metric": metric, "weighting": weighting}
     options: dict[str, Any] = {"reference": reference, "null": null, "groups": made.groups, "level": level}
     comparison: Comparison = compare(made.y, curves, times=times, **scoring, **options)
-    scored = tuple(
-        _score_fold(name, k, fit, made.y[test], times=comparison.times, **scoring)
-        for name, fits in made.fits.items()
-        for k, (fit, (_, test)) in enumerate(zip(fits, made.splits, strict=True))
-    )
+    scored = []
     fold = np.empty(len(made.y), dtype=np.intp)
     for k, (_, test) in enumerate(made.splits):
         fold[test] = k
+    for name, fits in made.fits.items():
+        for k, (of_fold, fit_seconds, predict_seconds) in enumerate(fits):
+            y_fold, started = made.y[made.splits[k][1]], time.perf_counter()
+            scores = score_all(y_fold, of_fold, times=comparison.times, **scoring, errors=False)
+            seconds = predict_seconds + time.perf_counter() - started
+            counts = (len(y_fold), int(y_fold.event.sum()))
+            scored.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
     settings = {
         "survscore": __version__,
         "seed": seed,
@@ -163,40 +163,35 @@ def cross_validate(
         "reference": comparison.reference,
         "level": level,
     }
-    return CrossValidation(comparison, curves, made.y, fold, scored, settings)
+    return CrossValidation(comparison, curves, made.y, fold, tuple(scored), settings)
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """What estimators predict for individuals that they were not fitted to.
-
-    Attributes
-    ----------
-    y : Outcomes
-    groups : ndarray or None
-    splits : list of (train, test)
-    described : str
-        The folds in words.
-    fits : dict of str to list
-        By estimator, for each fold.
-    """
+    """What estimators predict for individuals that they were not fitted to."""
 
     y: Outcomes
     groups: NDArray[Any] | None
     splits: list[Split]
-    described: str
-    fits: dict[str, list[_Fit]]
+    described: str  # the folds in words
+    fits: dict[str, list[Fit]]  # by estimator, for each fold
 
     def curves(self) -> dict[str, SurvivalCurves]:
         """Return everybody's curves, in the order of the data."""
         order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
-        return {
-            name: SurvivalCurves.concatenate([fit.curves for fit in fits])[order] for name, fits in self.fits.items()
-        }
+        return {name: SurvivalCurves.concatenate([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
 
 
 def out_of_fold(
-    estimators: Mapping[str, Any], X: Any, y: Any, *, cv: Any, groups: ArrayLike | None, seed: int, **running: Any
+    estimators: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    cv: Any,
+    groups: ArrayLike | None,
+    seed: int,
+    n_jobs: int | None,
+    progress: Progress | bool | None,
 ) -> OutOfFold:
     """Fit estimators on folds; see `cross_validate`."""
     named = _as_named(estimators)
@@ -207,8 +202,18 @@ def out_of_fold(
     labels = None if groups is None else np.asarray(groups)
     if labels is not None:
         check_length("groups", len(labels), "y", len(outcomes))
-    splits, described = _splits(cv, X, y, outcomes, labels, seed)
-    fits = _fit_all(named, X, y, splits, seed, **running)
+    splits, described = _splits(cv, X, y, len(outcomes), labels, seed)
+    # every fit has a seed of its own, whoever runs it and when
+    seeds = np.random.SeedSequence(seed).generate_state(len(named) * len(splits)).reshape(len(named), -1)
+    tasks = [(name, k, int(seeds[i, k]) >> 1) for i, name in enumerate(named) for k in range(len(splits))]
+    calls = ((_fit_one, name, named[name], X, y, k, *splits[k], fit_seed) for name, k, fit_seed in tasks)
+    fits: dict[str, list[Fit]] = {name: [] for name in named}
+    with telling(progress) as tell:
+        tell(0, len(tasks), tasks[0][0])
+        with results_of(calls, n_jobs) as finished:
+            for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
+                fits[name].append(fit)
+                tell(done, len(tasks), f"{name}, fold {k}")
     return OutOfFold(outcomes, labels, splits, described, fits)
 
 
@@ -233,11 +238,9 @@ class CrossValidation(PrintedAsTables):
     ----------
     comparison : Comparison
         Of all estimators on all individuals.
-    curves : dict of str to SurvivalCurves
-        What each estimator predicted for those it had not seen, in the order of the data: for `report`,
-        `calibration`, `score_table` and whatever else takes predictions.
-    y : Outcomes
-        What was observed.
+    curves, y
+        What each estimator predicted for those it had not seen, and what was observed, in the order of the data: for
+        `report`, `calibration`, `score_table` and whatever else takes predictions.
     fold : ndarray of shape (n,)
         In which fold, from 0, each individual was tested.
     fold_scores : tuple of FoldScores
@@ -257,41 +260,29 @@ class CrossValidation(PrintedAsTables):
     def folds(self) -> pd.DataFrame:
         """Long table: estimator, fold, metric, weighting, time, score, n, n_events, fit_seconds, score_seconds.
 
-        Scores are NaN at times that a fold can't tell. Seconds of scoring include those of predicting.
+        Scores are NaN at times at which a fold has none. Seconds of scoring include those of predicting.
         """
-
-        def each(score: ScoreCurve) -> Iterator[dict[str, float]]:
-            for t, value in zip(score.times, score.scores, strict=True):
-                yield {"time": float(t), "score": float(value)}
-
-        return self._table(each)
+        return self._table(lambda score: {"time": score.times, "score": score.scores})
 
     def integrated_folds(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> pd.DataFrame:
         """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`."""
 
-        def mean(score: ScoreCurve) -> Iterator[dict[str, float]]:
+        def mean(score: ScoreCurve) -> dict[str, Any]:
             found = score.integrated(lower, upper, nan=nan)
-            yield {"from": found.range[0], "to": found.range[1], "score": found.value}
+            return {"from": found.range[0], "to": found.range[1], "score": found.value}
 
         return self._table(mean)
 
-    def _table(self, rows: Any) -> pd.DataFrame:
-        import pandas as pd
-
-        after = ("n", "n_events", "fit_seconds", "score_seconds")
-        table = []
+    def _table(self, columns: Callable[[ScoreCurve], dict[str, Any]]) -> pd.DataFrame:
+        parts = []
         for one in self.fold_scores:
+            after = {name: getattr(one, name) for name in ("n", "n_events", "fit_seconds", "score_seconds")}
             for score in one.scores:
-                of = {
-                    "estimator": one.estimator,
-                    "fold": one.fold,
-                    "metric": score.metric,
-                    "weighting": score.weighting,
-                }
-                table += [{**of, **row, **{name: getattr(one, name) for name in after}} for row in rows(score)]
-        return pd.DataFrame(table)
+                of = {"metric": score.metric, "weighting": score.weighting, **columns(score)}
+                parts.append({"estimator": one.estimator, "fold": one.fold, **of, **after})
+        return stacked(parts)
 
     def _printed(self) -> Tables:
         found = self.comparison._printed()
@@ -304,13 +295,6 @@ class CrossValidation(PrintedAsTables):
             f"{plural(len(self.y), 'individual')}, {', '.join(directions)}, {'; '.join(self.comparison.weightings)}, "
             f"{plural(self.comparison.times.size, 'time')})"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    curves: SurvivalCurves
-    fit_seconds: float
-    predict_seconds: float
 
 
 def _as_named(estimators: Any) -> dict[str, Any]:
@@ -328,13 +312,10 @@ def _as_named(estimators: Any) -> dict[str, Any]:
     return named
 
 
-def _splits(
-    cv: Any, X: Any, y: Any, outcomes: Outcomes, groups: NDArray[Any] | None, seed: int
-) -> tuple[list[Split], str]:
+def _splits(cv: Any, X: Any, y: Any, n: int, groups: NDArray[Any] | None, seed: int) -> tuple[list[Split], str]:
     """Return the folds, and what they are in words."""
     from sklearn.model_selection import check_cv
 
-    n = len(outcomes)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         cv = EventKFold(int(cv), shuffle=True, random_state=seed)
     elif getattr(cv, "shuffle", True) and getattr(cv, "random_state", seed) is None:
@@ -370,66 +351,27 @@ def _splits(
     return splits, repr(cv) if hasattr(cv, "split") else f"{len(splits)} given folds"
 
 
-def _fit_all(
-    named: dict[str, Any],
-    X: Any,
-    y: Any,
-    splits: list[Split],
-    seed: int,
-    *,
-    n_jobs: int | None,
-    progress: Progress | bool | None,
-) -> dict[str, list[_Fit]]:
-    """Return what every estimator predicts for each fold, fitted to the others."""
-    # every fit has a seed of its own, whoever runs it and when
-    seeds = np.random.SeedSequence(seed).generate_state(len(named) * len(splits)).reshape(len(named), -1)
-    tasks = [(name, k, int(seeds[i, k]) >> 1) for i, name in enumerate(named) for k in range(len(splits))]
-    calls = ((_fit_one, name, named[name], X, y, k, *splits[k], fit_seed) for name, k, fit_seed in tasks)
-    fits: dict[str, list[_Fit]] = {name: [] for name in named}
-    with telling(progress) as tell:
-        tell(0, len(tasks), tasks[0][0])
-        with results_of(calls, n_jobs) as finished:
-            for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
-                fits[name].append(fit)
-                tell(done, len(tasks), f"{name}, fold {k}")
-    return fits
-
-
 def _fit_one(
     name: str, estimator: Any, X: Any, y: Any, k: int, train: NDArray[np.intp], test: NDArray[np.intp], seed: int
-) -> _Fit:
+) -> Fit:
     from sklearn.base import clone
 
+    # a seed wherever the estimator leaves its random state open, and no bar inside our bar
+    settled = {"random_state": seed, "progress": False}
     try:
         started = time.perf_counter()
-        fitted = _settled(clone(estimator), seed).fit(take_rows(X, train), y[train])
+        estimator = clone(estimator)
+        names = {full: full.rsplit("__", 1)[-1] for full, value in estimator.get_params().items() if value is None}
+        estimator.set_params(**{full: settled[last] for full, last in names.items() if last in settled})
+        fitted = estimator.fit(take_rows(X, train), y[train])
         fitted_at = time.perf_counter()
-        _check_not_interrupted(fitted)
+        history = getattr(innermost(fitted)[0], "history_", None)
+        if getattr(history, "stopped", None) == "interrupted":  # by whom a network stops its training: here, all stops
+            raise KeyboardInterrupt
         curves = curves_of(fitted, take_rows(X, test))
         check_length("the predictions", len(curves), "the fold", test.size)
     except Exception as error:
         wrapper = WRAPPERS.get(type(estimator).__module__.split(".")[0])
         hint = "" if wrapper is None else f" (survscore.adapters.{wrapper} makes it take Outcomes)"
         raise InputError(f"estimator {name!r} failed in fold {k}: {type(error).__name__}: {error}{hint}") from error
-    return _Fit(curves, fitted_at - started, time.perf_counter() - fitted_at)
-
-
-def _settled(estimator: Any, seed: int) -> Any:
-    """Return the estimator with a seed wherever it leaves its random state open, and without a bar inside our bar."""
-    settled = {"random_state": seed, "progress": False}
-    names = {name: name.rsplit("__", 1)[-1] for name, value in estimator.get_params(deep=True).items() if value is None}
-    return estimator.set_params(**{name: settled[last] for name, last in names.items() if last in settled})
-
-
-def _check_not_interrupted(fitted: Any) -> None:
-    """Raise if training was interrupted, which a network takes as the wish to stop there: here it is to stop all."""
-    history = getattr(innermost(fitted)[0], "history_", None)
-    if getattr(history, "stopped", None) == "interrupted":
-        raise KeyboardInterrupt
-
-
-def _score_fold(name: str, k: int, fit: _Fit, y: Outcomes, **settings: Any) -> FoldScores:
-    started = time.perf_counter()
-    scores = score_all(y, fit.curves, **settings, errors=False)
-    seconds = fit.predict_seconds + time.perf_counter() - started
-    return FoldScores(name, k, tuple(scores), len(y), int(y.event.sum()), fit.fit_seconds, seconds)
+    return curves, fitted_at - started, time.perf_counter() - fitted_at

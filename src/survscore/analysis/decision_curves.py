@@ -45,10 +45,8 @@ class DecisionCurve(PrintedAsTables):
         The horizon of the event.
     thresholds : ndarray of shape (k,)
         Threshold probabilities.
-    strategies : tuple of str
-        The models, then "treat all" and "treat none".
-    reference : str
-        What the others are compared with.
+    strategies, reference
+        The models, then "treat all" and "treat none"; and what the others are compared with.
     net_benefit : ndarray of shape (strategies, k)
         See `NetBenefit`.
     moments : Moments
@@ -59,10 +57,8 @@ class DecisionCurve(PrintedAsTables):
         The numbers of individuals and events.
     weighting : str
         In words.
-    level : float
+    level, n_draws, seed
         Of intervals and bands.
-    n_draws, seed : int
-        Of the bands.
     """
 
     time: float
@@ -157,14 +153,8 @@ class DecisionCurve(PrintedAsTables):
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
-        band : bool, default True
-            Whether to shade the bands of the models.
-        unit : str, optional
-            What times are counted in, for the label of the axis: "month".
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, band, unit, width
+            As for `ScoreCurve.plot`; bands are those of the models.
 
         Returns
         -------
@@ -238,10 +228,8 @@ def decision_curve(
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves, or pairs
-        What each model predicted, for the same individuals in the same order.
+    y, models, groups
+        As for `compare`.
     time : float
         The horizon of the event.
     thresholds : array_like, optional
@@ -250,8 +238,6 @@ def decision_curve(
         As for the scores; weights are divided by their sum.
     reference : str, optional
         The model, or "treat all" or "treat none", that the others are compared with; by default the first model.
-    groups : array_like, optional
-        Labels of clusters, for cluster-robust standard errors.
     level : float, default 0.95
         Of intervals and bands.
     n_draws, seed : int

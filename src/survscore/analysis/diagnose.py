@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,18 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.analysis.censoring_leak import Windows
 from survscore.analysis.ipcw_evidence import (
+    MORE_LOST,
+    ONSET,
+    Answer,
     Contrast,
+    Trust,
     contrasts_of,
     explained_variance,
     scores_by_cap,
+    sentences,
+    trust,
     weights_over_time,
 )
-from survscore.analysis.ipcw_trust import MORE_LOST, ONSET, Answer, Trust, sentences, trust
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
@@ -28,7 +33,8 @@ from survscore.engine.placing import check_on_processor
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
-from survscore.weighting import IPCW, as_weighting
+from survscore.results.long_tables import stacked
+from survscore.weighting import IPCW, Weighting, as_weighting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,26 +62,22 @@ class Diagnosis:
     models : pandas.DataFrame
         One row per model: its verdict ("knows C*", "no sign", "unclear", "too few"); which share of the predicted
         survival is lost right after C* (fall_after) and would be by other ages and other individuals (fall_elsewhere);
-        their difference (excess) and their ratio as cumulative hazards (ratio), with limits; the ratio of the fall to
-        that right before C* (onset), with limits; and by how much the mean Brier score under IPCW differs from the
-        administrative one, both against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the
-        model), with limits.
+        their difference (excess), their ratio as cumulative hazards (ratio), and that of the fall to the one right
+        before C* (onset); and by how much the mean Brier score under IPCW differs from the administrative one, both
+        against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the model). All with limits.
     pairs : pandas.DataFrame
         Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under both
         weightings, how these differ, with limits, and whether both are sure and opposite (contradicts).
     placebo : pandas.DataFrame
         The falls at C* (offset 0), a width before and at the placebo dates, of those looked at and of others at the
         same ages.
-    weights : pandas.DataFrame
-        By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share.
-    caps : pandas.DataFrame
-        By cap of the weights and model: the mean IPCW Brier score and its rank.
+    weights, caps : pandas.DataFrame
+        By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share. By cap of the
+        weights and model: the mean IPCW Brier score and its rank.
     censoring_r2 : Estimate or None
-        Which share of the variance of C* the covariates tell (value, lower, upper), where they were given.
-    offsets : ndarray of shape (k,)
-        Time since C*, from minus to plus `width`.
-    survival : dict of str to ndarray of shape (k,)
-        Mean prediction at each of these, for each model and for Kaplan-Meier.
+        Which share of the variance of C* the covariates tell, where they were given.
+    offsets, survival
+        Time since C*, from minus to plus `width`; and for each model and Kaplan-Meier the mean prediction there.
     width : float
         Length of the windows.
     n : int
@@ -112,14 +114,10 @@ class Diagnosis:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
         band : bool, default True
             Whether to draw what is to be expected after C*, with its interval.
-        unit : str, optional
-            What times are counted in, for the label of the axis: "month".
-        width : float, optional
-            Of a new figure, in inches: 3.4 is a column of a journal, 7 its page, as by default.
+        ax, unit, width
+            As for `ScoreCurve.plot`.
 
         Returns
         -------
@@ -157,19 +155,13 @@ def diagnose(
 
     Parameters
     ----------
-    y : Outcomes
-        With censoring times; some may have dropped out.
-    models : mapping of str to SurvivalCurves, or pairs
-        What each model predicted. Kaplan-Meier stands beside them.
+    y, models, times, groups
+        As for `compare`, with censoring times; some may have dropped out. Kaplan-Meier stands beside the models.
     X : array or data frame of shape (n, p), optional
         Covariates: how well gradient boosting tells :math:`C^*` from them, for individuals it has not learnt from.
         Numbers, categories, text and dates, also missing (needs scikit-learn).
     weighting : "ipcw" or IPCW
         The weighting that is in question.
-    times : array_like, optional
-        At which times to score; by default as for `compare`.
-    groups : array_like of shape (n,), optional
-        Who belongs together, for all intervals.
     width : float, optional
         Length of the windows; by default a tenth of the time that all predictions reach, or of the range of
         :math:`C^*` (1 to 99 %), if that is less.
@@ -251,7 +243,7 @@ def diagnose(
     grouping = None if groups is None else Groups.of(groups, len(y))
     scored_at = default_times(y, named.values()) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
-    width = default_width(y.censoring_time, last) if width is None else width
+    width = _default_width(y.censoring_time, last) if width is None else width
     rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
     check_number("width", width, rule, lambda value: 0 < value < last / 2)
     offsets, survival, n = _around(y, named, float(width), last)
@@ -259,46 +251,61 @@ def diagnose(
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)
 
-    some, curves_of, weighting_of, groups_of = drawn(y, named, questioned, grouping, seed, MOST_ROWS)
-    windows = None
-    if some.censoring_time is not None and np.ptp(y.censoring_time) > 0:
-        windows = Windows.of(some.censoring_time, float(width), last)
+    some, curves_of, weighting_of, groups_of = _drawn(y, named, questioned, grouping, seed, MOST_ROWS)
+    all_equal = not np.ptp(y.censoring_time) > 0
+    windows = None if all_equal else Windows.of(np.asarray(some.censoring_time), float(width), last)
     time_range: tuple[float, float] | None = None
     contrasts: list[Contrast] = []
     with suppress(InputError):  # where no time has a score under both, this witness is missing
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
-    against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
-    answers = [
-        Answer(name, None if windows is None else windows.leak(curves, groups_of, level), against_null.get(name))
-        for name, curves in curves_of.items()
-        if name != NULL_MODEL
-    ]
+    answers = _answers(curves_of, windows, contrasts, groups_of, level)
     why_not = (
         "all C* are equal, so there is nobody to compare with"
-        if np.ptp(y.censoring_time) == 0
+        if all_equal
         else "too few have room for windows at and before their C*, or a C* late enough to compare with"
     )
     weighted = not bool((weights["largest_weight"].dropna() <= 1 + 1e-9).all())
     verdict, reasons = trust(answers, contrasts, told, weighted=weighted)
+    falls = [
+        {"model": one.model, "offset": windows.offsets, "fall": leak.falls, "fall_of_others": leak.falls_of_others}
+        for one in answers
+        if windows is not None and (leak := one.leak) is not None
+    ]
     return Diagnosis(
-        verdict,
-        sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
-        pd.DataFrame([_row(answer) for answer in answers]),
-        pd.DataFrame([_pair_row(contrast) for contrast in contrasts]),
-        pd.DataFrame(_placebo_rows(answers, windows), columns=["model", "offset", "fall", "fall_of_others"]),
-        weights,
-        caps,
-        told,
-        offsets,
-        survival,
-        float(width),
-        n,
-        time_range,
-        float(level),
+        ipcw=verdict,
+        sentences=sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
+        models=pd.DataFrame([_row(one) for one in answers]),
+        pairs=pd.DataFrame([_pair_row(one) for one in contrasts]),
+        placebo=stacked(falls) if falls else pd.DataFrame(columns=["model", "offset", "fall", "fall_of_others"]),
+        weights=weights,
+        caps=caps,
+        censoring_r2=told,
+        offsets=offsets,
+        survival=survival,
+        width=float(width),
+        n=n,
+        time_range=time_range,
+        level=float(level),
     )
 
 
-def default_width(censoring_time: NDArray[np.float64], last: float) -> float:
+def _answers(
+    models: Mapping[str, SurvivalCurves],
+    windows: Windows | None,
+    contrasts: Sequence[Contrast],
+    groups: Groups | None,
+    level: float,
+) -> list[Answer]:
+    """Return what is known about each model, without Kaplan-Meier."""
+    against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
+    return [
+        Answer(name, None if windows is None else windows.leak(curves, groups, level), against_null.get(name))
+        for name, curves in models.items()
+        if name != NULL_MODEL
+    ]
+
+
+def _default_width(censoring_time: NDArray[np.float64], last: float) -> float:
     """Return a tenth of what the predictions reach, or of the range of C*, if that is less but not nothing."""
     finite = censoring_time[np.isfinite(censoring_time)]
     low, high = np.quantile(finite, (0.01, 0.99)) if finite.size else (0.0, 0.0)
@@ -329,18 +336,15 @@ def _around(
     return offsets, survival, int(rows.size)
 
 
-def drawn(
+def _drawn(
     y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
-) -> tuple[Outcomes, dict[str, SurvivalCurves], IPCW, Groups | None]:
+) -> tuple[Outcomes, dict[str, SurvivalCurves], Weighting, Groups | None]:
     """Return everybody, or as many as influences are computed for."""
     if len(y) <= most:
         return y, dict(models), weighting, groups
     rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:most])
-    of_individuals = None if weighting.estimated else weighting.censoring.curves
-    if of_individuals is not None:
-        weighting = replace(weighting, censoring=of_individuals[rows])
     drawn = None if groups is None else Groups.of(groups.codes[rows], rows.size)
-    return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting, drawn
+    return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting.of_rows(rows), drawn
 
 
 def _limits(name: str, estimate: Estimate) -> dict[str, float]:
@@ -364,39 +368,14 @@ def _pair_row(contrast: Contrast) -> dict[str, Any]:
     return row | _limits("ipcw_minus_administrative", contrast.difference) | {"contradicts": contrast.contradicts}
 
 
-def _placebo_rows(answers: Sequence[Answer], windows: Windows | None) -> Iterator[tuple[str, float, float, float]]:
-    """Yield the rows of `Diagnosis.placebo`."""
-    for answer in answers:
-        if windows is not None and answer.leak is not None:
-            falls = zip(windows.offsets, answer.leak.falls, answer.leak.falls_of_others, strict=True)
-            yield from ((answer.model, *row) for row in falls)
-
-
 def leaking_models(
     y: Outcomes, models: Mapping[str, Any], *, groups: ArrayLike | None = None, level: float = 0.95, seed: int = 0
 ) -> list[Answer]:
-    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals.
+    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals drawn by `seed`.
 
     The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
-    C*, and clearly more than right before.
-
-    Parameters
-    ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves
-        What was predicted; those that are not in the processor's memory are not looked at.
-    groups : array_like, optional
-        Who belongs together.
-    level : float
-        Of the intervals that the rule goes by.
-    seed : int
-        Of the draw.
-
-    Returns
-    -------
-    list of Answer
-        Empty where C* is unknown, or the same for all, or no model knows it.
+    C*, and clearly more than right before. Models that are not in the processor's memory are left out, and there are
+    none where C* is unknown or the same for all.
     """
     named = {
         name: curves
@@ -407,22 +386,18 @@ def leaking_models(
         return []
     grouping = None if groups is None else Groups.of(groups, len(y))
     last = min(float(curves.times[-1]) for curves in named.values())
-    width = default_width(np.asarray(y.censoring_time), last)
-    some, curves_of, weighting, groups_of = drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
-    windows = None if some.censoring_time is None else Windows.of(np.asarray(some.censoring_time), width, last)
+    width = _default_width(np.asarray(y.censoring_time), last)
+    some, curves_of, weighting, groups_of = _drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
+    windows = Windows.of(np.asarray(some.censoring_time), width, last)
     if windows is None:
         return []
     suspects = {name: curves for name, curves in curves_of.items() if _falls(windows, curves)}
-    if not suspects:
-        return []
-    with suppress(InputError):  # without a score under both weightings there is no second witness
-        contrasts, _ = contrasts_of(some, suspects, weighting, default_times(some, suspects.values()), groups_of, level)
-        against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
-        answers = [
-            Answer(name, windows.leak(curves, groups_of, level), against_null.get(name))
-            for name, curves in suspects.items()
-        ]
-        return [one for one in answers if one.verdict == "knows C*"]
+    if suspects:
+        with suppress(InputError):  # without a score under both weightings there is no second witness
+            times = default_times(some, suspects.values())
+            contrasts, _ = contrasts_of(some, suspects, weighting, times, groups_of, level)
+            answers = _answers(suspects, windows, contrasts, groups_of, level)
+            return [one for one in answers if one.verdict == "knows C*"]
     return []
 
 

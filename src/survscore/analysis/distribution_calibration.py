@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
-from survscore.analysis.distribution_results import Component, DistributionCalibration, RiskBins, TestName
 from survscore.analysis.distribution_sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import check_outcomes, check_predictions
@@ -20,11 +18,17 @@ from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadra
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
 from survscore.inference.units import Groups, PowerSums, small_sample
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
+from survscore.results.rounding import Number, decimals, p_text
+from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 
 if TYPE_CHECKING:
-    pass
+    import pandas as pd
 
+    from survscore.plots import DistributionCalibrationDisplay
 
+TestName = Literal["smooth", "martingale", "bins"]
+Values = NDArray[np.float64]
 TESTS = ("auto", "smooth", "martingale", "bins")
 FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
@@ -40,6 +44,167 @@ COMPONENTS = {
         "too many, too few, too many and too few events in turn",
     ),
 }
+
+
+@dataclass(frozen=True)
+class Component:
+    """One way in which predicted distributions can be wrong.
+
+    Attributes
+    ----------
+    name : {"level", "slope", "curvature", "skewness"}
+        How observed deviate from expected events along the predicted risk, beyond the components before.
+    z, p_value : float
+        The deviation by its standard error, and its p-value; NaN where these data can't tell.
+    words : str
+        What a deviation of this sign means.
+    """
+
+    name: str
+    z: float
+    p_value: float
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class RiskBins:
+    """Observed and expected events while the predicted risk rises from `risk_from` to `risk_to`.
+
+    `ratio` is observed by expected, with the limits of its interval: NaN where nothing is expected, and with groups no
+    limits where fewer than ten events are. All are arrays of shape (n_bins,).
+    """
+
+    risk_from: Values
+    risk_to: Values
+    observed: Values
+    expected: Values
+    ratio: Values
+    lower: Values
+    upper: Values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DistributionCalibration(PrintedAsTables):
+    """Calibration of predicted curves as distributions, over all time; see `distribution_calibration`.
+
+    Attributes
+    ----------
+    test : {"smooth", "martingale", "bins"}
+        Which test was made.
+    statistic, df, p_value : float
+        The statistic, its degrees of freedom (the rank of the covariance), and the p-value; NaN where `reason` says
+        why. Infinite, with a p-value of zero, if something happened that has probability zero under the curves.
+    components : tuple of Component
+        Level, slope, curvature and skewness. Each is what the ones before do not explain: they are independent, and the
+        squares of their z add up to the statistic of the smooth test.
+    bins : RiskBins
+        Observed and expected events by predicted risk.
+    exposure, form
+        Whether events are expected up to the "known" C*, or as long as each individual was "observed"; and whether
+        curves were read by the "intervals" of their grid, or as "continuous".
+    n, n_events, n_dropped_out, n_groups : int or None
+        Individuals, those of them with event, drop-outs and groups; None where unknown, or without groups.
+    observed, expected : float
+        Events that count, and how many the curves expect.
+    reliable : bool
+        Whether enough events are expected, and there are enough groups, for a reliable p-value and intervals.
+    level : float
+        Of the intervals, and of what is called a deviation.
+    reason, notes
+        Why there is no test, or None; and remarks on the test and the data.
+    """
+
+    test: TestName
+    statistic: float
+    df: int
+    p_value: float
+    components: tuple[Component, ...]
+    bins: RiskBins
+    exposure: Exposure
+    form: Form
+    n: int
+    n_events: int
+    n_dropped_out: int | None
+    n_groups: int | None
+    observed: float
+    expected: float
+    reliable: bool
+    level: float
+    reason: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def conclusion(self) -> str:
+        """What the test says, in words."""
+        if self.reason is not None:
+            return f"no test: {self.reason}"
+        if not self.p_value < 1.0 - self.level:
+            return "no sign that the curves are wrong"
+        if math.isinf(self.statistic):
+            return "the curves are wrong: what happened has probability zero"
+        clear = [one for one in self.components if one.p_value < 1.0 - self.level]
+        told = [one.words for one in sorted(clear, key=lambda one: -abs(one.z))]
+        return f"the curves are wrong: {'; '.join(told) or 'no single component stands out'}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the bins in a table: risk_from, risk_to, observed, expected, ratio, lower, upper."""
+        return stacked([vars(self.bins)])
+
+    def components_frame(self) -> pd.DataFrame:
+        """Return the components in a table: component, z, p_value, words."""
+        return stacked([vars(one) for one in self.components]).rename(columns={"name": "component"})
+
+    def plot(self, ax: Any = None, *, width: float | None = None, **line: Any) -> DistributionCalibrationDisplay:
+        """Draw observed by expected events along the predicted risk, with intervals.
+
+        Parameters
+        ----------
+        ax, width
+            As for `ScoreCurve.plot`.
+        **line
+            Passed on to `matplotlib.axes.Axes.plot`, for example ``color="C1"``.
+
+        Returns
+        -------
+        DistributionCalibrationDisplay
+            With the axes in ``ax_``, the figure in ``figure_``, and ``save("figure.pdf")``.
+        """
+        from survscore.plots import DistributionCalibrationDisplay
+
+        return DistributionCalibrationDisplay(self).plot(ax=ax, width=width, **line)
+
+    def _printed(self) -> Tables:
+        bins, rows = self.bins, list[tuple[Cell, ...]]()
+        places = decimals((bins.upper - bins.lower) / 4)
+        for k in range(bins.ratio.size):
+            ratio = Number(float(bins.ratio[k]), float(bins.lower[k]), float(bins.upper[k]), decimals=places)
+            ends = f"{bins.risk_from[k]:.2f} to {bins.risk_to[k]:.2f}"
+            rows.append((ends, f"{bins.observed[k]:.0f}", f"{bins.expected[k]:.1f}", ratio))
+        lost = f", {self.n_dropped_out} dropped out" if self.n_dropped_out else ""
+        caption = f"{plural(self.n, 'individual')}{lost}; {100 * self.level:g} % intervals"
+        test = f"{self.test} test: {self.conclusion}"
+        if self.reason is None:
+            test += f" (chi-square {self.statistic:.3g} with {plural(self.df, 'degree')} of freedom, p"
+            p_value = p_text(self.p_value)
+            test += f" {p_value})" if p_value.startswith("<") else f" = {p_value})"
+        header = ("risk at the event", "observed", "expected", "observed/expected")
+        return Tables(caption, [Part("", header, rows, (test, *self.notes), "lrrr")])
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{self.test} test by {'intervals of the grid' if self.form == 'intervals' else 'continuous curves'}",
+            f"n={self.n}",
+            f"{self.observed:.0f} events where {self.expected:.1f} are expected",
+        ]
+        if self.n_dropped_out:
+            parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
+        if self.n_groups is not None:
+            parts.append(plural(self.n_groups, "group"))
+        if self.reason is None:
+            parts.append(f"chi-square {self.statistic:.3g} ({self.df} df), p={self.p_value:.3g}")
+        if not self.reliable and self.reason is None:
+            parts.append("too few events for a reliable test")
+        return f"DistributionCalibration({', '.join(parts)}: {self.conclusion})"
 
 
 def distribution_calibration(
@@ -66,21 +231,18 @@ def distribution_calibration(
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
-    curves : SurvivalCurves
-        What was predicted, falling with time. Tensors are copied to the processor's memory.
+    y, curves
+        As for `brier_score`; curves must not rise with time. Tensors are copied to the processor's memory.
     test : {"auto", "smooth", "martingale", "bins"}, default "auto"
-        ``"smooth"``: as above. It needs all :math:`C^*`, and no drop-outs, with whom right predictions would be
-        rejected. ``"martingale"``: the same scores, but events are expected as long as each individual was under
-        observation, by the predicted hazard. ``"auto"``: the first where it is possible, otherwise the second, and
-        `notes` say so. ``"bins"``: a chi-square of the numbers of events in `bins`, with the exposure of ``"auto"``.
+        ``"smooth"``: as above, which needs all :math:`C^*` and no drop-outs. ``"martingale"``: the same scores, but
+        events are expected as long as each individual was under observation, by the predicted hazard. ``"auto"``: the
+        first where it is possible, otherwise the second, and `notes` say so. ``"bins"``: a chi-square of the numbers
+        of events in `bins`, with the exposure of ``"auto"``.
     form : {"intervals", "continuous"}, default "intervals"
-        How curves are read. ``"intervals"``: a prediction on a grid gives the probability of an event in each interval,
-        and nothing about when in it. An event has the mean score of its interval, and only whole intervals up to
-        :math:`C^*` count. ``"continuous"``: curves are taken as they are between grid points. If they are linear
-        there, and the truth is not, right predictions on ten points are rejected in 6 to 40 % of tests instead of 5 %.
-        Step curves can't be continuous.
+        ``"intervals"``: a prediction on a grid gives the probability of an event in each interval, and nothing about
+        when in it. An event has the mean score of its interval, and only whole intervals up to :math:`C^*` count.
+        ``"continuous"``: curves, not steps, are taken as they are between grid points. If they are linear there, and
+        the truth is not, right predictions on ten points are rejected in 6 to 40 % of tests instead of 5 %.
     n_bins : int, default 10
         Into how many bins of equal width to cut the predicted risk, for the table, the plot and the test of bins, which
         adds up neighbours until five events are expected.
@@ -105,8 +267,8 @@ def distribution_calibration(
 
     The martingale version has hazards :math:`q_k = p_k / \pi(t_{k-1})`: an individual at risk is expected to have
     :math:`q_k` events, with variance :math:`q_k (1 - q_k)`. One who left within an interval, after a share f of its
-    probability, is expected to have :math:`f (1 - q_k) / (1 - f)`, with f by a constant hazard; that balances those who
-    had their event before they could leave. Continuous curves have :math:`\int_0^U h\,du / (1 - u)` up to the risk U at
+    probability by a constant hazard, is expected to have :math:`f (1 - q_k) / (1 - f)`, which balances those who had
+    their event before they could leave. Continuous curves have :math:`\int_0^U h\,du / (1 - u)` up to the risk U at
     the exit, and as covariance the mean of :math:`\int_0^U h h'\,du / (1 - u)` and of :math:`h(U) h(U)'` of those with
     event: the first alone would reject right predictions in 7 % of tests with 60 events.
 
@@ -160,161 +322,100 @@ def distribution_calibration(
         )
     units = None if groups is None else Groups.of(groups, len(y))
     y, curves = y.numpy(), curves.numpy()
-    exposure = _exposure(y, test)
-    followed = Followed.of(y, curves, exposure, form)
-    sums = followed.sums(n_bins, keep=units is not None)
-    return _Judgement(sums, units, level).result(y, followed, test)
-
-
-def _exposure(y: Outcomes, test: str) -> Exposure:
-    """Return up to where events are to be expected, or refuse what would reject right predictions."""
-    if test == "martingale":
-        return "observed"
-    known = y.n_dropped_out == 0
-    if test == "smooth" and not known:
-        why = "censoring_time is unknown" if y.n_dropped_out is None else f"{y.n_dropped_out} of {len(y)} dropped out"
+    lost, why = y.n_dropped_out, "censoring_time is unknown"
+    if lost is not None:
+        why = f"{lost} of {len(y)} dropped out"
+    if test == "smooth" and lost != 0:  # right predictions would be rejected
         raise InputError(
             f"test='smooth' needs everybody's exposure, but {why}; test='martingale' does without, and test='auto' "
             "takes it by itself"
         )
-    return "known" if known else "observed"
-
-
-@dataclass(frozen=True, eq=False)
-class _Judgement:
-    """Sums over individuals, and who is independent of whom."""
-
-    sums: Sums
-    groups: Groups | None
-    level: float
-
-    def result(self, y: Outcomes, followed: Followed, asked: str) -> DistributionCalibration:
-        covariance, bin_covariance = self.sums.covariance, self.sums.bin_covariance
-        if self.groups is not None:
-            products = self.by_group.T @ self.by_group
-            covariance, bin_covariance = products[:N_SCORES, :N_SCORES], products[N_SCORES:, N_SCORES:]
-        reason = self._why_none()
-        smooth = quadratic_test(self.sums.total, covariance, self.expected)
-        test: TestName = "smooth" if followed.exposure == "known" else "martingale"
-        decisive = smooth
-        if asked == "bins":
-            test, decisive = "bins", self._test_of_bins(bin_covariance)
-        if reason is None and decisive.df == 0 and math.isfinite(decisive.statistic):
-            reason = "nothing about these curves can vary"
-        if reason is not None:
-            nothing = np.full(N_SCORES, np.nan)
-            decisive = smooth = ChiSquare(math.nan, 0, math.nan, nothing)
-        reliable = reason is None and self.expected >= FEW_FOR_DIFFERENCE and self.degrees >= FEW_GROUPS / 2
-        return DistributionCalibration(
-            test=test,
-            statistic=decisive.statistic,
-            df=decisive.df,
-            p_value=decisive.p_value,
-            components=self._components(smooth),
-            bins=self._bins(),
-            exposure=followed.exposure,
-            form=followed.form,
-            n=len(y),
-            n_events=int(np.count_nonzero(y.event)),
-            n_dropped_out=y.n_dropped_out,
-            n_groups=None if self.groups is None else self.groups.n_groups,
-            observed=self.observed,
-            expected=self.expected,
-            reliable=reliable,
-            level=self.level,
-            reason=reason,
-            notes=tuple(self._notes(y, followed, asked)),
+    exposure: Exposure = "known" if lost == 0 and test != "martingale" else "observed"
+    sums = Followed.of(y, curves, exposure, form).sums(n_bins, keep=units is not None)
+    observed, expected = float(sums.observed.sum()), float(sums.expected.sum())
+    covariance, bin_covariance = sums.covariance, sums.bin_covariance
+    by_group, degrees = None, math.inf
+    if units is not None:
+        by_group, degrees = _by_group(sums, units)
+        products = by_group.T @ by_group
+        covariance, bin_covariance = products[:N_SCORES, :N_SCORES], products[N_SCORES:, N_SCORES:]
+    n_groups = math.inf if by_group is None else len(by_group)
+    decisive = smooth = quadratic_test(sums.total, covariance, expected)
+    if test == "bins":
+        pool = pooling(sums.expected, max(LEAST_EXPECTED, expected * GROUPS_PER_BIN / n_groups))
+        deviation = pool @ (sums.observed - sums.expected)
+        decisive = quadratic_test(deviation, pool @ bin_covariance @ pool.T, expected)
+    reason = _why_no_test(observed, expected, n_groups, decisive)
+    if reason is not None:
+        decisive = smooth = ChiSquare(math.nan, 0, math.nan, np.full(N_SCORES, np.nan))
+    n_events, notes = int(np.count_nonzero(y.event)), []
+    if exposure == "observed" and test != "martingale":
+        notes.append(
+            f"{why}: events are expected as long as each was seen (martingale), since the exposure of everybody is "
+            "not known"
         )
-
-    @property
-    def observed(self) -> float:
-        return float(self.sums.observed.sum())
-
-    @property
-    def expected(self) -> float:
-        return float(self.sums.expected.sum())
-
-    @cached_property
-    def by_group(self) -> NDArray[np.float64]:
-        """Deviations of scores and bins, summed within each group of which anybody counts, (groups, scores + bins)."""
-        sizes = self._group_sizes
-        return np.array([np.bincount(self._codes, one, sizes.size)[sizes > 0] for one in self.sums.deviations.T]).T
-
-    @property
-    def degrees(self) -> float:
-        """For how many degrees of freedom variances are good: infinitely many where they are known."""
-        if self.groups is None:
-            return math.inf
-        return float(PowerSums.of(self._group_sizes[:, None]).units()[2][0])
-
-    @property
-    def _codes(self) -> NDArray[np.int32]:
-        if self.groups is None:
-            raise TypeError("there are no groups")
-        return self.groups.codes
-
-    @cached_property
-    def _group_sizes(self) -> NDArray[np.int64]:
-        """How many of each group count."""
-        return np.bincount(self._codes[self.sums.deviations.any(axis=1)], minlength=int(self._codes.max()) + 1)
-
-    def _why_none(self) -> str | None:
-        """Return why there is no test, if so."""
-        seen = f"{self.observed:.0f} seen"
-        if self.expected <= 0:
-            return f"the curves expect no event while anybody was followed ({seen})"
-        if self.expected < LEAST_EXPECTED:
-            return f"the curves expect only {self.expected:.3g} events ({seen}), and a test needs {LEAST_EXPECTED:g}"
-        if self.groups is not None and len(self.by_group) < LEAST_GROUPS:
-            n = len(self.by_group)
-            return f"{plural(n, 'group')} {'is' if n == 1 else 'are'} too few: a test needs {LEAST_GROUPS}"
-        return None
-
-    def _test_of_bins(self, covariance: NDArray[np.float64]) -> ChiSquare:
-        least = LEAST_EXPECTED
-        if self.groups is not None:
-            least = max(least, self.expected * GROUPS_PER_BIN / len(self.by_group))
-        pool = pooling(self.sums.expected, least)
-        deviation = pool @ (self.sums.observed - self.sums.expected)
-        return quadratic_test(deviation, pool @ covariance @ pool.T, self.expected)
-
-    def _bins(self) -> RiskBins:
-        edges = np.linspace(0.0, 1.0, self.sums.observed.size + 1)
-        observed, expected = self.sums.observed, self.sums.expected
-        variance = np.diag(self.sums.bin_covariance)
-        if self.groups is not None:  # about their mean: an interval is about the ratio there is, not about one
-            n_groups, centred = len(self.by_group), self.by_group[:, N_SCORES:]
-            centred = centred - centred.mean(axis=0)
-            variance = small_sample(np.array([n_groups * 1.0])) * np.square(centred).sum(axis=0)
-            variance = np.where(expected >= LEAST_BY_GROUP, variance, np.nan)
-        lower, upper = ratio_limits(observed, expected, variance, float(student_quantile(self.level, self.degrees)))
-        ratio = np.divide(observed, expected, out=np.full_like(expected, np.nan), where=expected > 0)
-        return RiskBins(edges[:-1], edges[1:], observed, expected, ratio, lower, upper)
-
-    def _components(self, smooth: ChiSquare) -> tuple[Component, ...]:
-        p_values = student_p(smooth.z, math.inf)
-        return tuple(
+    if n_events > int(observed):
+        by_interval = form == "intervals" and y.censoring_time is not None
+        after = "the last grid point up to C*" if by_interval else "the last predicted time"
+        notes.append(f"not counted: {plural(n_events - int(observed), 'event')} after {after}")
+    if sums.n_impossible:
+        notes.append(
+            f"{plural(int(sums.n_impossible), 'individual')} had the event where the curve is flat, or "
+            "outlived a predicted survival of zero: under the curves that is impossible"
+        )
+    by_exposure: TestName = "smooth" if exposure == "known" else "martingale"
+    return DistributionCalibration(
+        test="bins" if test == "bins" else by_exposure,
+        statistic=decisive.statistic,
+        df=decisive.df,
+        p_value=decisive.p_value,
+        components=tuple(
             Component(name, float(z), float(p), "unknown" if math.isnan(z) else words[0 if z > 0 else 1])
-            for (name, words), z, p in zip(COMPONENTS.items(), smooth.z, p_values, strict=True)
-        )
+            for (name, words), z, p in zip(COMPONENTS.items(), smooth.z, student_p(smooth.z, math.inf), strict=True)
+        ),
+        bins=_risk_bins(sums, by_group, float(student_quantile(level, degrees))),
+        exposure=exposure,
+        form=form,
+        n=len(y),
+        n_events=n_events,
+        n_dropped_out=lost,
+        n_groups=None if units is None else units.n_groups,
+        observed=observed,
+        expected=expected,
+        reliable=reason is None and expected >= FEW_FOR_DIFFERENCE and degrees >= FEW_GROUPS / 2,
+        level=level,
+        reason=reason,
+        notes=tuple(notes),
+    )
 
-    def _notes(self, y: Outcomes, followed: Followed, asked: str) -> list[str]:
-        notes = []
-        if followed.exposure == "observed" and asked != "martingale":
-            lost = y.n_dropped_out
-            why = "censoring_time is unknown" if lost is None else f"{lost} of {len(y)} dropped out"
-            notes.append(
-                f"{why}: events are expected as long as each was seen (martingale), since the exposure of everybody is "
-                "not known"
-            )
-        uncounted = int(np.count_nonzero(y.event)) - int(self.observed)
-        if uncounted:
-            by_interval = followed.form == "intervals" and y.censoring_time is not None
-            after = "the last grid point up to C*" if by_interval else "the last predicted time"
-            notes.append(f"not counted: {plural(uncounted, 'event')} after {after}")
-        if self.sums.n_impossible:
-            notes.append(
-                f"{plural(int(self.sums.n_impossible), 'individual')} had the event where the curve is flat, or "
-                "outlived a predicted survival of zero: under the curves that is impossible"
-            )
-        return notes
+
+def _why_no_test(observed: float, expected: float, n_groups: float, found: ChiSquare) -> str | None:
+    seen = f"{observed:.0f} seen"
+    if expected <= 0:
+        return f"the curves expect no event while anybody was followed ({seen})"
+    if expected < LEAST_EXPECTED:
+        return f"the curves expect only {expected:.3g} events ({seen}), and a test needs {LEAST_EXPECTED:g}"
+    if n_groups < LEAST_GROUPS:
+        few = plural(int(n_groups), "group")
+        return f"{few} {'is' if n_groups == 1 else 'are'} too few: a test needs {LEAST_GROUPS}"
+    varies = found.df > 0 or not math.isfinite(found.statistic)
+    return None if varies else "nothing about these curves can vary"
+
+
+def _by_group(sums: Sums, groups: Groups) -> tuple[Values, float]:
+    """Return deviations summed within each group that counts, (groups, scores + bins), and their degrees of freedom."""
+    sizes = np.bincount(groups.codes[sums.deviations.any(axis=1)], minlength=groups.n_groups)
+    by_group = [np.bincount(groups.codes, one, sizes.size)[sizes > 0] for one in sums.deviations.T]
+    return np.array(by_group, dtype=np.float64).T, float(PowerSums.of(sizes[:, None]).units()[2][0])
+
+
+def _risk_bins(sums: Sums, by_group: Values | None, quantile: float) -> RiskBins:
+    edges, expected = np.linspace(0.0, 1.0, sums.observed.size + 1), sums.expected
+    variance = np.diag(sums.bin_covariance)
+    if by_group is not None:  # about their mean: an interval is about the ratio there is, not about one
+        centred = by_group[:, N_SCORES:] - by_group[:, N_SCORES:].mean(axis=0)
+        variance = small_sample(np.array([len(by_group) * 1.0])) * np.square(centred).sum(axis=0)
+        variance = np.where(expected >= LEAST_BY_GROUP, variance, np.nan)
+    lower, upper = ratio_limits(sums.observed, expected, variance, quantile)
+    ratio = np.divide(sums.observed, expected, out=np.full_like(expected, np.nan), where=expected > 0)
+    return RiskBins(edges[:-1], edges[1:], sums.observed, expected, ratio, lower, upper)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,58 +33,25 @@ CONTINUOUS_COLUMNS = 32  # about as many numbers a row takes where no grid is go
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What adds up over individuals.
+    """What adds up over individuals."""
 
-    Attributes
-    ----------
-    total, covariance : ndarray
-        Observed less expected scores, and the covariance of that if the curves are right.
-    observed, expected, bin_covariance : ndarray
-        The same of the numbers of events in each bin of predicted risk.
-    n_impossible : float
-        To how many something happened that has probability zero.
-    deviations : ndarray of shape (individuals, scores + bins)
-        Everybody's observed less expected, where groups need them; otherwise of no individuals.
-    """
-
-    total: Vector
-    covariance: Vector
-    observed: Vector
+    total: Vector  # observed less expected scores,
+    covariance: Vector  # and the covariance of that if the curves are right
+    observed: Vector  # the numbers of events in each bin of predicted risk
     expected: Vector
     bin_covariance: Vector
-    n_impossible: float
-    deviations: Vector
-
-    @staticmethod
-    def merge(parts: list[Sums]) -> Sums:
-        """Add up, in order."""
-        summed = {f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Sums) if f.name != "deviations"}
-        return Sums(**summed, deviations=np.concatenate([part.deviations for part in parts]))
+    n_impossible: float  # to how many something happened that has probability zero
+    deviations: Vector  # (individuals, scores + bins): observed less expected, where groups need them; otherwise empty
 
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """Who was followed how long, within what the curves predict.
+    """Who was followed how long, within what the curves predict."""
 
-    Attributes
-    ----------
-    curves : SurvivalCurves
-        As NumPy arrays.
-    exit : ndarray of shape (n,)
-        When each was last seen, at most `end`.
-    end : ndarray of shape (n,)
-        Up to when an event would have been counted: C*, or the last grid point up to it, at most where the curves end;
-        -1 for those whose C* comes before the first grid point.
-    event : ndarray of shape (n,)
-        Who had the event at `exit`.
-    exposure, form
-        How expectations are made, and how curves are read.
-    """
-
-    curves: SurvivalCurves
-    exit: Vector
-    end: Vector
-    event: NDArray[np.bool_]
+    curves: SurvivalCurves  # as NumPy arrays
+    exit: Vector  # when each was last seen, at most `end`
+    end: Vector  # up to when an event would have been counted; -1 for those whose C* is before the first grid point
+    event: NDArray[np.bool_]  # who had the event at `exit`
     exposure: Exposure
     form: Form
 
@@ -113,8 +80,24 @@ class Followed:
             rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins, compiled=False), self._continuous
         else:
             rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
-        parts = each(lambda block: work(block, n_bins, scale, keep), rows, threads=True)
-        return Sums.merge(parts)
+
+        def block(some: slice) -> Sums:
+            seen, scores, expected, covariance, bin_of, by_bin, bin_variance, impossible = work(some, n_bins, scale)
+            deviation, bins, bin_covariance = -expected, np.zeros_like(by_bin), np.diag(bin_variance)
+            deviation[seen] += scores.T
+            bins[seen, bin_of] = 1.0
+            if self.exposure == "known":
+                covariance = covariance - expected.T @ expected
+                bin_covariance = bin_covariance - by_bin.T @ by_bin
+            own = np.concatenate((deviation, bins - by_bin), axis=1)
+            counts = (bins.sum(axis=0), by_bin.sum(axis=0))
+            n_impossible = float(np.count_nonzero(impossible))
+            total = deviation.sum(axis=0)
+            return Sums(total, covariance, *counts, bin_covariance, n_impossible, own if keep else own[:0])
+
+        parts = each(block, rows, threads=True)
+        summed = {f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Sums) if f.name != "deviations"}
+        return Sums(**summed, deviations=np.concatenate([part.deviations for part in parts]))
 
     @property
     def _stop(self) -> Vector:
@@ -145,7 +128,7 @@ class Followed:
 
     # Curves by the intervals of their grid
 
-    def _intervals(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
+    def _intervals(self, rows: slice, n_bins: int, scale: float) -> tuple[NDArray[Any], ...]:
         n_columns, place = self._n_columns[rows], self._place[rows]
         width = max(int(n_columns.max()), 1)
         survival = self.curves.probabilities[rows, :width].astype(np.float64)
@@ -162,26 +145,19 @@ class Followed:
 
         seen = np.flatnonzero(self.event[rows] & (place < n_columns))
         cell = (seen, place[seen])
-        deviation = -expected
-        deviation[seen] += scores[:, *cell].T
         flat = scores.reshape(N_SCORES, -1)
-        covariance: Vector = (flat * variance.ravel()) @ flat.T
+        covariance = (flat * variance.ravel()) @ flat.T
 
         # an interval is in the bin that holds its middle
         in_bin = np.minimum(((start + stop) * (0.5 * n_bins)).astype(np.intp), n_bins - 1)
         cells = in_bin + n_bins * np.arange(len(in_bin))[:, None]
         by_bin = np.bincount(cells.ravel(), weight.ravel(), cells.shape[0] * n_bins).astype(np.float64)
-        by_bin = by_bin.reshape(-1, n_bins)
-        bins = np.zeros_like(by_bin)
-        bins[seen, in_bin[cell]] = 1.0
-        bin_covariance: Vector = np.diag(np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64))
-        if self.exposure == "known":
-            covariance -= expected.T @ expected
-            bin_covariance -= by_bin.T @ by_bin
+        bin_variance = np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64)
         last = np.maximum(n_columns - 1, 0)
         outlived = (survival[np.arange(len(last)), last] <= 0) & (self._stop[rows] >= self.curves.times[last])
         outlived[seen] = probability[cell] <= 0
-        return _summed(deviation, covariance, bins, by_bin, bin_covariance, outlived, keep)
+        by_bin = by_bin.reshape(-1, n_bins)
+        return seen, scores[:, *cell], expected, covariance, in_bin[cell], by_bin, bin_variance, outlived
 
     def _expectations(self, rows: slice, before: Vector, probability: Vector) -> tuple[Vector, Vector]:
         r"""Return how many events are expected in each interval, and the variance that this adds.
@@ -225,7 +201,7 @@ class Followed:
             "smallest so far"
         )
 
-    def _continuous(self, rows: slice, n_bins: int, scale: float, keep: bool) -> Sums:
+    def _continuous(self, rows: slice, n_bins: int, scale: float) -> tuple[NDArray[Any], ...]:
         curves = self.curves[rows]
         hazard = self.exposure == "observed"
         stop = 1.0 - curves.before(self._stop[rows])
@@ -233,45 +209,17 @@ class Followed:
         if hazard:
             stop = np.minimum(stop, 1.0 - DEFAULT_EPSILON)
         sums = moments(stop, scale, 2 * (N_SCORES - 1), hazard=hazard)
-        deviation = -sums[:N_SCORES].T
         seen = np.flatnonzero(self.event[rows])
         risk = np.minimum(1.0 - curves.before(self.exit[rows])[seen], stop[seen])
         scores = powers(risk, scale)
-        deviation[seen] += scores.T
         covariance = hankel(sums.sum(axis=1))
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         within = np.clip(stop[:, None], edges[:-1], edges[1:])
         if hazard:
             by_bin = np.log((1.0 - np.minimum(edges[:-1], 1.0 - DEFAULT_EPSILON)) / (1.0 - within))
-        else:
-            by_bin = within - edges[:-1]
-        bins = np.zeros_like(by_bin)
-        bins[seen, np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)] = 1.0
-        bin_covariance = np.diag(by_bin.sum(axis=0))
-        if hazard:  # few events make few expected ones, too, and either variance alone would be too small
+            # few events make few expected ones, too, and either variance alone would be too small
             covariance = 0.5 * (covariance + scores @ scores.T)
         else:
-            covariance -= sums[:N_SCORES] @ sums[:N_SCORES].T
-            bin_covariance -= by_bin.T @ by_bin
-        return _summed(deviation, covariance, bins, by_bin, bin_covariance, outlived, keep)
-
-
-def _summed(
-    deviation: Vector,
-    covariance: Vector,
-    bins: Vector,
-    expected: Vector,
-    bin_covariance: Vector,
-    impossible: NDArray[np.bool_],
-    keep: bool,
-) -> Sums:
-    own = np.concatenate((deviation, bins - expected), axis=1)
-    return Sums(
-        total=deviation.sum(axis=0),
-        covariance=covariance,
-        observed=bins.sum(axis=0),
-        expected=expected.sum(axis=0),
-        bin_covariance=bin_covariance,
-        n_impossible=float(np.count_nonzero(impossible)),
-        deviations=own if keep else own[:0],
-    )
+            by_bin = within - edges[:-1]
+        bin_of = np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)
+        return seen, scores, sums[:N_SCORES].T, covariance, bin_of, by_bin, by_bin.sum(axis=0), outlived

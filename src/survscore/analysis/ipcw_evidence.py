@@ -1,11 +1,12 @@
-"""Evidence on IPCW: its agreement with the administrative score, its weights, and covariates that predict C*."""
+"""Whether IPCW can be trusted: its agreement with the administrative score, its weights, covariates that predict C*."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +14,35 @@ from numpy.typing import NDArray
 from survscore._utils.frames import columns_of
 from survscore._utils.parallel import row_blocks
 from survscore._validation import InputError, check_length, plural
+from survscore.analysis.censoring_leak import CensoringLeak
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import NULL_MODEL
-from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
-from survscore.weighting import IPCW, Administrative
+from survscore.results.long_tables import stacked
+from survscore.weighting import IPCW, Administrative, Weighting
 from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+KnowsCensoring = Literal["knows C*", "no sign", "unclear", "too few"]
+Trust = Literal["can be trusted", "suspect", "can't be trusted", "not needed", "can't be told"]
+
+#: A model knows C* if it falls after it more than this many times as steeply as elsewhere, with its interval, ...
+STEEPER = 3.0
+#: ... if this share of the predicted survival more is lost, with its interval, and if IPCW favours it.
+MORE_LOST = 0.05
+#: The fall must begin at C*, or grow there: what began earlier in the calendar is as steep right before.
+ONSET = 1.2
+#: Below these it shows no sign at all; between, a change of the hazard on the cut-off date would explain it, too.
+SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST = 1.25, 0.02
+#: Covariates tell C* from here on, with the interval of R2.
+TOLD = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,40 +65,30 @@ class Contrast:
 def contrasts_of(
     y: Outcomes,
     models: Mapping[str, SurvivalCurves],
-    weighting: IPCW,
+    weighting: Weighting,
     times: NDArray[np.float64] | None,
     groups: Groups | None,
     level: float,
 ) -> tuple[list[Contrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time."""
-    evaluation = Evaluation.of(
-        y,
-        models,
-        weighting=[weighting, Administrative()],
-        times=times,
-        null=NULL_MODEL not in models,
-        level=level,
-        needs_numpy="diagnose",
-    )
-    (ipcw, administrative), time_range = evaluation.mean_influences()
+    both, null = [weighting, Administrative()], NULL_MODEL not in models
+    evaluation = Evaluation.of(y, models, weighting=both, times=times, null=null, level=level, needs_numpy="diagnose")
+    scored, time_range = evaluation.mean_influences()
     names = evaluation.names
-    null = names.index(NULL_MODEL)
-    others = [a for a in range(len(names)) if a != null]
-    pairs = [(a, null) for a in others] + list(combinations(others, 2))
+    km = names.index(NULL_MODEL)
+    others = [a for a in range(len(names)) if a != km]
 
     def contrast(a: int, b: int) -> Contrast:
-        first, second = _difference(ipcw, a, b), _difference(administrative, a, b)
-        both = (first[0] - second[0], first[1] - second[1], first[2] + second[2])
-        found = [Estimate.of(*one[:2], groups, level, added_variance=one[2]) for one in (first, second, both)]
+        values = [float(one.scores[a] - one.scores[b]) for one in scored]
+        influences = [one.values[a] - one.values[b] for one in scored]
+        # the variance of a G that was fitted to others
+        added = [float(one.steps @ np.square(one.moved[a] - one.moved[b])) for one in scored]
+        parts = [*zip(values, influences, added, strict=True)]
+        parts.append((values[0] - values[1], influences[0] - influences[1], sum(added)))
+        found = [Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in parts]
         return Contrast(names[a], names[b], *found)
 
-    return [contrast(a, b) for a, b in pairs], time_range
-
-
-def _difference(scored: MeanInfluences, a: int, b: int) -> tuple[float, NDArray[np.float64], float]:
-    """Return the difference of two models' mean scores, its influences, and the variance of G of others in it."""
-    added = float(scored.steps @ np.square(scored.moved[a] - scored.moved[b]))
-    return float(scored.scores[a] - scored.scores[b]), scored.values[a] - scored.values[b], added
+    return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
 
 
 CAPS = (1.0, 2.0, 5.0, 10.0, None)
@@ -90,8 +97,6 @@ MOST_TIMES = 21
 
 def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) -> pd.DataFrame:
     """Return how many have a weight at each time, Kish's effective number, and the largest weight with its share."""
-    import pandas as pd
-
     some = times[np.unique(np.linspace(0, times.size - 1, min(times.size, MOST_TIMES)).round().astype(np.intp))]
     index = TimeIndex(y, some)
     stretches = weighting.prepare(index)
@@ -109,7 +114,7 @@ def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) 
     with np.errstate(invalid="ignore", divide="ignore"):
         columns = {"n_effective": total**2 / squares, "largest_weight": largest, "largest_share": largest / total}
     table = {name: np.where(undefined, np.nan, values) for name, values in columns.items()}
-    return pd.DataFrame({"time": some, "n_weighted": count.astype(np.int64), **table})
+    return stacked([{"time": some, "n_weighted": count.astype(np.int64), **table}])
 
 
 def scores_by_cap(
@@ -123,20 +128,17 @@ def scores_by_cap(
     scored = evaluation.run()
     worst = np.full(evaluation.times.size, np.nan)
     worst[: evaluation.index.times.size] = sum(one.scores.sum(axis=0) for one in scored)
-    parts = []
     try:
         mean, _ = averaging_weights(evaluation.times, worst, None, None, "stop", scored[0].undefined)
     except InputError:  # at no time is there a score
         return pd.DataFrame(columns=["max_weight", "model", "score", "rank"])
-    used = np.flatnonzero(mean)
+    used, parts = np.flatnonzero(mean), []
     for cap, one in zip(CAPS, scored, strict=True):
         scores = one.scores[:, used] @ mean[used]
         ranks = 1 + (scores[:, None] > scores).sum(axis=1)
         limit = np.inf if cap is None else cap
-        parts.append(
-            pd.DataFrame({"max_weight": limit, "model": list(evaluation.names), "score": scores, "rank": ranks})
-        )
-    return pd.concat(parts, ignore_index=True)
+        parts.append({"max_weight": limit, "model": evaluation.names, "score": scores, "rank": ranks})
+    return stacked(parts)
 
 
 MOST_ROWS = 20_000
@@ -155,7 +157,7 @@ def explained_variance(
     """
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
-        from sklearn.model_selection import GroupKFold, KFold
+        from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
     except ImportError:
         raise ImportError("X needs scikit-learn: pip install 'survscore[models]'") from None
     features, categorical = as_features(X)
@@ -171,10 +173,8 @@ def explained_variance(
     if of_rows is not None and of_rows.n_groups < N_FOLDS:
         raise InputError(f"X: {plural(of_rows.n_groups, 'group')} are too few for {N_FOLDS} folds")
     folds = KFold(N_FOLDS) if of_rows is None else GroupKFold(N_FOLDS)
-    told = np.empty(rows.size)
-    for train, test in folds.split(features, groups=None if of_rows is None else of_rows.codes):
-        model = HistGradientBoostingRegressor(categorical_features=categorical, random_state=seed)
-        told[test] = model.fit(features[train], target[train]).predict(features[test])
+    model = HistGradientBoostingRegressor(categorical_features=categorical, random_state=seed)
+    told = cross_val_predict(model, features, target, groups=None if of_rows is None else of_rows.codes, cv=folds)
     errors, spread = np.square(target - told), np.square(target - target.mean())
     missed = float(errors.sum() / spread.sum())
     influence = -(errors - missed * spread) / spread.sum()
@@ -192,26 +192,188 @@ def as_features(X: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]:
     """Return a column as numbers, and whether these are codes of categories."""
+    import pandas as pd
+
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return np.where(np.isinf(numbers), np.sign(numbers) * 1e300, numbers), False
     if values.dtype.kind in "mM":  # dates tell C* better than anything
-        numbers = values.astype(np.int64).astype(np.float64)
-        return np.where(np.isnat(values), np.nan, numbers), False
+        return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), False
     if values.dtype.kind not in "OUST":
         raise InputError(
             f"X: column {name!r} must hold numbers, booleans, text, categories or dates, not {values.dtype}"
         )
-    absent = np.array([value is None or value != value for value in values.tolist()])  # noqa: PLR0124
-    there = [value for value, gone in zip(values.tolist(), absent, strict=True) if not gone]
+    column = pd.Series(values.tolist(), dtype=object)
+    there = column.dropna()
     if all(isinstance(value, (bool, int, float, np.number)) for value in there):
-        numbers = np.full(values.size, np.nan)
-        numbers[~absent] = np.array(there, dtype=np.float64)
-        return numbers, False
+        return column.to_numpy(np.float64, na_value=np.nan), False
     # in the order of the values, for dates and numbers given in order; as text where they can't be compared
-    comparable = len({type(value) for value in there}) == 1 and hasattr(there[0], "__lt__")
-    keys = there if comparable else [str(value) for value in there]
-    codes = {value: code for code, value in enumerate(sorted(set(keys)))}
-    encoded = np.full(values.size, np.nan)
-    encoded[~absent] = [codes[key] for key in keys]
-    return encoded, isinstance(keys[0], str) and len(codes) <= MOST_CATEGORIES
+    comparable = len({type(value) for value in there}) == 1 and hasattr(there.iloc[0], "__lt__")
+    codes, labels = pd.factorize(column if comparable else there.map(str).reindex(column.index), sort=True)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64)), isinstance(labels[0], str) and len(
+        labels
+    ) <= MOST_CATEGORIES
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What is known about one model."""
+
+    model: str
+    leak: CensoringLeak | None
+    contrast: Contrast | None
+
+    @property
+    def favour(self) -> Estimate:
+        """By how much IPCW rates it otherwise than the administrative score does, against Kaplan-Meier."""
+        return Estimate() if self.contrast is None else self.contrast.difference
+
+    @property
+    def begins(self) -> bool:
+        """Whether its fall is steeper right after C* than right before."""
+        return self.leak is not None and self.leak.onset.lower > ONSET
+
+    def stands_out(self, ratio: float = STEEPER, excess: float = MORE_LOST) -> bool:
+        """Whether its fall at C* stands out."""
+        return self.leak is not None and self.leak.ratio.lower > ratio and self.leak.excess.lower > excess
+
+    @property
+    def verdict(self) -> KnowsCensoring:
+        """The rule."""
+        if self.leak is None or not self.leak.ratio.known:
+            return "too few"
+        if self.stands_out() and self.begins and self.favour.upper < 0:
+            return "knows C*"
+        return "unclear" if self.stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
+
+    def falls(self, since: str) -> str:
+        """Return by how much it falls since C* and elsewhere, in words."""
+        after, elsewhere = (math.nan, math.nan) if self.leak is None else (self.leak.after.value, self.leak.elsewhere)
+        return f"falls by {_percent(after)} right after {since}, against {_percent(elsewhere)} elsewhere"
+
+    @property
+    def warning(self) -> str:
+        """The verdict on a model that knows C*, in few words."""
+        return f"{self.model} {self.falls('C*')}: it knows when the data end, which IPCW scores reward."
+
+    def sentence(self, level: float, why_not: str) -> str:
+        """Return the verdict in words; `why_not` says why nothing can be told of anybody."""
+        name, leak, verdict, untold = (
+            self.model,
+            self.leak,
+            self.verdict,
+            f"Whether {self.model} knows C* can't be told",
+        )
+        if leak is None or verdict == "too few":
+            return f"{untold}: {why_not if leak is None else 'it predicts that nobody is left to fall'}."
+        falls = f"it {self.falls('it')}"
+        if verdict == "no sign":
+            return f"No sign that {name} knows C*: {falls}."
+        times = f"{_times(leak.ratio.value)} times as steeply, {_interval(leak.ratio, level, _times)}"
+        if verdict == "knows C*":
+            better = -self.favour
+            return (
+                f"{name} knows C*: {falls} ({times}), and IPCW rates it better by {better.value:.4f} "
+                f"({_interval(better, level, '{:.4f}'.format)}) than the administrative score does."
+            )
+        but = "which a change of the hazard on the day on which the data end would explain, too"
+        if self.stands_out() and not self.begins:
+            but = "but it is about as steep right before C*, as if hazards had changed some time before"
+        elif self.stands_out():
+            but = "but IPCW does not rate it better than the administrative score does"
+        return f"{untold}: {falls} ({times}), {but}."
+
+
+def trust(
+    answers: Sequence[Answer], contrasts: Sequence[Contrast], told: Estimate | None, *, weighted: bool
+) -> tuple[Trust, list[str]]:
+    """Return whether IPCW can be trusted on these data, and the reasons, in words."""
+    if not weighted:
+        return "not needed", ["nobody is censored before the last time that is scored"]
+    knowing = [one.model for one in answers if one.verdict == "knows C*"]
+    contradicted = [one for one in contrasts if one.contradicts]
+    covariates = told is not None and told.lower > TOLD
+    moved = [one.model for one in answers if one.favour.lower > 0 or one.favour.upper < 0]
+    reasons = [f"{_several(knowing)} {'knows' if len(knowing) == 1 else 'know'} C*"] if knowing else []
+    if contradicted:
+        one = contradicted[0]
+        order, opposite = ("better", "worse") if one.ipcw.upper < 0 else ("worse", "better")
+        more = f", and {plural(len(contradicted) - 1, 'more such pair')}" if len(contradicted) > 1 else ""
+        reasons.append(
+            f"by it, {one.model} is significantly {order} than {one.reference}, and by the administrative score "
+            f"significantly {opposite}{more}"
+        )
+    if covariates and told is not None:
+        reasons.append(f"covariates tell C* (R2 {told.value:.2f})")
+    if knowing or contradicted or (covariates and moved):
+        return "can't be trusted", reasons
+    if moved:
+        reasons.append(f"it rates {_several(moved)} otherwise than the administrative score does")
+    unclear = [one.model for one in answers if one.verdict == "unclear"]
+    if unclear:
+        reasons.append(f"{_several(unclear)} may know C*")
+    if reasons:
+        return "suspect", reasons
+    if all(one.verdict == "too few" for one in answers) and not any(one.favour.known for one in answers):
+        return "can't be told", ["there is too little to go by"]
+    return "can be trusted", ["no model shows a sign of knowing C*, and the weightings agree"]
+
+
+def sentences(
+    answers: Sequence[Answer],
+    verdict: Trust,
+    reasons: Sequence[str],
+    told: Estimate | None,
+    weights: pd.DataFrame,
+    caps: pd.DataFrame,
+    level: float,
+    why_not: str,
+) -> tuple[str, ...]:
+    """Return the answer in words: about IPCW, each model, covariates, weights and caps."""
+    advice = "" if verdict in ("can be trusted", "not needed") else "; go by the administrative score"
+    whether = {
+        "suspect": "IPCW is suspect here",
+        "not needed": "Weights are not needed here",
+        "can't be told": "Whether IPCW can be trusted here can't be told",
+    }
+    found = [f"{whether.get(verdict, f'IPCW {verdict} here')}: {'; '.join(reasons)}{advice}."]
+    found += [one.sentence(level, why_not) for one in answers]
+    if told is not None:
+        found.append(
+            f"Covariates tell {_share(max(told.value, 0.0))} of the variance of C* ({_interval(told, level, _share)})."
+            if told.known
+            else "Covariates have nothing to tell: all C* are equal."
+        )
+    defined = weights[weights["n_effective"].notna()]
+    if len(defined):
+        last = defined.iloc[-1]
+        found.append(
+            f"At {last['time']:.4g}, IPCW has an effective sample size of {last['n_effective']:.0f}; "
+            f"the largest weight has {100 * last['largest_share']:.2g} % of all."
+        )
+    best = caps[caps["rank"] == 1].drop_duplicates("max_weight")
+    if best["model"].nunique() > 1:
+        caps_of = best["max_weight"].map("{:g}".format).replace("inf", "none")
+        which = ", ".join(best["model"] + " with " + caps_of)
+        found.append(f"Which model IPCW likes best depends on the cap of its weights: {which}.")
+    return tuple(found)
+
+
+def _several(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def _interval(estimate: Estimate, level: float, write: Callable[[float], str]) -> str:
+    return f"{100 * level:g} % interval {write(estimate.lower)} to {write(estimate.upper)}"

@@ -24,39 +24,24 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """On whom strategies act at which thresholds, and the net benefit of that.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (k,)
-    risk : ndarray of shape (strategies, counted)
-        What models predict for those who are counted; infinite where all are treated, and minus infinity where none.
-    rows, event, share : ndarray of shape (counted,)
-        Their positions among all, their status, and their shares of the weights.
-    weight_sum : float
-        The sum of the weights.
-    estimation : Estimation
-        Where the weights come from, and what was estimated inside them.
-    """
+    """On whom strategies act at which thresholds, and the net benefit of that."""
 
     thresholds: Values
-    risk: Values
-    rows: NDArray[np.intp]
-    event: NDArray[np.bool_]
-    share: Values
+    risk: (
+        Values  # (strategies, n); infinite where all are treated, minus infinity where none, and of who is not counted
+    )
+    event: NDArray[np.bool_]  # (n,)
+    share: Values  # of the weights, (n,)
     weight_sum: float
-    estimation: Estimation
+    estimation: Estimation  # where the weights come from, and what was estimated inside them
 
     @classmethod
     def of(cls, at: AtTime, thresholds: Values) -> Decisions:
         """Take models at a time."""
-        rows = np.flatnonzero(at.weight)
-        weight = at.weight[rows]
-        share = weight / weight.max()  # before they are added up: they may be as large as numbers go
-        survival = [np.asarray(predicted, dtype=np.float64)[rows] for predicted in at.survival]
-        risk = np.array([*(1.0 - one for one in survival), *np.full((2, rows.size), [[np.inf], [-np.inf]])])
-        event, total = at.label[rows] != EVENT_FREE, float(weight.sum())
-        return cls(thresholds, risk, rows, event, share / share.sum(), total, at.estimation)
+        survival = np.array([*at.survival, *np.full((2, at.weight.size), [[-np.inf], [np.inf]])], dtype=np.float64)
+        risk = np.where(at.weight > 0, 1.0 - survival, -np.inf)
+        share = at.weight / at.weight.max()  # before they are added up: they may be as large as numbers go
+        return cls(thresholds, risk, at.label != EVENT_FREE, share / share.sum(), float(at.weight.sum()), at.estimation)
 
     @property
     def odds(self) -> Values:
@@ -90,109 +75,77 @@ class Decisions:
         return np.array([not_treated(np.minimum(*two)) - not_treated(np.maximum(*two)) for two in both])
 
     def moments(self, groups: Groups | None, factor: float) -> Moments:
-        """Return the covariances over thresholds, which take the place of times, with the small-sample factor.
-
-        What all strategies and thresholds have in common is one matrix, from which those of differences follow: where
-        two strategies hardly differ, its rounding is far below what is added for individuals not seen.
-        """
+        """Return the covariances over thresholds, which take the place of times, with the small-sample factor."""
         s, k = self.net_benefit.shape
         products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
-        table = None if groups is None else np.zeros((s, groups.n_groups, k))
-        steps = self.estimation.training_steps
+        by_group = np.zeros((s, 0 if groups is None else groups.n_groups, k))
 
-        def crossed(values: Values, weights: Values | None = None) -> Values:
+        def crossed(values: Values, weights: Values | float = 1.0) -> Values:
             by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
-            return np.asarray((by_unit if weights is None else weights[:, None] * by_unit).T @ by_unit)
+            return np.asarray((weights * by_unit).T @ by_unit)
 
         for rows, influence, jumps in self._influences():
-            if groups is None or table is None:
+            if groups is None:
                 products += crossed(influence)
             else:
-                for of_groups, one in zip(table, influence, strict=True):
-                    arrays.add_rows(of_groups, groups.codes[rows], one)
+                for table, one in zip(by_group, influence, strict=True):
+                    arrays.add_rows(table, groups.codes[rows], one)
             if jumps is not None:
-                of_jumps += crossed(jumps[1], steps[jumps[0]])
-        if table is not None:
-            products += crossed(table)
-        products = products * factor + of_jumps
-        return self._of_pairs(products.reshape(s, k, s, k).swapaxes(1, 2))
-
-    def _of_pairs(self, products: Values) -> Moments:
-        """Return covariances of strategies and of differences, with two individuals on whom strategies would differ."""
+                of_jumps += crossed(jumps[1], self.estimation.training_steps[jumps[0], None])
+        found = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
+        # differences have one with event and one without, on whom strategies would have differed, more
         one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
-        unseen = one_each.T @ one_each  # one with event, and one without
-        every = pairs(len(self.risk))
+        unseen, every = one_each.T @ one_each, pairs(s)
         over = np.array(
             [
-                products[a, a] if a == b else products[a, a] + products[b, b] - products[a, b] - products[b, a] + unseen
+                found[a, a] if a == b else found[a, a] + found[b, b] - found[a, b] - found[b, a] + unseen
                 for a, b in every
             ]
         )
         added = np.array([np.diag(unseen) * (a != b) for a, b in every])
-        nothing = np.zeros((0, self.thresholds.size))
-        return Moments(np.diagonal(over, axis1=1, axis2=2).copy(), nothing, np.zeros((len(over), 0)), over, added)
-
-    @property
-    def n(self) -> int:
-        """How many there are, counted or not."""
-        return len(self.estimation.index.outcomes)
+        return Moments(
+            np.diagonal(over, axis1=1, axis2=2).copy(), np.zeros((0, k)), np.zeros((len(over), 0)), over, added
+        )
 
     def _influences(self) -> Iterator[tuple[Any, Values, tuple[Any, Values] | None]]:
         """Yield individuals, their influences (strategies, rows, thresholds), and those of jumps of a training curve.
 
         Where a curve was estimated inside the weights, individuals come in order of time.
         """
-        exits, k = self.estimation.exits, self.thresholds.size
+        exits, k, n = self.estimation.exits, self.thresholds.size, self.share.size
         width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
-        blocks = [slice(first, min(first + width, self.n)) for first in range(0, self.n, width)]
+        blocks = [slice(first, min(first + width, n)) for first in range(0, n, width)]
         if exits is None:
             for block in blocks:
-                rows = np.arange(block.start, block.stop)
-                yield rows, self._deviations(rows), None
+                yield block, self._deviations(block), None
             return
         if exits.martingale:  # all individuals of one time belong together
-            blocks = [slice(0, self.n)]
+            blocks = [slice(0, n)]
         # all thresholds belong to one time, also where jumps of a training curve are held against it
         exits = exits.at_one_time(0, k)
-        codes = np.zeros(self.n, dtype=np.intp) if exits.codes is None else exits.codes
+        codes = np.zeros(n, dtype=np.intp) if exits.codes is None else exits.codes
+        moves = self.estimation.moves(slice(0, 1))  # whose weights move with what was estimated
+        moves = np.ones((n, 1), dtype=bool) if moves is None else moves
         totals = np.zeros((len(self.risk), exits.n_strata, k))
         for block in blocks:
             rows = exits.order[block]
-            for total, one in zip(totals, self._moving(self._deviations(rows), rows), strict=True):
+            for total, one in zip(totals, self._deviations(rows) * moves[rows], strict=True):
                 arrays.add_rows(total, codes[block], one)
         operators = [CurveInfluence(exits, slice(0, k), -total) for total in totals]
         for block in blocks:
             rows = exits.order[block]
             influence = self._deviations(rows)
-            moving = self._moving(influence, rows)
+            moving = influence * moves[rows]
             if exits.model.fitted_on_sample:
-                for operator, one, x in zip(operators, influence, moving.copy(), strict=True):
+                for operator, one, x in zip(operators, influence, moving, strict=True):
                     operator.add(one, x, block, 0)
                 yield rows, influence, None
             else:
                 found = [operator.at_training_jumps(x, block, 0) for operator, x in zip(operators, moving, strict=True)]
                 yield rows, influence, (found[0][0], np.array([X for _, X in found]))
 
-    def _moving(self, deviations: Values, rows: NDArray[np.intp]) -> Values:
-        """Return the deviations whose weights move with what was estimated."""
-        moves = self.estimation.moves(slice(0, 1))
-        return deviations if moves is None else deviations * moves[rows]
-
-    def _deviations(self, rows: NDArray[np.intp]) -> Values:
+    def _deviations(self, rows: Any) -> Values:
         """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
-        place = self._place[rows]
-        counted = place >= 0
-        some = place[counted]
-        found = np.zeros((len(self.risk), rows.size, self.thresholds.size))
-        worth = np.where(self.event[some, None], 1.0, -self.odds)
-        for own, risk, average in zip(found[:-1], self.risk, self.net_benefit, strict=False):  # acting on none has none
-            benefit = np.where(risk[some, None] >= self._least, worth, 0.0)
-            own[counted] = self.share[some, None] * (benefit - average)
-        return found
-
-    @cached_property
-    def _place(self) -> NDArray[np.intp]:
-        """Where everybody is among those who are counted; -1 for the others."""
-        place = np.full(self.n, -1, dtype=np.intp)
-        place[self.rows] = np.arange(self.rows.size)
-        return place
+        worth = np.where(self.event[rows, None], 1.0, -self.odds)
+        benefit = np.where(self.risk[:, rows, None] >= self._least, worth, 0.0)
+        return np.asarray(self.share[rows, None] * (benefit - self.net_benefit[:, None]))

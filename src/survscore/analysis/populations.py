@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from survscore.engine.influence import Estimation
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
 from survscore.engine.placing import check_on_processor, on_processor
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.weighting import Administrative
 from survscore.weighting.base import check_censoring_time
 from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
@@ -71,8 +72,6 @@ def counted_population(
     1   3.0          3   0.75           0.400  60.0
     2   5.0          1   0.25           0.300  70.0
     """
-    import pandas as pd
-
     check_outcomes(y)
     end = check_censoring_time(y, "counted_population", "without it everybody is counted")
     named = {} if models is None else as_models(models)
@@ -95,7 +94,7 @@ def counted_population(
     if X is not None:
         for column, values in _columns(X, len(y)).items():
             table[column] = _mean(values, counted)
-    return pd.DataFrame(table)
+    return stacked([table])
 
 
 def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -108,51 +107,38 @@ def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float6
 
 def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
     """Return numbers as they are, and an indicator for each level of a category."""
+    import pandas as pd
+
     found: dict[str, NDArray[np.float64]] = {}
     for name, column in columns_of(X).items():
         check_length(f"X: column {name!r}", column.size, "y", n)
         if column.dtype.kind in "biuf":
             found[name] = column.astype(np.float64)
             continue
-        values = column.tolist()
-        levels = sorted({str(value) for value in values if value is not None})
-        if len(levels) > MOST_LEVELS:
+        texts = [None if value is None else str(value) for value in column.tolist()]
+        levels = pd.get_dummies(pd.Series(texts, dtype=object), prefix=name, prefix_sep=" = ", dtype=float)
+        if levels.shape[1] > MOST_LEVELS:
             raise InputError(
-                f"X: column {name!r} has {len(levels)} different values, more than {MOST_LEVELS}; leave it out, or put "
-                "values together"
+                f"X: column {name!r} has {levels.shape[1]} different values, more than {MOST_LEVELS}; leave it out, or "
+                "put values together"
             )
-        for level in levels:
-            found[f"{name} = {level}"] = np.array(
-                [value is not None and str(value) == level for value in values], float
-            )
+        found |= {str(level): values.to_numpy() for level, values in levels.items()}
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class AtTime:
-    """Predictions, weights and statuses of all individuals at one time, under one weighting.
-
-    Attributes
-    ----------
-    evaluation : Evaluation
-    scored : Scored
-        The Brier scores, for the numbers of individuals behind them.
-    estimation : Estimation
-        Where the weights come from, and what was estimated inside them.
-    survival : list of ndarray of shape (n,)
-        What each model predicts.
-    weight, label : ndarray of shape (n,)
-    """
+    """Predictions, weights and statuses of all individuals at one time, under one weighting."""
 
     evaluation: Evaluation
-    scored: Scored
-    estimation: Estimation
-    survival: list[NDArray[Any]]
+    scored: Scored  # the Brier scores, for the numbers of individuals behind them
+    estimation: Estimation  # where the weights come from, and what was estimated inside them
+    survival: list[NDArray[Any]]  # what each model predicts, (n,)
     weight: NDArray[np.float64]
     label: NDArray[Any]
 
     @classmethod
-    def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> AtTime:
+    def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> Self:
         """Weight individuals at a time; `what` is computed, and `settings` are those of `Evaluation.of`."""
         at, curves = as_times([time], "time"), dict[str, SurvivalCurves]()
         for name, predicted in models.items():
@@ -201,12 +187,8 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
 
     Returns
     -------
-    rows : ndarray of int
-        Positions of these individuals.
-    event : ndarray of bool
-        Whether :math:`T^*_i \le t`.
-    weight : ndarray of float
-        One, without drop-outs.
+    rows, event, weight : ndarray
+        Positions of these individuals; whether :math:`T^*_i \le t`; and their weights, one without drop-outs.
 
     Examples
     --------
@@ -219,9 +201,8 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     y = y.numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
-    stretches = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
-    early, late = stretches.cells(times)
-    weight = (early + late)[:, 0]
+    weights = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
+    weight = sum(weights.cells(times), np.zeros(()))[:, 0]
     rows = np.flatnonzero(weight)
     if rows.size == 0 or not np.isfinite(weight).all():
         raise InputError(f"nobody's status is known at {time:g}: the largest censoring time is {end.max():g}")

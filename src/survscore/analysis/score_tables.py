@@ -1,13 +1,9 @@
-"""One table of what a reviewer asks for: accuracy, discrimination, calibration and benefit of several models.
-
-Every number is a metric of the engine (`compare` gives the same); this module asks for them together, and puts them
-side by side with their intervals, their differences to a reference, and the number of individuals.
-"""
+"""One table of what a reviewer asks for: accuracy, discrimination, calibration and benefit of several models."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,9 +16,8 @@ from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
-from survscore.analysis.compare import Request
+from survscore.analysis.compare import Request, Segments
 from survscore.analysis.distribution_calibration import distribution_calibration
-from survscore.analysis.segments import Segments
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Scored
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
@@ -51,13 +46,7 @@ EVERY = (*AT_HORIZONS, INTEGRATED, "crps", "log_score", "concordance", DISTRIBUT
 DISTANCES = (ICI.name, E50.name, E90.name)
 N_INTEGRATED = 101  # times over which a mean is taken
 #: What columns of a difference are called beside those of an estimate.
-DIFFERENCE = {
-    "estimate": "difference",
-    "se": "difference_se",
-    "lower": "difference_lower",
-    "upper": "difference_upper",
-    "reliable": "difference_reliable",
-}
+DIFFERENCE = {"estimate": "difference", **{name: f"difference_{name}" for name in ("se", "lower", "upper", "reliable")}}
 
 
 def score_table(
@@ -79,21 +68,17 @@ def score_table(
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
-    models : mapping of str to SurvivalCurves, or pairs
-        What each model predicted, for the same individuals in the same order.
+    y, models, weighting, reference, null, groups, level
+        As for `compare`.
     horizons : array_like, optional
         At which times; by default one, the median of follow-up. What is over all time goes up to the last of them.
     metric : str or Metric, or several
-        What to compute: names of `compare`'s metrics, and ``"skill"`` (the scaled Brier score, against the null model),
-        ``"integrated_brier"``, ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for everything.
-        By default Brier, skill, AUC, observed/expected, calibration slope, corrected miscalibration, integrated Brier,
-        CRPS, concordance and distribution calibration.
+        Names of `compare`'s metrics, ``"skill"`` (the scaled Brier score, against the null model),
+        ``"integrated_brier"`` and ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for
+        everything. By default Brier, skill, AUC, observed/expected, slope, corrected miscalibration, integrated Brier,
+        CRPS, concordance and distribution.
     thresholds : sequence of float
         Threshold probabilities: for each, the net benefit.
-    weighting, reference, null, groups, level
-        As for `compare`.
     by : mapping of str to labels, data frame, or labels, optional
         Columns that segment the individuals: the table of all, then of every segment as if it were scored alone.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
@@ -148,12 +133,13 @@ def score_table(
     times = default_horizon(y, named.values()) if horizons is None else np.unique(as_times(horizons))
     weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
     codes = None if groups is None else Groups.of(groups, len(y)).codes
-    request = Request(None, weightings, times, reference, null, codes, level, variances="times")
-    segments = None if by is None else Segments.of(by, len(y))
-    total = _Part(y, named, () if segments is None else (ALL,) * len(segments.by), wanted, request)
+    compared_with = next(iter(named)) if reference is None else reference
+    request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
+    segments = Segments((), {}) if by is None else Segments.of(by, len(y))
+    total = _Part(y, named, (ALL,) * len(segments.by), wanted, request)
     found, scored = total.rows()
     warn_about(scored)
-    for key, rows in {} if segments is None else segments.rows.items():
+    for key, rows in segments.rows.items():
         found += total.segment_of(key, rows).rows()[0]
     settings = {
         "metric": [one if isinstance(one, str) else one.name for one in wanted],
@@ -164,20 +150,19 @@ def score_table(
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
     }
-    return ScoreTable(tuple(found), () if segments is None else segments.by, level, len(y), y.n_dropped_out, settings)
+    return ScoreTable(tuple(found), segments.by, level, len(y), y.n_dropped_out, settings)
 
 
 def _asked_metrics(
     metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
 ) -> list[str | Metric]:
     """Return what was asked for, each once; a test or what is made of a metric by its name."""
-    if metric is None:
-        found: list[str | Metric] = [one for one in DEFAULT if with_null or one != SKILL]
-    elif isinstance(metric, str) and metric == "all":
-        found = [one for one in EVERY if with_null or one != SKILL]
+    if metric is None or (isinstance(metric, str) and metric == "all"):
+        every = DEFAULT if metric is None else EVERY
+        found: list[str | Metric] = [one for one in every if with_null or one != SKILL]
     else:
         found = [metric] if isinstance(metric, (str, Metric)) else list(metric)
-    found = [*found, *(f"net_benefit@{float(threshold):g}" for threshold in thresholds)]
+    found += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
     if not found:
         raise InputError("metric must name at least one metric")
     for one in found:
@@ -193,25 +178,12 @@ def _asked_metrics(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The rows of all individuals, or of a segment.
-
-    Attributes
-    ----------
-    y : Outcomes
-    models : mapping of str to predictions
-        Of these individuals.
-    segment : tuple of str
-        The labels.
-    metrics : list of str or Metric
-        What was asked for, in its order.
-    request : Request
-        How it is computed.
-    """
+    """The rows of all individuals, or of a segment."""
 
     y: Outcomes
     models: Mapping[str, Any]
     segment: Key
-    metrics: list[str | Metric]
+    metrics: list[str | Metric]  # in the order asked for
     request: Request
 
     def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
@@ -220,11 +192,6 @@ class _Part:
         metrics = [one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics]
         some = {name: curves[rows] for name, curves in self.models.items()}
         return _Part(self.y[rows], some, key, metrics, request)
-
-    @property
-    def reference(self) -> str:
-        """What models are compared with."""
-        return next(iter(self.models)) if self.request.reference is None else self.request.reference
 
     def rows(self) -> tuple[list[TableRow], list[Scored]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
@@ -239,9 +206,9 @@ class _Part:
         scored: list[Scored] = []
         parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
-            parts.append(lambda: with_null._at_horizons(at_times, scored))
+            parts.append(partial(with_null._at_horizons, at_times, scored))
         if up_to:
-            parts.append(lambda: with_null._up_to(up_to, self.request.weighting))
+            parts.append(partial(with_null._up_to, up_to, self.request.weighting))
         if INTEGRATED in self.metrics:
             parts.append(with_null._integrated)
         if DISTRIBUTION in self.metrics:
@@ -255,17 +222,33 @@ class _Part:
 
     def _at_horizons(self, metrics: Sequence[Metric], scored: list[Scored]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
-        limits = _DistanceLimits(self.request.level, len(self.models))
-        visit = limits.visit if any(one.name in DISTANCES for one in metrics) else None
-        of = replace(self.request, metric=metrics).run(self.y, self.models, visit)
+        limits: dict[tuple[int, int, int], dict[str, Distance]] = {}
+
+        def visit(weighting: int, look: Look) -> None:
+            """Keep the limits of distances, of the curves that the metrics are made of: nothing is fitted again."""
+            fit = look.sample.once(fit_spline) if look.model < len(self.models) else ""
+            if not isinstance(fit, str):
+                spline = Spline(fit, look.covariance(fit.regression.influences))
+                found = distance_limits(look.sample, spline, look.n_units, self.request.level)
+                if found is not None:
+                    limits[weighting, look.model, look.time] = found
+
+        wanted = any(one.name in DISTANCES for one in metrics)
+        of = replace(self.request, metric=metrics).run(self.y, self.models, visit if wanted else None)
         scored += of.scored
-        found: list[TableRow] = []
+        rows: list[TableRow] = []
         for one in of.scored:
-            rows = self._rows_of(of, Estimates(one, of.level))
-            found += [limits.put_into(row, of) for row in rows] if one.metric in DISTANCES else rows
+            seen = Estimates(one, of.level)
+            for row in self._rows_of(of, seen):
+                place = (
+                    of.weightings.index(row.weighting),
+                    of.models.index(row.model),
+                    of.times.tolist().index(row.time),
+                )
+                rows.append(_with_limits(row, limits.get(place)) if one.metric in DISTANCES else row)
             if one.metric == Brier.name and SKILL in self.metrics:
-                found += self._skill_rows(of, one)
-        return found
+                rows += self._skill_rows(of, seen)
+        return rows
 
     def _up_to(self, metrics: Sequence[Metric], weightings: Sequence[Weighting]) -> list[TableRow]:
         """Return what happened up to the last horizon, or why that is undefined for these curves, or weights."""
@@ -278,7 +261,7 @@ class _Part:
                 return [row for rows in alone for row in rows]
             labels = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
             of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
-            return [TableRow(*of, name, self.reference, math.nan, note=str(error)) for name in self.models]
+            return [TableRow(*of, name, str(self.request.reference), math.nan, note=str(error)) for name in self.models]
         seen = [Estimates(one, last.level) for one in last.scored]
         return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
 
@@ -294,15 +277,14 @@ class _Part:
             weights, until, told = np.full(grid.size, np.nan), horizon, str(error)
         else:
             told = "" if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
-        at_end, rows = replace(of_grid, times=np.array([until])), list[TableRow]()
-        for one in of_grid.scored:
-            mean = Estimates(one, of_grid.level, weights)
-            rows += self._rows_of(at_end, mean, (INTEGRATED, MADE[INTEGRATED]), over_time=True)
+        at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
+        means = [Estimates(one, of_grid.level, weights) for one in of_grid.scored]
+        rows = [row for mean in means for row in self._rows_of(at_end, mean, labels=labels, over_time=True)]
         return [replace(row, note=told) for row in rows]
 
     def _distribution(self, name: str) -> list[TableRow]:
         """Return the test of whole distributions of one model, which needs no weights."""
-        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, self.reference)
+        shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, str(self.request.reference))
         try:
             found = distribution_calibration(
                 self.y, self.models[name], groups=self.request.groups, level=self.request.level
@@ -310,93 +292,69 @@ class _Part:
         except UnfitError as error:
             return [TableRow(self.segment, *shown, math.nan, note=str(error))]
         degrees = "degree" if found.df == 1 else "degrees"
-        note = found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}"
-        row = TableRow(self.segment, *shown, found.statistic, p_value=found.p_value, reliable=found.reliable, note=note)
-        n_lost, n_groups = float(found.n_dropped_out or 0), float(found.n_groups or math.nan)
-        n_counted, n_events = float(found.n), float(found.n_events)
-        return [replace(row, n_counted=n_counted, n_events=n_events, n_lost=n_lost, n_groups=n_groups)]
+        row = TableRow(
+            self.segment,
+            *shown,
+            found.statistic,
+            p_value=found.p_value,
+            reliable=found.reliable,
+            n_counted=float(found.n),
+            n_events=float(found.n_events),
+            n_lost=float(found.n_dropped_out or 0),
+            n_groups=float(found.n_groups or math.nan),
+            note=found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}",
+        )
+        return [row]
 
-    def _rows_of(
-        self, of: Comparison, seen: Estimates, name: tuple[str, str] | None = None, *, over_time: bool = False
-    ) -> list[TableRow]:
-        """Return the rows of a metric under a weighting: every horizon's models."""
-        r, metric = of.models.index(of.reference), seen.scored.metric
-        found = [(seen.score(a), None if a == r else seen.difference(a, r)) for a in range(len(of.models))]
-        labels = (*(name or (metric, metric_label(metric))), seen.scored.direction)
-        return list(_at_times(of, seen, self.segment, labels, found, over_time=over_time))
-
-    def _skill_rows(self, of: Comparison, one: Scored) -> list[TableRow]:
+    def _skill_rows(self, of: Comparison, seen: Estimates) -> list[TableRow]:
         """Return the rows of the Brier score scaled by that of the null model."""
-        r, null, seen = of.models.index(of.reference), of.null_index(), Estimates(one, of.level)
+        r, null, one = of.models.index(of.reference), of.null_index(), seen.scored
         found = [
-            None if a == null else (seen.skill(a, null), None if r in (a, null) else seen.skill_difference(a, r, null))
+            None if a == null else (seen.skill(a, null), {} if r in (a, null) else seen.skill_difference(a, r, null))
             for a in range(len(of.models))
         ]
         nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
         scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
-        return list(_at_times(of, scaled, self.segment, (SKILL, MADE[SKILL], "higher"), found))
+        return self._rows_of(of, scaled, found, labels=(SKILL, MADE[SKILL], "higher"))
+
+    def _rows_of(
+        self,
+        of: Comparison,
+        seen: Estimates,
+        found: Sequence[tuple[Columns, Columns] | None] | None = None,
+        *,
+        labels: tuple[str, str, str] | None = None,
+        over_time: bool = False,
+    ) -> list[TableRow]:
+        """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
+        one, support, r = seen.scored, seen.support, of.models.index(of.reference)
+        labels = labels or (one.metric, metric_label(one.metric), one.direction)
+        if found is None:
+            found = [(seen.score(a), {} if a == r else seen.difference(a, r)) for a in range(len(of.models))]
+        counts = {name: some for name, some in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
+        counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
+        blocks = {}
+        for model, both in zip(of.models, found, strict=True):
+            if both is not None and (model != of.null or one.has_null):
+                difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
+                columns = {**both[0], **difference, **counts}
+                blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
+        reasons, rows = "; ".join(one.undefined), []
+        for j, time in enumerate(of.times.tolist()):
+            for model, columns in blocks.items():
+                cells = {name: values[j] for name, values in columns.items()}
+                missing = math.isnan(cells["estimate"])
+                # where order is all, a prediction that is the same for all individuals says nothing
+                if model != of.null or not (cells["se"] < NO_ERROR or missing):
+                    names = (*labels, time, over_time, one.weighting, model, of.reference)
+                    rows.append(TableRow(self.segment, *names, **cells, note=reasons if missing else ""))
+        return rows
 
 
-class _DistanceLimits:
-    """The limits of distances from calibration, of the curves that the metrics are made of: nothing is fitted again.
-
-    Parameters
-    ----------
-    level : float
-        Of the intervals.
-    n_models : int
-        How many models there are, without the null model.
-    """
-
-    def __init__(self, level: float, n_models: int) -> None:
-        self.level, self.n_models = level, n_models
-        self.found: dict[tuple[int, int, int], dict[str, Distance]] = {}
-
-    def visit(self, weighting: int, look: Look) -> None:
-        """Take what `Evaluation.run` shows."""
-        fit = look.sample.once(fit_spline) if look.model < self.n_models else ""
-        if isinstance(fit, str):
-            return
-        spline = Spline(fit, look.covariance(fit.regression.influences))
-        limits = distance_limits(look.sample, spline, look.n_units, self.level)
-        if limits is not None:
-            self.found[weighting, look.model, look.time] = limits
-
-    def put_into(self, row: TableRow, of: Comparison) -> TableRow:
-        """Return a distance with the interval that allows for chance making it larger."""
-        place = of.weightings.index(row.weighting), of.models.index(row.model), of.times.tolist().index(row.time)
-        if place not in self.found:
-            return replace(row, reliable=False)
-        limits = self.found[place][row.metric]
-        note = row.note or f"{limits.if_right:.2g} is expected of a model that is right"
-        return replace(row, lower=limits.lower, upper=limits.upper, reliable=not math.isnan(limits.lower), note=note)
-
-
-def _at_times(
-    of: Comparison,
-    seen: Estimates,
-    segment: Key,
-    labels: tuple[str, str, str],
-    found: Sequence[tuple[Columns, Columns | None] | None],
-    *,
-    over_time: bool = False,
-) -> Iterator[TableRow]:
-    """Yield rows by time, then by model, of what was found for each model: an estimate, and a difference."""
-    support = seen.support
-    counts = {name: values for name, values in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
-    counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
-    blocks = {}
-    for model, both in zip(of.models, found, strict=True):
-        if both is not None and (model != of.null or seen.scored.has_null):
-            difference = {} if both[1] is None else {DIFFERENCE.get(name, name): v for name, v in both[1].items()}
-            columns = {**both[0], **difference, **counts}
-            blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
-    reasons = "; ".join(seen.scored.undefined)
-    for j, time in enumerate(of.times.tolist()):
-        for model, columns in blocks.items():
-            cells = {name: values[j] for name, values in columns.items()}
-            missing = math.isnan(cells["estimate"])
-            # where order is all, a prediction that is the same for all individuals says nothing
-            if model != of.null or not (cells["se"] < NO_ERROR or missing):
-                names = (*labels, time, over_time, seen.scored.weighting, model, of.reference)
-                yield TableRow(segment, *names, **cells, note=reasons if missing else "")
+def _with_limits(row: TableRow, limits: dict[str, Distance] | None) -> TableRow:
+    """Return a distance from calibration with the interval that allows for chance making it larger."""
+    if limits is None:
+        return replace(row, reliable=False)
+    found = limits[row.metric]
+    note = row.note or f"{found.if_right:.2g} is expected of a model that is right"
+    return replace(row, lower=found.lower, upper=found.upper, reliable=not math.isnan(found.lower), note=note)

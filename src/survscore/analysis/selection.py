@@ -28,19 +28,7 @@ class CurveScorer:
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean score over the times, or the score at the only one; minus it, where lower is better.
 
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Whatever `make_scorer` takes.
-        X : array_like or data frame
-            Covariates.
-        y : Outcomes or structured array
-            What was observed.
-
-        Returns
-        -------
-        float
-            Never NaN: where there is no score, that is an `InputError`.
+        Where there is no score, that is an `InputError`.
         """
         outcomes = as_outcomes(y)
         curves = curves_of(estimator, X)
@@ -65,8 +53,7 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
     Parameters
     ----------
     metric : str or Metric
-        What to compute, such as "brier", "log", "auc", "concordance", "net_benefit@0.1"; not what should be close to a
-        target.
+        As for `compare`, but not what should be close to a target.
     weighting : str or Weighting
         As for `brier_score`; what it estimates is of the outcomes scored, fold by fold. Individual censoring curves do
         not fit, since each fold has other individuals.
@@ -81,10 +68,8 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
     Notes
     -----
     Where there is no score, because a model's curves or the follow-up of a fold end before the times, that is an
-    error. scikit-learn makes NaN and a warning of errors: say ``error_score="raise"`` to see them.
-
-    Groups of individuals that depend on each other don't change a score, only its standard error, so scorers don't ask
-    for them; splitters such as `EventKFold` do.
+    error. scikit-learn makes NaN and a warning of errors: say ``error_score="raise"`` to see them. Groups change only
+    standard errors, so scorers don't ask for them; splitters such as `EventKFold` do.
 
     Examples
     --------
@@ -148,17 +133,14 @@ class EventKFold:
     """K folds with about the same share of events each, and with groups kept whole.
 
     A splitter as scikit-learn's, for its searches and for `cross_validate`. It reads the event out of `Outcomes` or a
-    structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``: nobody is tested by
-    a model that has seen others of the same group.
+    structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``.
 
     Parameters
     ----------
     n_splits : int, default 5
         The number of folds, at least 2.
-    shuffle : bool, default False
-        Whether individuals are shuffled first.
-    random_state : int, optional
-        Of the shuffling.
+    shuffle, random_state
+        Whether individuals are shuffled first, and the seed of that.
 
     Examples
     --------
@@ -182,21 +164,7 @@ class EventKFold:
     def split(
         self, X: Any, y: Any, groups: ArrayLike | None = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield the positions of those to train on, and of those to test.
-
-        Parameters
-        ----------
-        X : any
-            Not looked at.
-        y : Outcomes or structured array
-            What was observed.
-        groups : array_like of shape (n,), optional
-            Labels of individuals that belong together.
-
-        Yields
-        ------
-        train, test : ndarray
-        """
+        """Yield the positions of those to train on, and of those to test; groups are kept whole, X is not looked at."""
         from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
         event = as_outcomes(y).numpy().event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
 from numpy.typing import ArrayLike
 
@@ -33,22 +33,13 @@ class StreamingScore:
 
     Parameters
     ----------
-    y : Outcomes
-        What was observed.
+    y, weighting
+        As for `score_all`.
     metric : {"brier", "log"} or Loss, or several
         What a prediction costs.
-    weighting : {"administrative", "uncensored", "ipcw"} or Weighting, or several
-        Whom to count, and how much. There is no default for censored data.
     times : array_like, optional
         The evaluation times, strictly increasing. By default those of `brier_score`, chosen when the first batch comes,
         whose grid says how far predictions reach.
-
-    Attributes
-    ----------
-    n : int
-        How many individuals there are.
-    n_seen : int
-        How many of them have come.
 
     Examples
     --------
@@ -80,7 +71,10 @@ class StreamingScore:
             "weighting": [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")],
             "times": None if times is None else as_times(times),
         }
-        self._prepared: _Prepared | None = None
+        # made when the first batch comes, of which it keeps the first curve
+        self._first: SurvivalCurves | None = None
+        self._evaluation: Evaluation | None = None
+        self._plan: ScorePlan | None = None
         self._arrivals = Arrivals(len(y))
         self._sums: Sums | None = None
 
@@ -95,80 +89,44 @@ class StreamingScore:
         return self._arrivals.seen
 
     def update(self, curves: SurvivalCurves) -> Self:
-        """Add the predictions for the next individuals.
-
-        Parameters
-        ----------
-        curves : SurvivalCurves
-            For as many of the individuals of `y` as it has rows, in their order; all batches on one grid.
-
-        Returns
-        -------
-        self
-        """
-        check_batch(curves, None if self._prepared is None else self._prepared.first)
-        if self._prepared is None:  # only now is it known how far predictions reach
+        """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
+        check_batch(curves, self._first)
+        if self._evaluation is None:  # only now is it known how far predictions reach
             pushed = PushedCurves(curves[[0]], self.n)
-            evaluation = Evaluation.of(self._y, {"curves": pushed}, errors=False, **self._settings)
-            somewhere = evaluation.index.times.size > 0
-            self._prepared = _Prepared(pushed.first, evaluation, evaluation.prepare() if somewhere else None)
+            self._first = pushed.first
+            self._evaluation = Evaluation.of(self._y, {"curves": pushed}, errors=False, **self._settings)
+            self._plan = self._evaluation.prepare() if self._evaluation.index.times.size else None
         rows = self._arrivals.rows_of(len(curves))
-        if self._prepared.summing is not None:
-            device = self._prepared.evaluation.index.outcomes.device
-            placed = curves if device is None else curves.to(device)
-            sums = self._prepared.summing.update(Block(rows, [placed]))
+        if self._plan is not None:
+            device = self._evaluation.index.outcomes.device
+            sums = self._plan.update(Block(rows, [curves if device is None else curves.to(device)]))
             self._sums = sums if self._sums is None else self._sums + sums
         return self
 
     def results(self) -> list[ScoreCurve]:
         """Return the scores, once all individuals have come: the first metric under each weighting, and so on.
 
-        Returns
-        -------
-        list of ScoreCurve
-            Without standard errors.
+        They have no standard errors; means over time are given by their `integrated`.
         """
-        return self._results()
+        self._arrivals.check_complete()
+        evaluation, plan = cast("Evaluation", self._evaluation), self._plan  # made with the first of those who came
+        # without times that predictions reach, there was nothing to sum
+        found = evaluation.run() if plan is None else evaluation.finish(plan, cast("Sums", self._sums))
+        warn_about(found)
+        default_times = self._settings["times"] is None
+        return [ScoreCurve.of(evaluation, scored, default_times=default_times) for scored in found]
 
     def result(self) -> ScoreCurve:
-        """Return the score, once all individuals have come, of one metric under one weighting.
-
-        Returns
-        -------
-        ScoreCurve
-            Without standard errors; means over time by its `integrated`.
-        """
-        found = self._results()
+        """Return the score, as `results` does, of one metric under one weighting."""
+        found = self.results()
         if len(found) > 1:
             raise InputError(f"there are {len(found)} scores, of several metrics or weightings: results() has them all")
         return found[0]
 
     def reset(self) -> Self:
-        """Forget the predictions, for others of the same individuals; weights and times stay.
-
-        Returns
-        -------
-        self
-        """
+        """Forget the predictions, for others of the same individuals; weights and times stay."""
         self._arrivals, self._sums = Arrivals(self.n), None
         return self
 
     def __repr__(self) -> str:
         return f"StreamingScore({self.n_seen} of {self.n} individuals)"
-
-    def _results(self) -> list[ScoreCurve]:
-        self._arrivals.check_complete()
-        _, evaluation, summing = cast("_Prepared", self._prepared)  # with the first of those who have come
-        # without times that predictions reach, there was nothing to sum
-        found = evaluation.run() if summing is None else evaluation.finish(summing, cast("Sums", self._sums))
-        warn_about(found)
-        default_times = self._settings["times"] is None
-        return [ScoreCurve.of(evaluation, scored, default_times=default_times) for scored in found]
-
-
-class _Prepared(NamedTuple):
-    """What is made once, when the first batch comes: index of outcomes among times, and weights."""
-
-    first: SurvivalCurves
-    evaluation: Evaluation
-    summing: ScorePlan | None

@@ -11,7 +11,7 @@ import numpy as np
 from survscore._utils.units import Unit
 from survscore._validation import check_choice
 from survscore.analysis.calibration import Calibration
-from survscore.analysis.distribution_results import DistributionCalibration
+from survscore.analysis.distribution_calibration import DistributionCalibration
 from survscore.inference.estimate import Estimate
 from survscore.plots import style
 from survscore.plots.display import Display

@@ -79,17 +79,11 @@ def _truths(found: Backtest, names: Sequence[str]) -> list[Row]:
 
 def _judged(found: Backtest, names: Sequence[str]) -> list[Row]:
     """Return how each score did on a day."""
-    (day,) = found.days
-    rows = []
-    for (_, q, j), one in found.judgements.items():
-        rows.append({
-            "cutoff": str(day.date)[:10], "horizon": float(found.horizons[j]), "score": names[q], "n": day.n,
-            "n_events": day.n_events, "judged": day.judged[j], "ordered": one.ordered, "n_pairs": one.n_pairs,
-            "sure_ordered": one.sure_ordered, "n_sure": one.n_sure,
-            "chosen": " or ".join(found.models[a] for a in one.chosen), "best": found.models[one.best],
-            "relative_regret": one.relative_regret,
-        })  # fmt: skip
-    return rows
+    named = dict(zip(found.weightings, names, strict=True))
+    table = found.table.drop(columns=["rank_correlation", "regret"])
+    written = table.assign(cutoff=table["cutoff"].astype(str).str[:10], weighting=table["weighting"].map(named))
+    records = written.rename(columns={"weighting": "score"}).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in records]
 
 
 def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
@@ -103,13 +97,14 @@ def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
     runs = np.array([one.horizons.size for one in several])
     draws = np.einsum("d,dkqm->kqm", runs / runs.sum(), np.array([one.draws for one in several]))
     draws = draws[~np.isnan(draws).any(axis=(1, 2))]
-    values = np.array([
+    tables = [one.judgements for one in several]
+    values = np.stack(
         [
-            np.mean([getattr(one.judgements[0, q, j], what) for one in several for j in range(one.horizons.size)])
+            np.concatenate([getattr(one, what)[0] for one in tables], axis=1).mean(axis=1)
             for what in ("ordered", "relative_regret")
-        ]
-        for q in range(len(names))
-    ])  # fmt: skip
+        ],
+        axis=1,
+    )
     rows: list[Row] = []
     for q, name in enumerate(names):
         row: Row = {
