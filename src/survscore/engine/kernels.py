@@ -289,7 +289,7 @@ def second_moments(
         reach, with_event = min(max(np.int64(visits.time_index[i]) - first_column, 0), m), visits.label[i] != 0
         for q in range(n_models):
             if q == 0 or n_weightings > 1:
-                w = q if n_weightings > 1 else 0
+                w = q if q < n_weightings else 0
                 k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i] if projects else 0.0
                 event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
                 end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)

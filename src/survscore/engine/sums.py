@@ -19,12 +19,15 @@ Array = Any  # a NumPy array, or a torch tensor
 
 @dataclass(frozen=True, eq=False)
 class ModelWeights:
-    """The weights of all models under one weighting: one for all, or one for each where strata differ by model."""
+    """The weights of all models under one weighting: one for all, or one for each where strata differ by model.
+
+    A prediction that is the same for everybody, after those of the models, then has those of the first.
+    """
 
     each: tuple[IntervalWeights, ...]
 
     def __getitem__(self, model: int) -> IntervalWeights:
-        return self.each[model if len(self.each) > 1 else 0]
+        return self.each[model if model < len(self.each) else 0]
 
     def rows(self, rows: Any) -> ModelWeights:
         """Return the weights of some individuals."""
