@@ -20,20 +20,14 @@ ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of
 
 @dataclass(frozen=True, eq=False)
 class Dates:
-    """The dates from which outcomes were derived, as they stand on the day on which the data end.
+    """The dates from which outcomes were derived, as they stand on the day on which the data end."""
 
-    Attributes
-    ----------
-    start, event_date, last_seen, cutoff : ndarray of datetime64, shape (n,)
-        `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
-    unit : str
-        Of the times.
-    """
-
+    #: `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
     start: NDArray[np.datetime64]
     event_date: NDArray[np.datetime64]
     last_seen: NDArray[np.datetime64]
     cutoff: NDArray[np.datetime64]
+    #: Of the times.
     unit: Unit
 
     def __getitem__(self, key: Any) -> Dates:

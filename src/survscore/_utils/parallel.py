@@ -24,27 +24,18 @@ from survscore._config import config
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-NUMPY_CELLS_PER_BLOCK = 1 << 16  # NumPy's temporaries stay in the processor's cache
-COMPILED_CELLS_PER_BLOCK = 1 << 20
-COMPILED_BLOCKS = 16  # at least, so that all cores have work
-MANY_BLOCKS = 64  # at most, since cores queue for the interpreter between blocks; of large data there are more,
+CELLS_PER_BLOCK = 1 << 16
+MANY_BLOCKS = 64  # at most, since cores queue for the interpreter between blocks
 LONG_VECTOR = 1 << 17
 SORTED_PARTS, SORTED_CELLS = 32, 4096
-MOST_CELLS_PER_BLOCK = 1 << 25  # so that an interrupt need not wait
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def row_blocks(n_rows: int, n_columns: int, *, compiled: bool, at_most: int | None = None) -> list[slice]:
-    """Cut rows into blocks, the same on every machine: small for NumPy, as many as can be shared out for threads."""
-    if compiled:
-        cells = max(n_columns, 1)
-        size = min(-(-n_rows // COMPILED_BLOCKS), COMPILED_CELLS_PER_BLOCK // cells)
-        size = max(size, min(-(-n_rows // MANY_BLOCKS), MOST_CELLS_PER_BLOCK // cells))
-    else:
-        size = NUMPY_CELLS_PER_BLOCK // max(n_columns, 1)
-    size = max(64, size if at_most is None else min(size, at_most))
+def row_blocks(n_rows: int, n_columns: int) -> list[slice]:
+    """Cut rows into blocks, the same on every machine, so that NumPy's temporaries stay in the processor's cache."""
+    size = max(64, CELLS_PER_BLOCK // max(n_columns, 1))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 

@@ -77,9 +77,9 @@ class Followed:
         scale = self._largest_reach()
         if self.form == "continuous":
             self._check_falling()
-            rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins, compiled=False), self._continuous
+            rows, work = row_blocks(len(self.exit), CONTINUOUS_COLUMNS + n_bins), self._continuous
         else:
-            rows, work = row_blocks(*self.curves.shape, compiled=False), self._intervals
+            rows, work = row_blocks(*self.curves.shape), self._intervals
 
         def block(some: slice) -> Sums:
             seen, scores, expected, covariance, bin_of, by_bin, bin_variance, impossible = work(some, n_bins, scale)
@@ -188,7 +188,7 @@ class Followed:
     def _check_falling(self) -> None:
         matrix = self.curves.probabilities
         tolerance = matrix.dtype.type(4.0 * _arrays.rounding_unit(matrix))
-        for rows in row_blocks(*matrix.shape, compiled=False):
+        for rows in row_blocks(*matrix.shape):
             rising = np.diff(matrix[rows], axis=1, prepend=matrix.dtype.type(1)) > tolerance
             if rising.any():
                 self._refuse_rising(rows, rising)

@@ -101,7 +101,7 @@ def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) 
     index = TimeIndex(y, some)
     stretches = weighting.prepare(index)
     count, total, squares, largest = np.zeros((4, some.size))
-    for rows in row_blocks(len(y), some.size, compiled=False):
+    for rows in row_blocks(len(y), some.size):
         with np.errstate(invalid="ignore", over="ignore"):
             cells = sum(stretches.rows(rows).cells(some), np.zeros(()))
             count += (cells > 0).sum(axis=0)

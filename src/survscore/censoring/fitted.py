@@ -35,17 +35,11 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class CensoringModel:
-    """A product-limit estimate inside the weights of scored individuals.
+    """A product-limit estimate inside the weights of scored individuals."""
 
-    Attributes
-    ----------
-    curve : ProductLimit
-        Which exits are counted, of whom, and in which order at ties.
-    codes : ndarray of shape (n,) or None
-        The stratum of each scored individual; None for one stratum.
-    """
-
+    #: Which exits are counted, of whom, and in which order at ties.
     curve: ProductLimit
+    #: The stratum of each scored individual; None for one stratum. Shape (n,) or None.
     codes: Array | None
 
     #: Whether it is estimated from the scored individuals themselves.
@@ -63,21 +57,14 @@ class FittedOnTraining(CensoringModel):
 
 @dataclass(frozen=True, eq=False)
 class FittedOnSample(CensoringModel):
-    r"""Estimated from the scored individuals: each of them moves the others' weights.
+    r"""Estimated from the scored individuals: each of them moves the others' weights."""
 
-    Attributes
-    ----------
-    exits : ndarray of bool, of shape (n,)
-        Who exits in the way that the curve counts.
-    passed : ndarray of shape (n,)
-        How many jumps each has passed, in order of time; see `ProductLimit.in_order`.
-    martingale : bool
-        Whether the influence is that of the Nelson-Aalen estimate, as in R's riskRegression: :math:`1/Y_s` and
-        :math:`q_s/Y_s^2` with all at risk just before s, tied events too, and for :math:`s \le T_i`.
-    """
-
+    #: Who exits in the way that the curve counts. Shape (n,).
     exits: Array
+    #: How many jumps each has passed, in order of time; see `ProductLimit.in_order`. Shape (n,).
     passed: Array
+    #: Whether the influence is that of the Nelson-Aalen estimate, as in R's riskRegression: :math:`1/Y_s` and
+    #: :math:`q_s/Y_s^2` with all at risk just before s, tied events too, and for :math:`s \le T_i`.
     martingale: bool = False
 
     fitted_on_sample: ClassVar[bool] = True

@@ -43,27 +43,18 @@ class LostLosses:
 
 @dataclass(frozen=True, eq=False)
 class AllBounds:
-    """Bounds of all models' scores, and of all differences; see `moments.pair`.
+    """Bounds of all models' scores, and of all differences; see `moments.pair`."""
 
-    Attributes
-    ----------
-    known : ndarray of shape (models, times)
-        What those of known status add to the scores.
-    lower, upper : ndarray of shape (pairs, times)
-        What the lost can add at least and at most.
-    averages : ndarray of shape (ranges, times)
-        The means over time that were asked for.
-    of_averages : ndarray of shape (2, pairs, ranges)
-        What the lost can add to these.
-    kept : LostLosses, optional
-        Where the lost are few, what it takes for any other mean.
-    """
-
+    #: What those of known status add to the scores. Shape (models, times).
     known: NDArray[np.float64]
+    #: What the lost can add at least and at most. Shape (pairs, times).
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    #: The means over time that were asked for. Shape (ranges, times).
     averages: NDArray[np.float64]
+    #: What the lost can add to these. Shape (2, pairs, ranges).
     of_averages: NDArray[np.float64]
+    #: Where the lost are few, what it takes for any other mean.
     kept: LostLosses | None
 
     @property

@@ -66,96 +66,64 @@ Visit = Callable[[int, Look], None]
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """All models by one metric under one weighting. Numbers only, at the times that all models predict.
+    """All models by one metric under one weighting. Numbers only, at the times that all models predict."""
 
-    Attributes
-    ----------
-    metric, weighting : str
-        What was computed, in words.
-    direction : {"lower", "higher", "closer to 1", "closer to 0"}
-        Which values are better.
-    scores : ndarray of shape (models, times)
-    moments : Moments or None
-        Variances of the scores and their differences; None where errors were not asked for.
-    bounds : AllBounds or None
-        What the lost could change, where somebody is lost.
-    scale : {"plain", "log", "logit", "root", "none"}
-        Where confidence intervals are made, if they are.
-    weight_sums : ndarray of shape (times,)
-        Sum of the weights.
-    support : Support
-        On how many individuals, events and groups that is based.
-    undefined : dict
-        Why scores are NaN, and for how many times.
-    settings : dict
-        The same in a form for machines.
-    has_null : bool
-        Whether the null model, where there is one, has scores by this metric.
-    has_ratios : bool
-        Whether ratios of scores mean something.
-    """
-
+    #: What was computed, in words.
     metric: str
     weighting: str
+    #: Which values are better.
     direction: Direction
+    #: Shape (models, times).
     scores: Values
+    #: Variances of the scores and their differences; None where errors were not asked for.
     moments: Moments | None
+    #: What the lost could change, where somebody is lost.
     bounds: AllBounds | None
+    #: Where confidence intervals are made, if they are.
     scale: Scale
+    #: Sum of the weights. Shape (times,).
     weight_sums: Values
+    #: On how many individuals, events and groups that is based.
     support: Support
+    #: Why scores are NaN, and for how many times.
     undefined: dict[str, int]
+    #: The same in a form for machines.
     settings: dict[str, Any]
+    #: Whether the null model, where there is one, has scores by this metric.
     has_null: bool = True
+    #: Whether ratios of scores mean something.
     has_ratios: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class MetricResult:
-    """What one family of metrics computes of a metric under a weighting.
+    """What one family of metrics computes of a metric under a weighting."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (models, times)
-    moments, bounds, support
-        As in `Scored`.
-    undefined : ndarray of bool, of shape (times,)
-        Where there is no score.
-    reasons : dict
-        Why, and for how many times.
-    """
-
+    #: Shape (models, times).
     scores: Values
+    #: As in `Scored`.
     moments: Moments | None
     bounds: AllBounds | None
     support: Support
+    #: Where there is no score. Shape (times,).
     undefined: NDArray[np.bool_]
+    #: Why, and for how many times.
     reasons: dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One weighting of an evaluation, prepared: its weights, their sums, and what they are based on.
-
-    Attributes
-    ----------
-    weighting : Weighting
-    weights : ModelWeights
-    sums : WeightSums
-        Sums of the weights at each time.
-    n_population : ndarray of shape (times,)
-        How many individuals the score describes.
-    n_known : ndarray of shape (times,)
-        Of how many of them the status is known.
-    units : Units
-        On how many independent units that is.
-    """
+    """One weighting of an evaluation, prepared: its weights, their sums, and what they are based on."""
 
     weighting: Weighting
     weights: ModelWeights
+    #: Sums of the weights at each time.
     sums: WeightSums
+    #: How many individuals the score describes. Shape (times,).
     n_population: Values
+    #: Of how many of them the status is known. Shape (times,).
     n_known: Values
+    #: On how many independent units that is.
     units: Units
 
     @property
@@ -166,48 +134,33 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Everything that a score needs, checked.
+    """Everything that a score needs, checked."""
 
-    Attributes
-    ----------
-    models : Models
-        What each model predicts.
-    times : ndarray
-        The evaluation times; `index` has those that all models predict.
-    index : TimeIndex
-        Outcomes, and where their times fall.
-    metrics, weightings : list
-        What to compute, and under which weightings; `labels` are their names in results.
-    null : KaplanMeierNull, "counted" or None
-        The prediction that is the same for everybody, scored after the models: a curve, or the share of event-free
-        among those counted, under each weighting its own.
-    groups : Groups or None
-        Who belongs together.
-    level : float
-        Of confidence intervals.
-    ranges : list of pairs, "any" or None
-        Over which ranges of time means are asked for, beside the whole; "any": covariances over time are computed.
-    errors : bool
-        Whether standard errors are computed.
-    far : dict
-        Why there are no scores after the last time of `index`.
-    variances : {"both", "times", "means"}
-        Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
-        memory for everybody.
-    """
-
+    #: What each model predicts.
     models: Models
+    #: The evaluation times; `index` has those that all models predict.
     times: Values
+    #: Outcomes, and where their times fall.
     index: TimeIndex
+    #: What to compute, and under which weightings; `labels` are their names in results.
     metrics: list[Metric]
     weightings: list[Weighting]
     labels: list[str]
+    #: The prediction that is the same for everybody, scored after the models: a curve, or the share of event-free among
+    #: those counted, under each weighting its own.
     null: KaplanMeierNull | Literal["counted"] | None
+    #: Who belongs together.
     groups: Groups | None
+    #: Of confidence intervals.
     level: float
+    #: Over which ranges of time means are asked for, beside the whole; "any": covariances over time are computed.
     ranges: Ranges
+    #: Whether standard errors are computed.
     errors: bool
+    #: Why there are no scores after the last time of `index`.
     far: dict[str, int]
+    #: Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
+    #: memory for everybody.
     variances: Variances = "both"
 
     @classmethod
@@ -602,25 +555,17 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class ScorePlan:
-    """What is summed over blocks of predictions, pulled or pushed, and how.
+    """What is summed over blocks of predictions, pulled or pushed, and how."""
 
-    Attributes
-    ----------
-    index : TimeIndex
-        Outcomes, and where their times fall.
-    losses : list of Loss
-        What a prediction costs.
-    weights : list of ModelWeights
-        The weights; `every` holds, beside them, those of the individuals of known status, and `known` says where.
-    n_cells : int
-        How many predictions there are, by which it is decided whether compiled code pays.
-    """
-
+    #: Outcomes, and where their times fall.
     index: TimeIndex
+    #: What a prediction costs.
     losses: list[Loss]
+    #: The weights; `every` holds, beside them, those of the individuals of known status, and `known` says where.
     weights: list[ModelWeights]
     every: list[ModelWeights]
     known: dict[int, int]
+    #: How many predictions there are, by which it is decided whether compiled code pays.
     n_cells: int
 
     def total(self, models: Models) -> Sums:

@@ -29,38 +29,25 @@ from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 
 @dataclass(frozen=True, eq=False)
 class HistoryScores:
-    """What a metric of histories came to at each horizon.
+    """What a metric of histories came to at each horizon."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (models, times)
-    moments : Moments or None
-        None where errors were not asked for.
-    support : Support
-        How many individuals that rests on.
-    reasons : ndarray of str, of shape (models, times)
-        Why there is no value; nothing where there is.
-    """
-
+    #: Shape (models, times).
     values: NDArray[np.float64]
+    #: None where errors were not asked for.
     moments: Moments | None
+    #: How many individuals that rests on.
     support: Support
+    #: Why there is no value; nothing where there is. Shape (models, times).
     reasons: NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """What happened to everybody, as a weighting sees it; in the processor's memory.
+    """What happened to everybody, as a weighting sees it; in the processor's memory."""
 
-    Attributes
-    ----------
-    estimation : Estimation
-        Outcomes, the horizons, and what was estimated inside the weights.
-    until : ndarray of shape (n,)
-        Up to when each would have been followed.
-    """
-
+    #: Outcomes, the horizons, and what was estimated inside the weights.
     estimation: Estimation
+    #: Up to when each would have been followed. Shape (n,).
     until: NDArray[np.float64]
 
     @property

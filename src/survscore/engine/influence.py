@@ -37,45 +37,30 @@ Array = Any  # a NumPy array, or a torch tensor
 
 @dataclass(frozen=True, eq=False)
 class OrderedExits:
-    """The scored individuals in order of time, and the jumps of a curve among them.
+    """The scored individuals in order of time, and the jumps of a curve among them."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        Their positions.
-    first_column : ndarray of shape (n,)
-        The first evaluation time at or after each.
-    codes : ndarray of shape (n,) or None
-        Their strata; None for one.
-    exits : ndarray of bool, of shape (n,)
-        Who exits; nobody, where the curve was fitted to others.
-    last : ndarray of bool, of shape (n,)
-        The last of those who exit together. A jump's Greenwood weight belongs to it: then sums over those before an
-        individual hold just the jumps that it stayed through.
-    jump : ndarray of shape (n,)
-        The jump of each who exits.
-    risk, steps : ndarray of shape (jumps,)
-        At each jump, what X is divided by in the term of one who exits, and the Greenwood weight.
-    model : CensoringModel
-        The curve.
-    n_strata : int
-    index : TimeIndex
-        The individuals.
-    times : ndarray
-        The evaluation time of each column.
-    """
-
+    #: Their positions. Shape (n,).
     order: Array
+    #: The first evaluation time at or after each. Shape (n,).
     first_column: Array
+    #: Their strata; None for one. Shape (n,) or None.
     codes: Array | None
+    #: Who exits; nobody, where the curve was fitted to others. Shape (n,).
     exits: Array
+    #: The last of those who exit together. A jump's Greenwood weight belongs to it: then sums over those before an
+    #: individual hold just the jumps that it stayed through. Shape (n,).
     last: Array
+    #: The jump of each who exits. Shape (n,).
     jump: Array
+    #: At each jump, what X is divided by in the term of one who exits, and the Greenwood weight. Shape (jumps,).
     risk: Array
     steps: Array
+    #: The curve.
     model: CensoringModel
     n_strata: int
+    #: The individuals.
     index: TimeIndex
+    #: The evaluation time of each column.
     times: NDArray[np.float64]
 
     @classmethod
@@ -271,13 +256,7 @@ def _picked(values: Array, order: Array | None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Estimation:
-    """What was estimated inside the weights, for metrics whose influences are known of everybody at once.
-
-    Attributes
-    ----------
-    index : TimeIndex
-    weights : IntervalWeights
-    """
+    """What was estimated inside the weights, for metrics whose influences are known of everybody at once."""
 
     index: TimeIndex
     weights: IntervalWeights

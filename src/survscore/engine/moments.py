@@ -42,26 +42,17 @@ def contrast(values: Any, a: int, b: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Variances of scores and of their differences. Numbers only.
+    """Variances of scores and of their differences. Numbers only."""
 
-    Attributes
-    ----------
-    pointwise : ndarray of shape (pairs, times)
-        At each time; see `pair`.
-    averages : ndarray of shape (ranges, times)
-        The means over time that were asked for, as weights of the times.
-    of_averages : ndarray of shape (pairs, ranges)
-        Variances of these.
-    over_time : ndarray of shape (pairs, times, times), optional
-        Covariances over time, which serve every mean over time.
-    added : ndarray of shape (pairs, times), optional
-        How much of `pointwise` is not of influences, but was added for what they don't see.
-    """
-
+    #: At each time; see `pair`. Shape (pairs, times).
     pointwise: NDArray[np.float64]
+    #: The means over time that were asked for, as weights of the times. Shape (ranges, times).
     averages: NDArray[np.float64]
+    #: Variances of these. Shape (pairs, ranges).
     of_averages: NDArray[np.float64]
+    #: Covariances over time, which serve every mean over time. Shape (pairs, times, times).
     over_time: NDArray[np.float64] | None = None
+    #: How much of `pointwise` is not of influences, but was added for what they don't see. Shape (pairs, times).
     added: NDArray[np.float64] | None = None
 
     @property

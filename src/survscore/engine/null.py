@@ -35,18 +35,12 @@ STEP = 1e-5  # of the numerical derivative of a loss
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeierNull:
-    """The Kaplan-Meier curve of the events.
+    """The Kaplan-Meier curve of the events."""
 
-    Attributes
-    ----------
-    curve : ProductLimit
-        The estimate.
-    outcomes : Outcomes or None
-        Of whom, if these are the individuals that are scored; None for others, who are an independent source of
-        variance.
-    """
-
+    #: The estimate.
     curve: ProductLimit
+    #: Of whom, if these are the individuals that are scored; None for others, who are an independent source of
+    #: variance.
     outcomes: Outcomes | None
 
     @classmethod
@@ -84,20 +78,14 @@ class KaplanMeierNull:
 
 @dataclass(frozen=True, eq=False)
 class NullInfluence:
-    """What estimating the null model's curve adds to its score.
+    """What estimating the null model's curve adds to its score."""
 
-    Attributes
-    ----------
-    null : KaplanMeierNull
-        The estimate.
-    slope : ndarray of shape (times,)
-        The derivative of the null model's score by the logarithm of the curve; 0 where there is no score.
-    common : ndarray of shape (times,)
-        The influence on the logarithm of all who are still event-free.
-    """
-
+    #: The estimate.
     null: KaplanMeierNull
+    #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Shape
+    #: (times,).
     slope: NDArray[np.float64]
+    #: The influence on the logarithm of all who are still event-free. Shape (times,).
     common: NDArray[np.float64]
 
     @classmethod

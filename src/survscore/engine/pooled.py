@@ -23,19 +23,13 @@ Covariance = Callable[[NDArray[np.float64] | Influences], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class PooledValues:
-    """What a metric of everybody taken together came to, by model and time.
+    """What a metric of everybody taken together came to, by model and time."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (models, times)
-    moments : Moments or None
-        Their variances, where errors were asked for.
-    reasons : ndarray of str, of shape (models, times)
-        Why there is no value; nothing where there is.
-    """
-
+    #: Shape (models, times).
     values: NDArray[np.float64]
+    #: Their variances, where errors were asked for.
     moments: Moments | None
+    #: Why there is no value; nothing where there is. Shape (models, times).
     reasons: NDArray[np.object_]
 
     @classmethod
@@ -46,16 +40,11 @@ class PooledValues:
 
 @dataclass(frozen=True, eq=False)
 class SquaredErrors:
-    """Errors whose squares are part of the values of models (see `Found.squared`).
+    """Errors whose squares are part of the values of models (see `Found.squared`)."""
 
-    Attributes
-    ----------
-    covariance : ndarray of shape (errors, errors)
-    model : ndarray of shape (errors,)
-        Whose they are.
-    """
-
+    #: Shape (errors, errors).
     covariance: NDArray[np.float64]
+    #: Whose they are. Shape (errors,).
     model: NDArray[np.intp]
 
     def mean(self, a: int) -> float:
@@ -97,47 +86,30 @@ def why_no_value(found: Found, n_units: float, *, grouped: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PooledRequest:
-    """One of the metrics that are evaluated together.
-
-    Attributes
-    ----------
-    metric : PooledMetric
-    n_models : int
-        For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
-    averages, any_range
-        As for `influence.by_influence`.
-    undefined : ndarray of bool, of shape (times,)
-        Where there is nothing to say.
-    """
+    """One of the metrics that are evaluated together."""
 
     metric: PooledMetric
+    #: For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
     n_models: int
+    #: As for `influence.by_influence`.
     averages: NDArray[np.float64]
     any_range: bool
+    #: Where there is nothing to say. Shape (times,).
     undefined: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What there is to see of one model at one time.
+    """What there is to see of one model at one time."""
 
-    Attributes
-    ----------
-    model, time : int
-        Which they are.
-    sample : PooledSample
-    n_units : float
-        How many individuals are counted, or groups of them.
-    grouped : bool
-    covariance : callable
-        Turns influences of the sample on several numbers, a matrix or `Influences`, into their covariance.
-    """
-
+    #: Which they are.
     model: int
     time: int
     sample: PooledSample
+    #: How many individuals are counted, or groups of them.
     n_units: float
     grouped: bool
+    #: Turns influences of the sample on several numbers, a matrix or `Influences`, into their covariance.
     covariance: Covariance
 
 

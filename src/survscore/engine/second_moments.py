@@ -37,32 +37,24 @@ class ScoredLoss:
     The score is ``sum_i w_i loss_i * scale``, and individual i's deviation ``w_i (loss_i - centre) * scale``: divided
     by the sum of weights, `centre` is the score itself; divided by n(t) it is zero, and everybody in the population has
     `offset` less.
-
-    Attributes
-    ----------
-    index : TimeIndex
-    loss : Loss
-    weights : ModelWeights
-    constants : list of SurvivalCurves
-        Predictions that are the same for everybody, after those of the models.
-    scores : ndarray of shape (models and constants, times)
-    centre, offset : ndarray of shape (models and constants, times)
-    scale : ndarray of shape (times,)
-    moving_totals : list of ndarray of shape (strata, times)
-        For each model, by stratum, the sum of the deviations whose weights move with the curve that was estimated.
-    null : NullInfluence, optional
-        What estimating the last of the constants adds.
     """
 
     index: TimeIndex
     loss: Loss
     weights: ModelWeights
+    #: Predictions that are the same for everybody, after those of the models.
     constants: Sequence[SurvivalCurves]
+    #: Shape (models and constants, times).
     scores: NDArray[np.float64]
+    #: Shape (models and constants, times).
     centre: NDArray[np.float64]
+    #: Shape (times,).
     scale: NDArray[np.float64]
     offset: NDArray[np.float64]
+    #: For each model, by stratum, the sum of the deviations whose weights move with the curve that was estimated. Shape
+    #: (strata, times).
     moving_totals: Sequence[NDArray[np.float64]]
+    #: What estimating the last of the constants adds.
     null: NullInfluence | None = None
 
     @property
@@ -298,20 +290,14 @@ def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]
 
 @dataclass(frozen=True, eq=False)
 class MeanInfluences:
-    """How everybody moves the mean over time of each model's score; what two weightings have in common shows in these.
+    """The influences on the mean over time of each model's score; what two weightings have in common shows in these."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (models,)
-        The means over time.
-    values : ndarray of shape (models, n)
-        The influences.
-    steps, moved : ndarray of shape (jumps,) and (models, jumps)
-        Where the curve was fitted to others, its Greenwood weights and the means of X(s; t); else empty.
-    """
-
+    #: The means over time. Shape (models,).
     scores: NDArray[np.float64]
+    #: The influences. Shape (models, n).
     values: NDArray[np.float64]
+    #: Where the curve was fitted to others, its Greenwood weights and the means of X(s; t); else empty. Shape (jumps,)
+    #: and (models, jumps).
     steps: NDArray[np.float64]
     moved: NDArray[np.float64]
 

@@ -54,17 +54,12 @@ def buckets(weights: IntervalWeights) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What scores are made of.
+    """What scores are made of."""
 
-    Attributes
-    ----------
-    losses : tuple of ndarray of shape (2, models, metrics, buckets, times)
-        For each weighting, weight times loss in the first range and in the second, by bucket; where predictions are.
-    weights : tuple of WeightSums or None
-        For each weighting the sums of weights; None where the ranges alone tell them.
-    """
-
+    #: For each weighting, weight times loss in the first range and in the second, by bucket; where predictions are.
+    #: Shape (2, models, metrics, buckets, times).
     losses: tuple[Array, ...]
+    #: For each weighting the sums of weights; None where the ranges alone tell them.
     weights: tuple[WeightSums | None, ...]
 
     def __add__(self, other: Sums) -> Sums:

@@ -134,7 +134,7 @@ def integrate(
             late[cases] = np.subtract(*ends)
         return Integrals(before, late, coefficients, partial, sums)
 
-    parts = each(work, row_blocks(end.size, knots.size, compiled=False), threads=True)
+    parts = each(work, row_blocks(end.size, knots.size), threads=True)
     before, late, coefficients, partial, sums = zip(*parts, strict=True)
     joined = [np.concatenate(blocks, axis=-1) for blocks in (before, late, coefficients, partial)]
     return Integrals._make([*joined, np.sum(sums, axis=0)])

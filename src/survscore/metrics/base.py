@@ -72,29 +72,21 @@ class Loss(Metric):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    r"""The value of a metric of several individuals taken together.
+    r"""The value of a metric of several individuals taken together."""
 
-    Attributes
-    ----------
-    value : float
-        NaN where it is not defined.
-    influence : ndarray of shape (n,)
-        Each individual's influence on it while weights are held fixed: weight times the derivative by that individual's
-        mass. Of a `PooledMetric`, those of the individuals in the sample.
-    reason : str
-        Why it is not defined.
-    moved : ndarray of shape (exits,), optional
-        Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
-        by the logarithm of the curve's factor at s.
-    squared : ndarray of shape (rows, n), optional
-        Of a sum of squares of estimates, the influences on each of these. Chance adds the sum of their variances to the
-        value, which is taken off; where the squares are small, the variance of squared errors is added to its variance.
-    """
-
+    #: NaN where it is not defined.
     value: float
+    #: Each individual's influence on it while weights are held fixed: weight times the derivative by that individual's
+    #: mass. Of a `PooledMetric`, those of the individuals in the sample. Shape (n,).
     influence: NDArray[np.float64]
+    #: Why it is not defined.
     reason: str = ""
+    #: Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative by
+    #: the logarithm of the curve's factor at s. Shape (exits,).
     moved: NDArray[np.float64] | None = None
+    #: Of a sum of squares of estimates, the influences on each of these. Chance adds the sum of their variances to the
+    #: value, which is taken off; where the squares are small, the variance of squared errors is added to its variance.
+    #: Shape (rows, n).
     squared: NDArray[np.float64] | None = None
 
 
@@ -155,29 +147,20 @@ class PooledMetric(JointMetric):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    r"""The follow-up of all individuals up to a time.
+    r"""The follow-up of all individuals up to a time."""
 
-    Attributes
-    ----------
-    horizon : float
-        The time, here called tau.
-    time, label : ndarray of shape (n,)
-        When each individual left, and with which status: 0 for those who are event-free, else the cause.
-    until : ndarray of shape (n,)
-        :math:`C^*`, the end of potential follow-up; infinite where it is unknown, and minus infinity for those who are
-        not counted.
-    lost : ProductLimit, optional
-        The curve of being still under observation, by which weights make up for those who were lost before `until`;
-        None where nobody is.
-    in_order : callable, optional
-        Returns the individuals' positions by time, where they are shared with other horizons and metrics.
-    """
-
+    #: The time, here called tau.
     horizon: float
+    #: When each individual left, and with which status: 0 for those who are event-free, else the cause. Shape (n,).
     time: NDArray[np.float64]
     label: NDArray[np.int8]
+    #: :math:`C^*`, the end of potential follow-up; infinite where it is unknown, and minus infinity for those who are
+    #: not counted. Shape (n,).
     until: NDArray[np.float64]
+    #: The curve of being still under observation, by which weights make up for those who were lost before `until`; None
+    #: where nobody is.
     lost: ProductLimit | None = None
+    #: Returns the individuals' positions by time, where they are shared with other horizons and metrics.
     in_order: Callable[[], NDArray[np.intp]] | None = None
 
     @cached_property

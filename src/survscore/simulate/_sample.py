@@ -23,20 +23,13 @@ Survival = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Simulated individuals.
+    """Simulated individuals."""
 
-    Attributes
-    ----------
-    covariates : pandas.DataFrame
-        What a model may use.
-    outcomes : Outcomes
-        What is observed, administratively censored, with everybody's censoring time.
-    uncensored : Outcomes
-        What would be observed without censoring, up to the end of the study window.
-    """
-
+    #: What a model may use.
     covariates: pd.DataFrame
+    #: What is observed, administratively censored, with everybody's censoring time.
     outcomes: Outcomes
+    #: What would be observed without censoring, up to the end of the study window.
     uncensored: Outcomes
     true_survival: Survival
 

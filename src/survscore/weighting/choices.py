@@ -9,20 +9,13 @@ from survscore.outcomes import Outcomes
 
 @dataclass(frozen=True)
 class WeightingChoices:
-    """Which weightings fit some data.
+    """Which weightings fit some data."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Those that are possible, the one to trust first.
-    misleading : bool
-        Whether the only possible one can't be trusted if the data end on a known date.
-    sentence : str
-        The same in words.
-    """
-
+    #: Those that are possible, the one to trust first.
     names: tuple[str, ...]
+    #: Whether the only possible one can't be trusted if the data end on a known date.
     misleading: bool
+    #: The same in words.
     sentence: str
 
 

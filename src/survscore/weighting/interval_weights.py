@@ -165,51 +165,37 @@ def time_order(outcomes: Outcomes) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class IntervalWeights:
-    """The weights of n individuals at m evaluation times.
+    """The weights of n individuals at m evaluation times."""
 
-    Attributes
-    ----------
-    event_index, follow_up_index : ndarray of shape (n,)
-        Individual i is counted as event-free at the times before ``event_index[i]``, and with its final status from
-        there to ``follow_up_index[i]``, which is not smaller.
-    label : ndarray of shape (n,)
-        The final status.
-    weight_at_risk : ndarray of shape (strata, m) or None
-        The weight in the first range; None where it is 1/G_i(t) of `survival`, at most `max_weight`.
-    weight_at_event : ndarray of shape (n,)
-        The weight in the second range.
-    population_index : ndarray of shape (n,)
-        At the times before it, individual i belongs to the population that the score describes, lost or not.
-    codes : ndarray of shape (n,), optional
-        The stratum of each individual, from 0 on; None for one stratum.
-    survival, population : SurvivalCurves, optional
-        Curves of G_i, and of P(C* >= t | X), by which both weights are divided.
-    max_weight : float
-        Larger weights were set to this.
-    censoring_model : CensoringModel, optional
-        What was estimated inside the weights (or inside the projected status).
-    dropout_index : ndarray of shape (n,), optional
-        From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
-    support_end : int, optional
-        From this evaluation time on nobody is left but those with event, though others were censored.
-    hidden_share, reference : ndarray of shape (n,) and (strata, m), optional
-        In the third range, after `follow_up_index`, individual i is event-free with probability
-        ``hidden_share[i] * reference[stratum, t]``, and counts with `weight_at_event`; 0 for those without one.
-    """
-
+    #: Individual i is counted as event-free at the times before ``event_index[i]``, and with its final status from
+    #: there to ``follow_up_index[i]``, which is not smaller. Shape (n,).
     event_index: NDArray[np.int32]
     follow_up_index: NDArray[np.int32]
+    #: The final status. Shape (n,).
     label: NDArray[np.int8]
+    #: The weight in the first range; None where it is 1/G_i(t) of `survival`, at most `max_weight`. Shape (strata, m)
+    #: or None.
     weight_at_risk: NDArray[np.float64] | None
+    #: The weight in the second range. Shape (n,).
     weight_at_event: NDArray[np.float64]
+    #: At the times before it, individual i belongs to the population that the score describes, lost or not. Shape (n,).
     population_index: NDArray[np.int32]
+    #: The stratum of each individual, from 0 on; None for one stratum. Shape (n,).
     codes: NDArray[np.int32] | None = None
+    #: Curves of G_i, and of P(C* >= t | X), by which both weights are divided.
     survival: SurvivalCurves | None = None
     population: SurvivalCurves | None = None
+    #: Larger weights were set to this.
     max_weight: float = np.inf
+    #: What was estimated inside the weights (or inside the projected status).
     censoring_model: CensoringModel | None = None
+    #: From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
+    #: Shape (n,).
     dropout_index: NDArray[np.int32] | None = None
+    #: From this evaluation time on nobody is left but those with event, though others were censored.
     support_end: int | None = None
+    #: In the third range, after `follow_up_index`, individual i is event-free with probability ``hidden_share[i] *
+    #: reference[stratum, t]``, and counts with `weight_at_event`; 0 for those without one. Shape (n,) and (strata, m).
     hidden_share: NDArray[np.float64] | None = None
     reference: NDArray[np.float64] | None = None
 
@@ -335,21 +321,14 @@ class IntervalWeights:
 
 @dataclass(frozen=True, eq=False)
 class WeightSums:
-    """Sums of weights at each time.
+    """Sums of weights at each time."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (3, times)
-        In the first range, in the second while event-free, in the second with event.
-    squares, events : ndarray of shape (times,)
-        Of squared weights, and how many are counted with event.
-    at_risk : ndarray of shape (strata, times)
-        Those of the first range by stratum.
-    """
-
+    #: In the first range, in the second while event-free, in the second with event. Shape (3, times).
     weights: NDArray[np.float64]
+    #: Of squared weights, and how many are counted with event. Shape (times,).
     squares: NDArray[np.float64]
     events: NDArray[np.float64]
+    #: Those of the first range by stratum. Shape (strata, times).
     at_risk: NDArray[np.float64]
 
     @classmethod

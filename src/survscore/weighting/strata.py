@@ -14,16 +14,11 @@ from survscore._validation import InputError, as_array, check_length, missing_la
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """One label per individual.
+    """One label per individual."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n,)
-    name : str
-        The argument by which they were given, for messages.
-    """
-
+    #: Shape (n,).
     labels: NDArray[Any]
+    #: The argument by which they were given, for messages.
     name: str
 
     @classmethod
