@@ -52,7 +52,7 @@ class Spherical(ss.Loss):
 # it. The influence on a weighted mean is the weight times the distance to the mean.
 
 
-class DiscriminationSlope(ss.PooledMetric):
+class DiscriminationSlope(ss.SampleMetric):
     """The mean predicted risk of those with event minus that of those without."""
 
     name = "discrimination_slope"

@@ -6,12 +6,12 @@ import oracle
 from registry import CASES, HISTORIES, METRICS, random_problem
 from survscore.engine.compiled import KERNELS
 from survscore.metrics import METRICS as OF_THE_LIBRARY
-from survscore.metrics import HistoryMetric, Loss
+from survscore.metrics import FollowUpMetric, Loss
 from survscore.weighting import WEIGHTINGS, as_weighting
 
 
 def test_every_metric_has_an_oracle():
-    assert {*METRICS} == {name for name, metric in OF_THE_LIBRARY.items() if not issubclass(metric, HistoryMetric)}
+    assert {*METRICS} == {name for name, metric in OF_THE_LIBRARY.items() if not issubclass(metric, FollowUpMetric)}
     problem = random_problem(20, 5)
     made = {name: metric(problem) for name, (metric, _) in HISTORIES.items()}
     assert {type(metric) for metric in made.values()} == set(OF_THE_LIBRARY.values()) - {

@@ -210,7 +210,7 @@ class NoMetric(ss.Metric):
 
 
 def test_a_metric_must_be_of_a_kind_that_is_known():
-    with pytest.raises(ss.InputError, match="'nothing in particular' is neither a Loss nor a PooledMetric"):
+    with pytest.raises(ss.InputError, match="'nothing in particular' is neither a Loss nor a SampleMetric"):
         ss.score_all(Y, CURVES, metric=NoMetric(), weighting="administrative", times=[1])
 
 

@@ -37,8 +37,8 @@ _NAMES = {
     "curves": "SurvivalCurves",
     "engine.blocks": "CurveBatches",
     "metrics": (
-        "AUC CRPS E50 E90 ICI Brier CalibrationInTheLarge CalibrationSlope Concordance HistoryMetric Log LogScore Loss "
-        "Metric Miscalibration NetBenefit ObservedExpected PooledMetric"
+        "AUC CRPS E50 E90 ICI Brier CalibrationInTheLarge CalibrationSlope Concordance FollowUpMetric Log LogScore "
+        "Loss Metric Miscalibration NetBenefit ObservedExpected SampleMetric"
     ),
     "outcomes": "Outcomes",
     "reports.page": "Report report",

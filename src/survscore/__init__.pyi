@@ -57,7 +57,7 @@ from survscore.metrics import (
     CalibrationInTheLarge as CalibrationInTheLarge,
     CalibrationSlope as CalibrationSlope,
     Concordance as Concordance,
-    HistoryMetric as HistoryMetric,
+    FollowUpMetric as FollowUpMetric,
     Log as Log,
     LogScore as LogScore,
     Loss as Loss,
@@ -65,7 +65,7 @@ from survscore.metrics import (
     Miscalibration as Miscalibration,
     NetBenefit as NetBenefit,
     ObservedExpected as ObservedExpected,
-    PooledMetric as PooledMetric,
+    SampleMetric as SampleMetric,
 )
 from survscore.outcomes import Outcomes as Outcomes
 from survscore.reports.page import Report as Report, report as report

@@ -21,7 +21,7 @@ from survscore.analysis.cross_validation import out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models, one_or_more
 from survscore.inference.units import Groups
-from survscore.metrics import HistoryMetric, Metric, as_metric, metric_label
+from survscore.metrics import FollowUpMetric, Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
@@ -286,7 +286,7 @@ class _Cohort:
                 f"horizons must be within the reach of all models: {name!r} ends at {curves.times[-1]:g}, and the last "
                 f"horizon is {last:g}; extrapolation='hold' holds its last value"
             )
-        return curves if isinstance(self.request.metric, HistoryMetric) else curves.only_at(self.request.horizons)
+        return curves if isinstance(self.request.metric, FollowUpMetric) else curves.only_at(self.request.horizons)
 
     def day(self, drawn_scores: Values, drawn_truth: Values) -> Day:
         """Return the scores as of then, and the truth with its standard errors."""

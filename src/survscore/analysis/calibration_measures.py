@@ -23,7 +23,7 @@ from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import fisher_quantile, student_quantile
 from survscore.inference.logistic import LogisticFit, combined, expit
 from survscore.inference.units import Groups, small_sample
-from survscore.metrics import E50, E90, ObservedExpected, PooledSample
+from survscore.metrics import E50, E90, MetricSample, ObservedExpected
 from survscore.metrics.calibration import (
     SplineFit,
     distance_quantiles,
@@ -48,9 +48,9 @@ class CountedSample(AtTime):
     """One model at one time: risks, statuses and weights of those who are counted, and their covariances."""
 
     @cached_property
-    def counted(self) -> PooledSample:
+    def counted(self) -> MetricSample:
         """Those who are counted."""
-        return PooledSample.of(self.survival[0], self.label, self.weight)
+        return MetricSample.of(self.survival[0], self.label, self.weight)
 
     @property
     def groups(self) -> Groups | None:
@@ -272,7 +272,7 @@ def distances(
 
 
 def distance_limits(
-    counted: PooledSample, spline: Spline, n_units: float, level: float, seed: int = 0
+    counted: MetricSample, spline: Spline, n_units: float, level: float, seed: int = 0
 ) -> dict[str, Distance] | None:
     """Return the limits of distances without their values (see `distances`); None where there are too few units."""
     gamma = spline.fit.gamma

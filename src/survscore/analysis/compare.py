@@ -23,9 +23,8 @@ from survscore._validation import (
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, Ranges, Scored, Variances
+from survscore.engine.evaluation import Evaluation, Ranges, ScoreArrays, Variances
 from survscore.engine.inputs import Null, as_models, check_outcomes, one_or_more
-from survscore.engine.pooled import Look
 from survscore.inference.units import Groups
 from survscore.metrics import Brier, Metric, as_metric
 from survscore.outcomes import Outcomes
@@ -164,8 +163,10 @@ class Request:
     errors: bool = True
     variances: Variances = "both"
 
-    def run(self, y: Outcomes, models: Models, visit: Callable[[int, Look], None] | None = None) -> Comparison:
-        """Compare models, without warnings; `visit` is that of `Evaluation.run`."""
+    def run(
+        self, y: Outcomes, models: Models, on_sample: Callable[[int, SampleView], None] | None = None
+    ) -> Comparison:
+        """Compare models, without warnings; `on_sample` is that of `Evaluation.run`."""
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "reference"}
         evaluation = Evaluation.of(y, models, **settings)
         if evaluation.index.times.size == 0:
@@ -174,7 +175,7 @@ class Request:
         reference = names[0] if self.reference is None else str(self.reference)
         if reference not in names:
             raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
-        scored = tuple(evaluation.run(visit))
+        scored = tuple(evaluation.run(on_sample))
         return Comparison(
             names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
         )
@@ -300,7 +301,7 @@ def _looks_far_worse(comparison: Comparison) -> bool:
     return any((one > FAR_WORSE * one[comparison.null_index()]).any() for one in means)
 
 
-def _defined_means(scored: Scored) -> NDArray[np.float64]:
+def _defined_means(scored: ScoreArrays) -> NDArray[np.float64]:
     """Return every model's mean over the times at which all have a score; zero without any."""
     defined = np.isfinite(scored.scores).all(axis=0)
     return np.asarray(scored.scores[:, defined].mean(axis=1)) if defined.any() else np.zeros(len(scored.scores))

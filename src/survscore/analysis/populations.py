@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import columns_of
 from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.influence import Estimation
 from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
 from survscore.engine.placing import check_on_processor, on_processor
@@ -131,7 +131,7 @@ class AtTime:
     """Predictions, weights and statuses of all individuals at one time, under one weighting."""
 
     evaluation: Evaluation
-    scored: Scored  # the Brier scores, for the numbers of individuals behind them
+    scored: ScoreArrays  # the Brier scores, for the numbers of individuals behind them
     estimation: Estimation  # where the weights come from, and what was estimated inside them
     survival: list[NDArray[Any]]  # what each model predicts, (n,)
     weight: NDArray[np.float64]

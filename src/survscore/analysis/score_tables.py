@@ -19,13 +19,13 @@ from survscore.analysis.calibration_measures import Distance, Spline, distance_l
 from survscore.analysis.compare import Request, Segments
 from survscore.analysis.distribution_calibration import distribution_calibration
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
-from survscore.engine.pooled import Look
+from survscore.engine.pooled import SampleView
 from survscore.inference.units import Groups
-from survscore.metrics import E50, E90, ICI, METRICS, Brier, HistoryMetric, Metric, as_metric, metric_label
+from survscore.metrics import E50, E90, ICI, METRICS, Brier, FollowUpMetric, Metric, as_metric, metric_label
 from survscore.metrics.calibration import fit_spline
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
@@ -193,7 +193,7 @@ class _Part:
         some = {name: curves[rows] for name, curves in self.models.items()}
         return _Part(self.y[rows], some, key, metrics, request)
 
-    def rows(self) -> tuple[list[TableRow], list[Scored]]:
+    def rows(self) -> tuple[list[TableRow], list[ScoreArrays]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
         # one null model for all that is scored
         null = KaplanMeierNull.of(self.y, scored=True) if self.request.null is True else self.request.null
@@ -201,9 +201,9 @@ class _Part:
         wanted = [as_metric(one) for one in self.metrics if not (isinstance(one, str) and one in MADE)]
         if SKILL in self.metrics and Brier.name not in {one.name for one in wanted}:
             wanted.append(Brier())
-        at_times = [one for one in wanted if not isinstance(one, HistoryMetric)]
-        up_to = [one for one in wanted if isinstance(one, HistoryMetric)]
-        scored: list[Scored] = []
+        at_times = [one for one in wanted if not isinstance(one, FollowUpMetric)]
+        up_to = [one for one in wanted if isinstance(one, FollowUpMetric)]
+        scored: list[ScoreArrays] = []
         parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
             parts.append(partial(with_null._at_horizons, at_times, scored))
@@ -220,21 +220,21 @@ class _Part:
         names = [one if isinstance(one, str) and one in MADE else as_metric(one).name for one in self.metrics]
         return [row for name in names for row in found[name]], scored
 
-    def _at_horizons(self, metrics: Sequence[Metric], scored: list[Scored]) -> list[TableRow]:
+    def _at_horizons(self, metrics: Sequence[Metric], scored: list[ScoreArrays]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
         limits: dict[tuple[int, int, int], dict[str, Distance]] = {}
 
-        def visit(weighting: int, look: Look) -> None:
+        def on_sample(weighting: int, view: SampleView) -> None:
             """Keep the limits of distances, of the curves that the metrics are made of: nothing is fitted again."""
-            fit = look.sample.once(fit_spline) if look.model < len(self.models) else ""
+            fit = view.sample.once(fit_spline) if view.model < len(self.models) else ""
             if not isinstance(fit, str):
-                spline = Spline(fit, look.covariance(fit.regression.influences))
-                found = distance_limits(look.sample, spline, look.n_units, self.request.level)
+                spline = Spline(fit, view.covariance(fit.regression.influences))
+                found = distance_limits(view.sample, spline, view.n_units, self.request.level)
                 if found is not None:
-                    limits[weighting, look.model, look.time] = found
+                    limits[weighting, view.model, view.time] = found
 
         wanted = any(one.name in DISTANCES for one in metrics)
-        of = replace(self.request, metric=metrics).run(self.y, self.models, visit if wanted else None)
+        of = replace(self.request, metric=metrics).run(self.y, self.models, on_sample if wanted else None)
         scored += of.scored
         rows: list[TableRow] = []
         for one in of.scored:

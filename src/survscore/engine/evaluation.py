@@ -2,7 +2,7 @@
 
     Evaluation.of    check outcomes, models, metrics, weightings; resolve the times; bring everything to one place
     run              weights of each weighting -> sums of losses (first moments) -> each family of metrics: scores,
-                     variances, bounds -> Scored, numbers only
+                     variances, bounds -> ScoreArrays, numbers only
 
 Losses are computed from sums over blocks of rows; metrics of all who are counted at a time (`pooled`), and of all that
 happened up to it (`histories`), from the individuals at each time.
@@ -45,13 +45,13 @@ from survscore.engine.inputs import (
 from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.placing import check_on_processor, device_memory, placed
-from survscore.engine.pooled import Look, PooledRequest, evaluate_pooled
+from survscore.engine.pooled import SampleRequest, SampleView, evaluate_pooled
 from survscore.engine.second_moments import MeanInfluences, ScoredLoss, mean_influences, second_moments
 from survscore.engine.sums import ModelWeights, Sums, first_moments
 from survscore.inference.intervals import Direction, Scale
 from survscore.inference.support import Support
-from survscore.inference.units import Groups, Units, still_counted
-from survscore.metrics import HistoryMetric, JointMetric, Loss, Metric, PooledMetric, as_metric
+from survscore.inference.units import Groups, Units, n_eligible
+from survscore.metrics import FollowUpMetric, JointMetric, Loss, Metric, SampleMetric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting, as_weighting
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, WeightSums
@@ -61,11 +61,11 @@ Ranges = Sequence[Range] | Literal["any"] | None
 Variances = Literal["both", "times", "means"]
 OneOrMore = Any  # of what the name of the argument says
 Values = NDArray[np.float64]
-Visit = Callable[[int, Look], None]
+OnSample = Callable[[int, SampleView], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoreArrays:
     """All models by one metric under one weighting. Numbers only, at the times that all models predict."""
 
     #: What was computed, in words.
@@ -101,7 +101,7 @@ class MetricResult:
 
     #: Shape (models, times).
     scores: Values
-    #: As in `Scored`.
+    #: As in `ScoreArrays`.
     moments: Moments | None
     bounds: AllBounds | None
     support: Support
@@ -229,16 +229,16 @@ class Evaluation:
         """Those of the metrics that are losses."""
         return [one for one in self.metrics if isinstance(one, Loss)]
 
-    def run(self, visit: Visit | None = None) -> list[Scored]:
+    def run(self, on_sample: OnSample | None = None) -> list[ScoreArrays]:
         """Score all models by every metric under every weighting: for the first metric each weighting, and so on.
 
-        Where metrics are pooled, `visit` is shown, by weighting, everything that these are computed of.
+        Where metrics are pooled, `on_sample` is shown, by weighting, everything that these are computed of.
         """
         if self.index.times.size == 0:
             return self._nothing()
         with device_memory(self.index.outcomes.device):
             plan = self.prepare()
-            return self.finish(plan, plan.total(self._read), visit)
+            return self.finish(plan, plan.total(self._read), on_sample)
 
     def prepare(self) -> ScorePlan:
         """Return how blocks of predictions become sums."""
@@ -249,19 +249,19 @@ class Evaluation:
         every = [*weights, *(ModelWeights((weights[q][0].known(self.index.times.size),)) for q in known)]
         return ScorePlan(self.index, self.losses, weights, every, known, self._n_cells)
 
-    def finish(self, plan: ScorePlan, sums: Sums, visit: Visit | None = None) -> list[Scored]:
+    def finish(self, plan: ScorePlan, sums: Sums, on_sample: OnSample | None = None) -> list[ScoreArrays]:
         """Return the scores that the sums over everybody make."""
         sums = sums.numpy()
         weight_sums = plan.weight_sums(sums)
         prepared = [self._prepared(plan, q, weight_sums[q]) for q in range(len(self.weightings))]
         undefined = [
-            [self._undefined(metric, one) for one in prepared] if not isinstance(metric, HistoryMetric) else []
+            [self._undefined(metric, one) for one in prepared] if not isinstance(metric, FollowUpMetric) else []
             for metric in self.metrics
         ]
         results: dict[tuple[str, int], MetricResult] = {}
         for q, one in enumerate(prepared):
             results |= self._of_losses(plan, sums, weight_sums, q, one, undefined)
-            results |= self._of_pooled(q, one, undefined, visit)
+            results |= self._of_pooled(q, one, undefined, on_sample)
             results |= self._of_histories(q, one)
         return [
             self._scored(metric, q, prepared[q].sums, results[metric.name, q])
@@ -300,9 +300,9 @@ class Evaluation:
     def _prepared(self, plan: ScorePlan, q: int, sums: WeightSums) -> Prepared:
         weights, m = plan.weights[q], self.index.times.size
         first = weights[0]
-        n_population = still_counted(first.population_index, m)
+        n_population = n_eligible(first.population_index, m)
         known = first.follow_up_index is first.population_index or first.hidden_share is not None
-        n_known = n_population if known else still_counted(first.follow_up_index, m)
+        n_known = n_population if known else n_eligible(first.follow_up_index, m)
         groups, stop = self._host_groups, first.population_index
         units = Units.of(stop if groups is None else arrays.to_host(stop), groups, m, n_population)
         return Prepared(self.weightings[q], weights, sums, n_population, n_known, units)
@@ -403,10 +403,10 @@ class Evaluation:
         q: int,
         one: Prepared,
         undefined: Sequence[Sequence[tuple[NDArray[np.bool_], dict[str, int]]]],
-        visit: Visit | None,
+        on_sample: OnSample | None,
     ) -> dict[tuple[str, int], MetricResult]:
         """Return values, variances, and why models have none, of all pooled metrics: they share what they look at."""
-        metrics = [metric for metric in self.metrics if isinstance(metric, PooledMetric)]
+        metrics = [metric for metric in self.metrics if isinstance(metric, SampleMetric)]
         if not metrics:
             return {}
         curves = list(_in_memory(self._read, metrics[0]))
@@ -420,10 +420,10 @@ class Evaluation:
                 [of_weightings[q][0], np.logical_or.reduce([where for where, _ in of_weightings])]
             )
             k = len(curves) if metric.scores_null else n_models
-            requests.append(PooledRequest(metric, k, averages, self.ranges == "any", of_weightings[q][0]))
+            requests.append(SampleRequest(metric, k, averages, self.ranges == "any", of_weightings[q][0]))
         found = evaluate_pooled(
             requests, self._estimation(q, one), curves, self._host_groups, one.units, errors=self.errors,
-            visit=None if visit is None else lambda look: visit(q, look),
+            on_sample=None if on_sample is None else lambda view: on_sample(q, view),
         )  # fmt: skip
         results = {}
         for request, values in zip(requests, found, strict=True):
@@ -441,7 +441,7 @@ class Evaluation:
         """Return metrics of all that happened up to each time."""
         results = {}
         for metric in self.metrics:
-            if isinstance(metric, HistoryMetric):
+            if isinstance(metric, FollowUpMetric):
                 histories = Histories.of(metric, one.weighting, self._estimation(q, one))
                 averages = self._averages([np.zeros(self.index.times.size, dtype=np.bool_)])
                 found = histories.evaluate(
@@ -473,8 +473,8 @@ class Evaluation:
 
     # Results
 
-    def _scored(self, metric: Metric, q: int, sums: WeightSums, found: MetricResult) -> Scored:
-        return Scored(
+    def _scored(self, metric: Metric, q: int, sums: WeightSums, found: MetricResult) -> ScoreArrays:
+        return ScoreArrays(
             metric=metric.name,
             weighting=self.labels[q],
             direction=metric.direction,
@@ -517,7 +517,7 @@ class Evaluation:
     def _read(self) -> Models:
         """The models as they are passed over, time by time; only histories need whole curves."""
         once = not self.errors and len(self.metrics) == 1
-        if once or all(isinstance(one, HistoryMetric) for one in self.metrics):
+        if once or all(isinstance(one, FollowUpMetric) for one in self.metrics):
             return self.models
         return self.models.gathered(self.index.times)
 
@@ -541,7 +541,7 @@ class Evaluation:
                     found.append(weights[:m])
         return np.array(found).reshape(len(found), m)
 
-    def _nothing(self) -> list[Scored]:
+    def _nothing(self) -> list[ScoreArrays]:
         """Return results without times, where no model reaches any."""
         k, none = len(self.names), np.zeros(0)
         empty = Moments(np.zeros((n_pairs(k), 0)), np.zeros((0, 0)), np.zeros((n_pairs(k), 0)))
@@ -687,9 +687,9 @@ def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, 
     if len({one.name for one in metrics}) < len(metrics):
         raise InputError("metric must name different metrics")
     for one in metrics:
-        if not isinstance(one, (Loss, PooledMetric, HistoryMetric)):
-            raise InputError(f"metric {one.name!r} is neither a Loss nor a PooledMetric nor a HistoryMetric")
-        if isinstance(one, HistoryMetric):
+        if not isinstance(one, (Loss, SampleMetric, FollowUpMetric)):
+            raise InputError(f"metric {one.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
+        if isinstance(one, FollowUpMetric):
             check_on_processor(f"metric {one.name!r}", y, models)
 
 
@@ -699,10 +699,10 @@ def _evaluation_times(
     """Return the times asked for, or default ones."""
     if times is not None:
         return as_times(times)
-    if any(isinstance(one, HistoryMetric) for one in metrics):  # each horizon is a work of its own
+    if any(isinstance(one, FollowUpMetric) for one in metrics):  # each horizon is a work of its own
         return default_horizon(y, models.values())
     wanted = default_times(y, models.values())
-    if any(isinstance(one, PooledMetric) for one in metrics):  # at time 0 all have the same status
+    if any(isinstance(one, SampleMetric) for one in metrics):  # at time 0 all have the same status
         wanted = wanted[1:]
         if wanted.size == 0:
             raise InputError("nobody is followed beyond time 0: there is no time to look at")

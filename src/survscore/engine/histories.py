@@ -22,7 +22,7 @@ from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.pooled import JointMoments
 from survscore.inference.support import Support
 from survscore.inference.units import Groups, Units
-from survscore.metrics import History, HistoryMetric
+from survscore.metrics import FollowUpMetric, History
 from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 
@@ -56,7 +56,7 @@ class Histories:
         return self.estimation.index
 
     @classmethod
-    def of(cls, metric: HistoryMetric, weighting: Weighting, estimation: Estimation) -> Histories:
+    def of(cls, metric: FollowUpMetric, weighting: Weighting, estimation: Estimation) -> Histories:
         """Take the weights as they were prepared, with what was estimated inside them."""
         index = estimation.index
         until = weighting.seen_until(index)
@@ -77,7 +77,7 @@ class Histories:
 
     def evaluate(
         self,
-        metric: HistoryMetric,
+        metric: FollowUpMetric,
         curves: Sequence[SurvivalCurves],
         null: KaplanMeierNull | Literal["counted"] | None,
         groups: Groups | None,
@@ -132,13 +132,13 @@ class Histories:
 
     @staticmethod
     def _null_influence(
-        metric: HistoryMetric, null: KaplanMeierNull, prediction: SurvivalCurves, history: History
+        metric: FollowUpMetric, null: KaplanMeierNull, prediction: SurvivalCurves, history: History
     ) -> NullInfluence:
         """Return what estimating the null model's curve adds: by the derivative at every time of its grid."""
         slope = metric.slope(prediction, history) * prediction.probabilities[0]  # by its logarithm
         return NullInfluence(null, slope, null.greenwood(prediction.times))
 
-    def _support(self, metric: HistoryMetric, groups: Groups | None) -> Support:
+    def _support(self, metric: FollowUpMetric, groups: Groups | None) -> Support:
         """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
         n_times = self.index.times.size
         stop = np.zeros(self.until.size, dtype=np.int32)
@@ -155,7 +155,7 @@ class Histories:
 
 
 def _null_prediction(
-    metric: HistoryMetric, null: KaplanMeierNull | Literal["counted"], like: SurvivalCurves
+    metric: FollowUpMetric, null: KaplanMeierNull | Literal["counted"], like: SurvivalCurves
 ) -> SurvivalCurves:
     """Return what is predicted for everybody, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):

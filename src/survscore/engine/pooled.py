@@ -14,7 +14,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation, joint_covariance
 from survscore.engine.moments import Moments, Totals, contrast, pairs
 from survscore.inference.units import Groups, Units
-from survscore.metrics import Found, JointMetric, PooledMetric, PooledSample
+from survscore.metrics import Found, JointMetric, MetricSample, SampleMetric
 from survscore.metrics.sample import CountedStatuses
 from survscore.weighting.interval_weights import EVENT_FREE
 
@@ -68,7 +68,7 @@ def models_of_squares(found: Sequence[Found]) -> NDArray[np.intp]:
 
 
 def added_variances(
-    metric: PooledMetric, n_models: int, squares: SquaredErrors | None, weight: NDArray[np.float64]
+    metric: SampleMetric, n_models: int, squares: SquaredErrors | None, weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return what comes on top of squared influences, for every model and every difference of two."""
     unseen = metric.unseen_variance(weight)
@@ -85,10 +85,10 @@ def why_no_value(found: Found, n_units: float, *, grouped: bool) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledRequest:
+class SampleRequest:
     """One of the metrics that are evaluated together."""
 
-    metric: PooledMetric
+    metric: SampleMetric
     #: For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
     n_models: int
     #: As for `influence.by_influence`.
@@ -99,13 +99,13 @@ class PooledRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class SampleView:
     """What there is to see of one model at one time."""
 
     #: Which they are.
     model: int
     time: int
-    sample: PooledSample
+    sample: MetricSample
     #: How many individuals are counted, or groups of them.
     n_units: float
     grouped: bool
@@ -114,18 +114,18 @@ class Look:
 
 
 #: Is shown all models at all times, so that nothing need be fitted again for numbers that are no metrics.
-Visit = Callable[[Look], None]
+OnSample = Callable[[SampleView], None]
 
 
 def evaluate_pooled(
-    requests: Sequence[PooledRequest],
+    requests: Sequence[SampleRequest],
     estimation: Estimation,
     curves: Sequence[SurvivalCurves],
     groups: Groups | None,
     units: Units,
     *,
     errors: bool,
-    visit: Visit | None = None,
+    on_sample: OnSample | None = None,
 ) -> list[PooledValues]:
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 
@@ -145,8 +145,8 @@ def evaluate_pooled(
         by_model = []
         for a, one in enumerate(curves):
             sample = counted.with_predictions(_at(one, index.times[column], n))
-            if visit is not None:
-                visit(at_time.look(a, sample))
+            if on_sample is not None:
+                on_sample(at_time.view(a, sample))
             by_model.append({q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models})
         for q in here:
             at_time.put(requests[q], [by_model[a].pop(q) for a in range(requests[q].n_models)], found[q], joint[q])
@@ -173,10 +173,10 @@ class _AtTime:
         """The time, as a range of columns."""
         return slice(self.place, self.place + 1)
 
-    def look(self, model: int, sample: PooledSample) -> Look:
+    def view(self, model: int, sample: MetricSample) -> SampleView:
         """Return what is shown of a model."""
         n_units = float(self.units.counted[self.place])
-        return Look(model, self.place, sample, n_units, self.groups is not None, self.covariance)
+        return SampleView(model, self.place, sample, n_units, self.groups is not None, self.covariance)
 
     def covariance(self, influence: NDArray[np.float64] | Influences) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
@@ -185,7 +185,7 @@ class _AtTime:
         return joint_covariance(influence, self.estimation, self.column, self.groups, factor, counted)
 
     def put(
-        self, request: PooledRequest, of_models: Sequence[Found], values: PooledValues, moments: JointMoments | None
+        self, request: SampleRequest, of_models: Sequence[Found], values: PooledValues, moments: JointMoments | None
     ) -> None:
         """Put what models have of a metric into its tables, and add their influences to its moments."""
         j, rows, n_models = self.place, self.counted.rows, len(of_models)
@@ -250,7 +250,7 @@ class JointMoments:
 
     @classmethod
     def of(
-        cls, request: PooledRequest, n: int, groups: Groups | None, units: Units, estimation: Estimation
+        cls, request: SampleRequest, n: int, groups: Groups | None, units: Units, estimation: Estimation
     ) -> JointMoments:
         """Take what is asked of a pooled metric."""
         exits = estimation.exits

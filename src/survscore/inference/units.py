@@ -81,7 +81,7 @@ class Units:
     ) -> Units:
         """Count the individuals that the score refers to, or their groups; the number of the former may be known."""
         if groups is None:
-            counted = still_counted(stop, n_times) if individuals is None else individuals
+            counted = n_eligible(stop, n_times) if individuals is None else individuals
             with np.errstate(divide="ignore"):
                 return cls(counted, np.where(counted > 0, 1.0 / counted, np.nan), counted - 1.0)
         if stop.strides == (0,):  # everybody, always
@@ -100,7 +100,7 @@ def small_sample(n_units: Vector) -> Vector:
     return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
 
 
-def still_counted(stop: Any, n_times: int) -> Vector:
+def n_eligible(stop: Any, n_times: int) -> Vector:
     """Return how many individuals have a `stop` after each time."""
     if arrays.is_repeated(stop):
         return np.full(n_times, float(len(stop)))

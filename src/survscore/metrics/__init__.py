@@ -1,8 +1,8 @@
 """Metrics: what is computed of predictions and statuses by a time, and whether low or high values are good.
 
 A metric is the weighted mean of a loss of each individual's prediction (`Loss`: Brier, log), a number of all who are
-counted at a time taken together (`PooledMetric`: AUC, calibration, net benefit), or one of the whole follow-up up to it
-(`HistoryMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and reports
+counted at a time taken together (`SampleMetric`: AUC, calibration, net benefit), or one of the whole follow-up up to it
+(`FollowUpMetric`). All know their per-individual influence, so that standard errors, comparisons, tables and reports
 take any of them.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from survscore._validation import InputError, check_choice
 from survscore.inference.intervals import Direction, Scale, sides
-from survscore.metrics.base import Found, History, HistoryMetric, JointMetric, Loss, Metric, PooledMetric
+from survscore.metrics.base import FollowUpMetric, Found, History, JointMetric, Loss, Metric, SampleMetric
 from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (
     E50,
@@ -23,7 +23,7 @@ from survscore.metrics.calibration import (
 )
 from survscore.metrics.discrimination import AUC, Concordance
 from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
-from survscore.metrics.sample import PooledSample
+from survscore.metrics.sample import MetricSample
 from survscore.metrics.whole_scores import CRPS, LogScore
 
 __all__ = [
@@ -40,19 +40,19 @@ __all__ = [
     "CalibrationSlope",
     "Concordance",
     "Direction",
+    "FollowUpMetric",
     "Found",
     "History",
-    "HistoryMetric",
     "JointMetric",
     "Log",
     "LogScore",
     "Loss",
     "Metric",
+    "MetricSample",
     "Miscalibration",
     "NetBenefit",
     "ObservedExpected",
-    "PooledMetric",
-    "PooledSample",
+    "SampleMetric",
     "Scale",
     "as_metric",
     "metric_label",

@@ -17,7 +17,7 @@ from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Direction, Scale
 
 if TYPE_CHECKING:
-    from survscore.metrics.sample import PooledSample
+    from survscore.metrics.sample import MetricSample
 
 
 class Metric(ABC):
@@ -77,12 +77,12 @@ class Found:
     #: NaN where it is not defined.
     value: float
     #: Each individual's influence on it while weights are held fixed: weight times the derivative by that individual's
-    #: mass. Of a `PooledMetric`, those of the individuals in the sample. Shape (n,).
+    #: mass. Of a `SampleMetric`, those of the individuals in the sample. Shape (n,).
     influence: NDArray[np.float64]
     #: Why it is not defined.
     reason: str = ""
-    #: Of a `HistoryMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative by
-    #: the logarithm of the curve's factor at s. Shape (exits,).
+    #: Of a `FollowUpMetric`, :math:`M(s)` for each exit s of the curve that its weights contain: minus the derivative
+    #: by the logarithm of the curve's factor at s. Shape (exits,).
     moved: NDArray[np.float64] | None = None
     #: Of a sum of squares of estimates, the influences on each of these. Chance adds the sum of their variances to the
     #: value, which is taken off; where the squares are small, the variance of squared errors is added to its variance.
@@ -91,7 +91,7 @@ class Found:
 
 
 class JointMetric(Metric):
-    """A metric of several individuals taken together: what `PooledMetric` and `HistoryMetric` share."""
+    """A metric of several individuals taken together: what `SampleMetric` and `FollowUpMetric` share."""
 
     #: Whether there is a value only where some are counted with event, and some without.
     needs_both: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class JointMetric(Metric):
         return 0.0
 
 
-class PooledMetric(JointMetric):
+class SampleMetric(JointMetric):
     """A metric of all who are counted at a time, taken together.
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
@@ -122,12 +122,12 @@ class PooledMetric(JointMetric):
     The mean predicted risk, whose influence is that of any weighted mean:
 
     >>> import survscore as ss
-    >>> from survscore.metrics import Found, PooledSample
-    >>> class MeanRisk(ss.PooledMetric):
+    >>> from survscore.metrics import Found, MetricSample
+    >>> class MeanRisk(ss.SampleMetric):
     ...     name = "mean_risk"
     ...     needs_both = False
     ...
-    ...     def evaluate(self, sample: PooledSample) -> Found:
+    ...     def evaluate(self, sample: MetricSample) -> Found:
     ...         value = float(sample.share @ sample.risk)
     ...         return Found(value, sample.share * (sample.risk - value))
     >>> y = ss.Outcomes(time=[1, 3, 4, 5], event=[1, 0, 1, 0], censoring_time=[4, 3, 6, 5])
@@ -138,10 +138,10 @@ class PooledMetric(JointMetric):
     """
 
     @abstractmethod
-    def evaluate(self, sample: PooledSample) -> Found:
+    def evaluate(self, sample: MetricSample) -> Found:
         """Return the value, and the influence on it of each individual in the sample, which holds at least one.
 
-        All metrics of an evaluation get the same sample, and may share what they make of it (`PooledSample.once`).
+        All metrics of an evaluation get the same sample, and may share what they make of it (`MetricSample.once`).
         """
 
 
@@ -174,7 +174,7 @@ class History:
         return np.argsort(self.time, kind="stable").astype(np.int32) if self.in_order is None else self.in_order()
 
 
-class HistoryMetric(JointMetric):
+class FollowUpMetric(JointMetric):
     """A metric of everything that happened up to a time, and of whole curves.
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from survscore._utils.products import dot
 from survscore._validation import FloatArray, check_number
 from survscore.inference.intervals import Direction
-from survscore.metrics.base import Found, PooledMetric
-from survscore.metrics.sample import PooledSample
+from survscore.metrics.base import Found, SampleMetric
+from survscore.metrics.sample import MetricSample
 
 #: A risk that is closer than this to a threshold is at it, so that rounding does not decide on whom to act.
 AT_THRESHOLD = 1e-7
 
 
 @dataclass(frozen=True)
-class NetBenefit(PooledMetric):
+class NetBenefit(SampleMetric):
     r"""Net benefit of acting on those whose predicted risk is at least a threshold z [1]_.
 
     .. math:: \mathrm{NB}_z(t) = \frac{\sum_i w_i 1\{p_i \ge z\}\,[y_i - (1 - y_i)\, z / (1 - z)]}{\sum_i w_i}, \qquad
@@ -83,7 +83,7 @@ class NetBenefit(PooledMetric):
         """Return on how many of those who are counted two predictions decide differently."""
         return int(np.count_nonzero((self.acts(survival) != self.acts(other)) & (weight > 0)))
 
-    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         benefit = np.where(self.acts(sample.survival), np.where(sample.label != 0, 1.0, -self.odds), 0.0)
         value = dot(sample.share, benefit)
         return Found(value, sample.share * (benefit - value))

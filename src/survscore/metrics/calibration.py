@@ -16,8 +16,8 @@ from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products, dot
 from survscore.inference.intervals import Direction, Scale
 from survscore.inference.logistic import LogisticFit, combined, expit, restricted_cubic_spline
-from survscore.metrics.base import Found, PooledMetric
-from survscore.metrics.sample import PooledSample, Vector, log_odds
+from survscore.metrics.base import Found, SampleMetric
+from survscore.metrics.sample import MetricSample, Vector, log_odds
 
 NO_BEND = np.zeros(2)  # two knots, wherever they are, leave a straight line
 #: Where the knots are, as shares of the predictions: Harrell's, for few and for many with the rarer status.
@@ -26,12 +26,12 @@ MANY_EVENTS = 100
 REACHED = 1 - 1e-12  # of a share: cumulative weights are rounded
 
 
-def _without_value(sample: PooledSample, reason: str) -> Found:
+def _without_value(sample: MetricSample, reason: str) -> Found:
     return Found(np.nan, np.zeros(len(sample)), reason)
 
 
 @dataclass(frozen=True)
-class ObservedExpected(PooledMetric):
+class ObservedExpected(SampleMetric):
     r"""The observed proportion divided by the mean predicted risk: above one, risks are too low.
 
     .. math:: \frac{O}{E}(t) = \frac{\sum_i w_i y_i}{\sum_i w_i p_i}, \qquad
@@ -58,7 +58,7 @@ class ObservedExpected(PooledMetric):
     needs_both: ClassVar[bool] = False
     scores_null: ClassVar[bool] = False
 
-    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         observed, expected = (dot(sample.share, part) for part in (sample.event, sample.risk))
         if not expected > 0:
             return _without_value(sample, "all predicted risks are 0")
@@ -66,19 +66,19 @@ class ObservedExpected(PooledMetric):
         return Found(ratio, sample.share * (sample.event - ratio * sample.risk) / expected)
 
 
-def line_in_log_odds(sample: PooledSample) -> LogisticFit | str:
+def line_in_log_odds(sample: MetricSample) -> LogisticFit | str:
     """Regress the status on the predicted log odds: intercept and slope; or return why there is no regression."""
     separated = "the predictions separate those with event from those without, so that the slope has no bound"
     return sample.fit(NO_BEND, "all predictions are the same" if np.ptp(sample.log_odds) == 0 else separated)
 
 
-def shift_in_log_odds(sample: PooledSample) -> LogisticFit | str:
+def shift_in_log_odds(sample: MetricSample) -> LogisticFit | str:
     """Fit the intercept alone, where the slope is held at one; or return why it can't be."""
     return sample.fit(np.zeros(0), "the weights leave one status only", shifted=True)
 
 
 @dataclass(frozen=True)
-class CalibrationSlope(PooledMetric):
+class CalibrationSlope(SampleMetric):
     r"""The slope b of a weighted logistic regression of the status on the predicted log odds.
 
     .. math:: \operatorname{logit} P(y_i = 1) = a + b \operatorname{logit} p_i, \qquad
@@ -105,7 +105,7 @@ class CalibrationSlope(PooledMetric):
     label: ClassVar[str] = "calibration slope"
     direction: ClassVar[Direction] = "closer to 1"
 
-    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         fit = sample.once(line_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
@@ -113,7 +113,7 @@ class CalibrationSlope(PooledMetric):
 
 
 @dataclass(frozen=True)
-class CalibrationInTheLarge(PooledMetric):
+class CalibrationInTheLarge(SampleMetric):
     r"""Calibration in the large: a in :math:`\operatorname{logit} P(y = 1) = a + \operatorname{logit} p`.
 
     .. math:: e_i = \frac{w_i (y_i - \mu_i)}{\sum_k w_k \mu_k (1 - \mu_k)}
@@ -137,7 +137,7 @@ class CalibrationInTheLarge(PooledMetric):
     label: ClassVar[str] = "calibration in the large"
     direction: ClassVar[Direction] = "closer to 0"
 
-    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         fit = sample.once(shift_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
@@ -161,7 +161,7 @@ class SplineFit:
         return expit(log_odds(risk) + combined(self.gamma if gamma is None else gamma, self.columns(risk)))
 
 
-def fit_spline(sample: PooledSample) -> SplineFit | str:
+def fit_spline(sample: MetricSample) -> SplineFit | str:
     """Fit the richest spline that the data allow, or return why there is none."""
     separated = "the predictions separate those with event from those without, so that the curve has no bound"
     x, reason = np.sort(sample.log_odds), ""
@@ -192,14 +192,14 @@ def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
     return [*found, x[[0, -1]]]
 
 
-def distinct_risks(sample: PooledSample) -> tuple[Vector, Vector]:
+def distinct_risks(sample: MetricSample) -> tuple[Vector, Vector]:
     """Return the distinct risks in ascending order, and which share of the weights each has."""
     risk, share = sample.risk[sample.order[::-1]], sample.share[sample.order[::-1]]
     starts = np.flatnonzero(np.append(True, risk[1:] != risk[:-1]))
     return risk[starts], np.add.reduceat(share, starts)
 
 
-def some_risks(sample: PooledSample, n_risks: int) -> tuple[Vector, Vector]:
+def some_risks(sample: MetricSample, n_risks: int) -> tuple[Vector, Vector]:
     """Return so many risks that stand for all, with their shares: means of neighbouring risks."""
     risk, mass = distinct_risks(sample)
     if risk.size <= n_risks:
@@ -242,7 +242,7 @@ class FittedCurve:
         return self.regression.influence_on(by_coefficient)
 
 
-def fitted_curve(sample: PooledSample) -> FittedCurve | str:
+def fitted_curve(sample: MetricSample) -> FittedCurve | str:
     """Return the smooth curve at each individual's prediction, or why there is none."""
     spline = sample.once(fit_spline)
     if isinstance(spline, str):
@@ -251,7 +251,7 @@ def fitted_curve(sample: PooledSample) -> FittedCurve | str:
     return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
 
 
-class CurveDistance(PooledMetric):
+class CurveDistance(SampleMetric):
     """The distance of the smooth calibration curve to the predictions.
 
     Chance makes distances larger, by as much as they vary and more: no interval around them has its nominal coverage.
@@ -260,7 +260,7 @@ class CurveDistance(PooledMetric):
     scale: ClassVar[Scale] = "none"
     scores_null: ClassVar[bool] = False
 
-    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         curve = sample.once(fitted_curve)
         return _without_value(sample, curve) if isinstance(curve, str) else self.of_curve(curve)
 

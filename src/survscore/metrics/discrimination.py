@@ -15,8 +15,8 @@ from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Direction, Scale
 from survscore.inference.units import coded
 from survscore.metrics._pairs import Vector, pair_sums
-from survscore.metrics.base import Found, History, HistoryMetric, PooledMetric
-from survscore.metrics.sample import PooledSample
+from survscore.metrics.base import FollowUpMetric, Found, History, SampleMetric
+from survscore.metrics.sample import MetricSample
 
 Kind = Literal["cohort", "pooled", "weighted", "harrell"]
 Risk = Literal["final", "antolini"]
@@ -25,7 +25,7 @@ RISKS = ("final", "antolini")
 
 
 @dataclass(frozen=True)
-class AUC(PooledMetric):
+class AUC(SampleMetric):
     r"""How often one with event had the lower predicted survival than one without; ties count half.
 
     .. math:: \mathrm{AUC}(t) = \frac{\sum_{i, k} w_i w_k 1\{T_i \le t\} 1\{T_k > t\}
@@ -59,7 +59,7 @@ class AUC(PooledMetric):
     has_ratios: ClassVar[bool] = False  # no discrimination is one half, and not zero
     scale: ClassVar[Scale] = "logit"
 
-    def evaluate(self, sample: PooledSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         without, with_event = sample.statuses
         if not (with_event and without):
             who = "with" if not with_event else "without"
@@ -87,7 +87,7 @@ class AUC(PooledMetric):
 
 
 @dataclass(frozen=True)
-class Concordance(HistoryMetric):
+class Concordance(FollowUpMetric):
     r"""How often, of two individuals, the one whose event came first by tau had been given the higher risk.
 
     .. math:: C(\tau) = P(\rho_i > \rho_j \mid T^*_i < T^*_j,\, T^*_i \le \tau) \quad\text{(equal risks count half)}

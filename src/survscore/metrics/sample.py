@@ -26,7 +26,7 @@ def log_odds(risk: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class CountedStatuses:
-    """What all models have in common at one time: who is counted, with which status and weight (see `PooledSample`)."""
+    """What all models have in common at one time: who is counted, with which status and weight (see `MetricSample`)."""
 
     rows: NDArray[np.intp]
     label: NDArray[Any]
@@ -39,9 +39,9 @@ class CountedStatuses:
         some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
         return cls(rows, label[rows], some / some.mean() if rows.size else some)
 
-    def with_predictions(self, survival: FloatArray) -> PooledSample:
+    def with_predictions(self, survival: FloatArray) -> MetricSample:
         """Take what one model predicts for everybody."""
-        return PooledSample(self.rows, self.label, self.weight, survival[self.rows])
+        return MetricSample(self.rows, self.label, self.weight, survival[self.rows])
 
     def __len__(self) -> int:
         return self.rows.size
@@ -64,7 +64,7 @@ class CountedStatuses:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledSample(CountedStatuses):
+class MetricSample(CountedStatuses):
     """Predictions, statuses and weights of those who are counted at one time.
 
     All metrics of a model share one sample, so what several need is made once: the order of predictions, log odds, and
@@ -84,8 +84,8 @@ class PooledSample(CountedStatuses):
     Examples
     --------
     >>> import numpy as np
-    >>> from survscore.metrics import PooledSample
-    >>> sample = PooledSample.of(np.array([0.2, 0.9, 0.5]), np.array([1, 0, 0]), np.array([2.0, 0.0, 1.0]))
+    >>> from survscore.metrics import MetricSample
+    >>> sample = MetricSample.of(np.array([0.2, 0.9, 0.5]), np.array([1, 0, 0]), np.array([2.0, 0.0, 1.0]))
     >>> sample.rows, sample.risk, sample.event, sample.share.round(3)
     (array([0, 2]), array([0.8, 0.5]), array([1., 0.]), array([0.667, 0.333]))
     >>> sample.once(lambda sample: float(sample.share @ sample.risk))  # the mean predicted risk
@@ -93,10 +93,10 @@ class PooledSample(CountedStatuses):
     """
 
     survival: FloatArray
-    _made: dict[Callable[[PooledSample], Any], Any] = field(default_factory=dict, repr=False)
+    _made: dict[Callable[[MetricSample], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> PooledSample:  # type: ignore[override]
+    def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> MetricSample:  # type: ignore[override]
         """Take everybody, with weight 0 for those who are not counted."""
         return CountedStatuses.of(label, weight).with_predictions(survival)
 
@@ -121,7 +121,7 @@ class PooledSample(CountedStatuses):
         ordered = self.survival[self.order]
         return np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
 
-    def once(self, make: Callable[[PooledSample], Made]) -> Made:
+    def once(self, make: Callable[[MetricSample], Made]) -> Made:
         """Return ``make(sample)``, made when it is first asked for: for what several metrics have in common."""
         if make not in self._made:
             self._made[make] = make(self)

@@ -13,12 +13,12 @@ from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Scale
 from survscore.interpolation import blend
 from survscore.metrics._curve_integrals import Pieces, Vector, Weights, integrate, moved_by_exits
-from survscore.metrics.base import Found, History, HistoryMetric
+from survscore.metrics.base import FollowUpMetric, Found, History
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
 
 
 @dataclass(frozen=True)
-class CRPS(HistoryMetric):
+class CRPS(FollowUpMetric):
     r"""Squared distance of the whole curve to what happened, up to :math:`C^*` or t: the Brier score per unit of time.
 
     .. math:: \mathrm{CRPS}(t) = \frac{\sum_i \int_0^{\min(C^*_i, t)} w_i(s) [1\{T_i > s\} - \pi_i(s)]^2\,ds}
@@ -111,7 +111,7 @@ def _pieces(curves: SurvivalCurves, history: History, followed: Vector) -> tuple
 
 
 @dataclass(frozen=True)
-class LogScore(HistoryMetric):
+class LogScore(FollowUpMetric):
     r"""Minus the log-likelihood of the whole follow-up: of the event's time, or of being event-free for so long.
 
     .. math:: \mathrm{LS}(t) = -\frac1n \sum_i \left(1\{T^*_i \le \min(C^*_i, t)\} \log f_i(T_i)

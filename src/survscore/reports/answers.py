@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from survscore.engine.evaluation import Range, Scored
+from survscore.engine.evaluation import Range, ScoreArrays
 from survscore.metrics import metric_label, sides
 from survscore.reports.comparing import Findings, plain
 from survscore.reports.verdicts import (
@@ -54,7 +54,7 @@ class Answers:
         self.findings, self.weighting = findings, weighting
         compared = findings.comparison
         over = None if findings.means is None else compared.means_over(*time_range, nan="stop")
-        self.scored: dict[str, Scored] = {one.metric: one for one in compared.scored if one.weighting == weighting}
+        self.scored: dict[str, ScoreArrays] = {one.metric: one for one in compared.scored if one.weighting == weighting}
         self.estimates = {
             metric: Estimates(one, compared.level, None if over is None else over[metric][0])
             for metric, one in self.scored.items()

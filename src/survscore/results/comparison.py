@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import Direction
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
@@ -45,7 +45,7 @@ class Comparison(Tabulated):
         The number of individuals.
     n_dropped_out : int or None
         How many of them dropped out; None where that is unknown.
-    scored : tuple of Scored
+    scored : tuple of ScoreArrays
         The numbers, for every metric under every weighting.
     """
 
@@ -56,7 +56,7 @@ class Comparison(Tabulated):
     level: float
     n: int
     n_dropped_out: int | None
-    scored: tuple[Scored, ...]
+    scored: tuple[ScoreArrays, ...]
 
     def against(self, reference: str) -> Comparison:
         """Return the same comparison with another model as reference; nothing is computed anew."""

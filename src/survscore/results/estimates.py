@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.intervals import (
     Contrast,
     difference_interval,
@@ -32,12 +32,12 @@ Columns = dict[str, Any]
 TOO_FEW = "too few"
 
 
-def has_skill(one: Scored) -> bool:
+def has_skill(one: ScoreArrays) -> bool:
     """Whether there are skill scores: the null model has a score, too, lower is better, and zero is no error at all."""
     return one.has_null and one.has_ratios and one.direction == "lower"
 
 
-def defined_models(one: Scored) -> NDArray[np.float64]:
+def defined_models(one: ScoreArrays) -> NDArray[np.float64]:
     """Return the scores of the models that have any, or of all: a model without scores has no mean anyway."""
     some = np.isfinite(one.scores).any(axis=1)
     return one.scores[some] if some.any() else one.scores
@@ -51,7 +51,7 @@ class Estimates:
     within the range is missing.
     """
 
-    scored: Scored
+    scored: ScoreArrays
     level: float = 0.95
     weights: Vector | None = None  # of each time, for a mean over time
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, check_choice, plural
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.intervals import ROUNDING, fisher_p, student_p, student_quantile
 from survscore.inference.multiplicity import adjusted
 from survscore.inference.support import FEW_FOR_DIFFERENCE, MUCH_ADDED
@@ -133,7 +133,7 @@ def heterogeneity(table: LongTable, of: Comparand, model: str | None) -> pd.Data
     return stacked([table.block(one, labels, segments.heterogeneity()) for one, labels, segments in each])
 
 
-def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[Scored, Columns, BySegment]]:
+def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[ScoreArrays, Columns, BySegment]]:
     """Yield, for every metric, weighting and model, the estimates of all segments, and their labels."""
     _check_independent(table.n_spanning)
     check_choice("of", of, ("difference", "score"))

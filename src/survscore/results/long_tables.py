@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.multiplicity import Correction, adjusted
 from survscore.results.estimates import Columns, Estimates, has_skill, verdicts_by_p
 from survscore.results.tables import PrintedAsTables
@@ -73,7 +73,7 @@ class LongTable:
         """The comparison of all individuals."""
         return next(iter(self.comparisons.values()))
 
-    def estimates(self, one: Scored) -> Estimates:
+    def estimates(self, one: ScoreArrays) -> Estimates:
         """Return what is tabulated of scores by one metric under one weighting."""
         return Estimates(one, self.total.level, None if self.over is None else self.over[one.metric][0])
 
@@ -94,7 +94,7 @@ class LongTable:
             self._judge(table, quantity)
         return table
 
-    def block(self, one: Scored, labels: Columns, columns: Columns) -> Columns:
+    def block(self, one: ScoreArrays, labels: Columns, columns: Columns) -> Columns:
         """Return numbers with the metric, the weighting, the labels such as the model, and the time or the range."""
         names = {"metric": one.metric, "weighting": one.weighting, **labels}
         if self.over is None:
@@ -113,7 +113,7 @@ class LongTable:
                     if name != skip:
                         yield self._block(quantity, key, one, of_total, a)
 
-    def _block(self, quantity: Quantity, key: Key, one: Scored, of_total: Scored, a: int) -> Columns:
+    def _block(self, quantity: Quantity, key: Key, one: ScoreArrays, of_total: ScoreArrays, a: int) -> Columns:
         total, seen = self.total, self.estimates(one)
         r = total.models.index(total.reference)
         if quantity == "score":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, shown, warn
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.rounding import Number, p_text
@@ -103,7 +103,7 @@ def _over(first: float, last: float) -> str:
     return f"mean over {first:g} to {last:g}"
 
 
-def _mean(found: Comparison, one: Scored, over: MeanOver) -> Block:
+def _mean(found: Comparison, one: ScoreArrays, over: MeanOver) -> Block:
     weights, ends = over
     return _over(*ends), Estimates(one, found.level, weights), 0
 
@@ -143,7 +143,7 @@ def _number(row: Mapping[Any, Any], sign: str = "") -> Number:
     return Number(value, lower, upper, se=se, reliable=bool(row["reliable"]), sign=sign)
 
 
-def undefined_times(found: Iterable[Scored]) -> str | None:
+def undefined_times(found: Iterable[ScoreArrays]) -> str | None:
     """Say which times have no score, and why, by weighting; None where all have one."""
     told: dict[str, list[str]] = {}
     for one in found:
@@ -158,7 +158,7 @@ def undefined_times(found: Iterable[Scored]) -> str | None:
     return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
 
 
-def warn_about(found: Iterable[Scored]) -> None:
+def warn_about(found: Iterable[ScoreArrays]) -> None:
     """Warn once about times without a score, and about standard errors from few groups."""
     several = list(found)
     told = undefined_times(several)

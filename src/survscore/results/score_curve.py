@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
-from survscore.engine.evaluation import Evaluation, Scored
+from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.metrics import Direction, metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import padded
@@ -72,7 +72,7 @@ class ScoreCurve(PrintedAsTables):
         Of the confidence intervals.
     bounds : Bounds or None
         Whatever happened to those who dropped out, the score lies within; None without drop-outs.
-    scored : Scored
+    scored : ScoreArrays
         Scores with their moments, from which means over time are made.
     """
 
@@ -94,10 +94,10 @@ class ScoreCurve(PrintedAsTables):
     bounds: Bounds | None
     n_groups: NDArray[np.float64] | None
     largest_share: NDArray[np.float64] | None
-    scored: Scored
+    scored: ScoreArrays
 
     @classmethod
-    def of(cls, evaluation: Evaluation, scored: Scored, *, default_times: bool) -> Self:
+    def of(cls, evaluation: Evaluation, scored: ScoreArrays, *, default_times: bool) -> Self:
         """Take the only model of an evaluation, under one of its weightings."""
         y, m = evaluation.index.outcomes, evaluation.times.size
         seen = Estimates(scored, evaluation.level)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.engine.bounds import AllBounds
-from survscore.engine.evaluation import Scored, undefined_times
+from survscore.engine.evaluation import ScoreArrays, undefined_times
 from survscore.engine.inputs import distinct
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.inference.support import Support
@@ -232,7 +232,7 @@ class _Finished:
         )
         return [first.T[:, None], late.T[:, None], event.transpose(2, 1, 0)]
 
-    def scored(self, metric: int, products: Products | None) -> Scored:
+    def scored(self, metric: int, products: Products | None) -> ScoreArrays:
         """Return one metric's scores and their moments."""
         what, loss, times = self.what, self.what.metrics[metric], self.what.at
         k, scale = len(what.models), loss_scale(loss)
@@ -264,7 +264,7 @@ class _Finished:
         }
         if loss.epsilon:
             settings["epsilon"] = loss.epsilon
-        return Scored(
+        return ScoreArrays(
             loss.name, str(self.weighting), loss.direction, scores / scale, moments,
             self._bounds(metric, values, scale), loss.scale, total, support, reasons, settings,
         )  # fmt: skip

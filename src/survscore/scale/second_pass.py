@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.engine.evaluation import Scored
+from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.inference.units import PowerSums, Units
 from survscore.scale.exact import Exact, loss_scale
@@ -26,7 +26,7 @@ def spanning_groups(influences: Influences) -> int | None:
     return int(Exact(segments.high[0], segments.low[0]).whole().sum(axis=0).max(initial=0.0) - n_groups)
 
 
-def with_influences(scored: Scored, influences: Influences, which: int | None, q: int, metric: int) -> Scored:
+def with_influences(scored: ScoreArrays, influences: Influences, which: int | None, q: int, metric: int) -> ScoreArrays:
     """Return the same with variances from the sums of influences."""
     what = influences.specification
     level, place = (0, 0) if which is None else (1, which)

@@ -16,7 +16,7 @@ from survscore._validation import InputError, as_times, check_choice, check_leve
 from survscore.engine.inputs import one_or_more
 from survscore.io.forms import Form
 from survscore.io.tables import listed
-from survscore.metrics import LOSSES, Brier, HistoryMetric, Log, Loss, Metric, as_metric
+from survscore.metrics import LOSSES, Brier, FollowUpMetric, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.scale.columns import ModelColumns, OutcomeColumns, model_columns
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
@@ -328,7 +328,7 @@ def specify(
     else:
         wanted = tuple(as_times(times).tolist())
     metrics = as_metrics(metric)
-    if not any(isinstance(one, HistoryMetric) for one in metrics):  # which look at whole curves
+    if not any(isinstance(one, FollowUpMetric) for one in metrics):  # which look at whole curves
         found = tuple(model.only(wanted) for model in found)
     segments = (by,) if isinstance(by, str) else tuple(by)
     missing = [name for name in (*segments, *(() if groups is None else (groups,))) if name not in names]
