@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, Unpack, overload
@@ -23,7 +23,7 @@ from survscore._validation import (
 )
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, Ranges, ScoreArrays, Variances
+from survscore.engine.evaluation import Evaluation, OnSample, Ranges, ScoreArrays, Variances
 from survscore.engine.inputs import Null, as_models, check_outcomes, one_or_more
 from survscore.inference.units import Groups
 from survscore.metrics import Brier, Metric, as_metric
@@ -163,9 +163,7 @@ class Request:
     errors: bool = True
     variances: Variances = "both"
 
-    def run(
-        self, y: Outcomes, models: Models, on_sample: Callable[[int, SampleView], None] | None = None
-    ) -> Comparison:
+    def run(self, y: Outcomes, models: Models, on_sample: OnSample | None = None) -> Comparison:
         """Compare models, without warnings; `on_sample` is that of `Evaluation.run`."""
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "reference"}
         evaluation = Evaluation.of(y, models, **settings)
