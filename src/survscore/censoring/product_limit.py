@@ -142,15 +142,16 @@ class ProductLimit:
 
     def at(self, times: Array, codes: Array | None = None) -> NDArray[np.float64]:
         """Return the curve at `times`, each in its own stratum."""
-        return self._values(times, codes, inclusive=True)
+        return self.after(self.jumps_before(times, codes, inclusive=True), codes)
 
     def before(self, times: Array, codes: Array | None = None) -> NDArray[np.float64]:
         """Return its left limits at `times`, each in its own stratum."""
-        return self._values(times, codes, inclusive=False)
+        return self.after(self.jumps_before(times, codes), codes)
 
     def after(self, jumps: Array, codes: Array | None = None) -> NDArray[np.float64]:
         """Return the curve after so many jumps, counted as in `jumps_before`."""
-        padded = arrays.concatenate([arrays.zeros((1,), self.survival) + 1.0, self.survival])
+        survival = arrays.beside(self.survival, jumps)
+        padded = arrays.concatenate([arrays.zeros((1,), survival) + 1.0, survival])
         values: NDArray[np.float64] = arrays.take(padded, jumps)
         if self.n_strata == 1 or codes is None:
             return values
@@ -160,9 +161,11 @@ class ProductLimit:
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""
-        wanted = arrays.beside(times, self.times)
-        found = [_step_values(self.times[part], self.survival[part], wanted, inclusive=True) for part in self.strata()]
-        return np.array([arrays.to_host(one) for one in found])
+        wanted, found = arrays.beside(times, self.times), []
+        for k, part in enumerate(self.strata()):
+            passed = part.start + arrays.count_below(self.times[part], wanted, inclusive=True)
+            found.append(arrays.to_host(self.after(passed, passed * 0 + k)))
+        return np.array(found)
 
     def jumps_before(self, times: Array, codes: Array | None = None, *, inclusive: bool = False) -> NDArray[np.int32]:
         """Return how many of its jumps come before each time (or at it, if `inclusive`), counted from the first of all.
@@ -177,16 +180,6 @@ class ProductLimit:
             inside = codes == k
             found[inside] = part.start + arrays.count_below(self.times[part], times[inside], inclusive=inclusive)
         return found
-
-    def _values(self, times: Array, codes: Array | None, *, inclusive: bool) -> NDArray[np.float64]:
-        survival = arrays.beside(self.survival, times)
-        if self.n_strata == 1 or codes is None:
-            return _step_values(self.times, survival, times, inclusive=inclusive)
-        values: NDArray[np.float64] = arrays.zeros((len(times),), times)
-        for k, part in enumerate(self.strata()):
-            inside = codes == k
-            values[inside] = _step_values(self.times[part], survival[part], times[inside], inclusive=inclusive)
-        return values
 
 
 def order_of(time: Array, rank: Array) -> Array:
@@ -205,10 +198,3 @@ def order_of(time: Array, rank: Array) -> Array:
         small = key[-1] <= np.iinfo(np.uint16).max
         order = order[np.argsort(key.astype(np.uint16) if small else key, kind="stable")]
     return order
-
-
-def _step_values(grid: Array, values: Array, times: Array, *, inclusive: bool) -> NDArray[np.float64]:
-    """Read a step function that is 1 before the grid and ``values[k]`` from ``grid[k]`` on, at or just before times."""
-    padded = arrays.concatenate([arrays.zeros((1,), values) + 1.0, values])
-    found: NDArray[np.float64] = padded[arrays.count_below(grid, times, inclusive=inclusive)]
-    return found

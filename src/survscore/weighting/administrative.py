@@ -26,13 +26,13 @@ from survscore.weighting.base import (
     check_censoring_time,
     check_rounding,
     check_strata,
-    curve_weights,
     fit_on_sample,
     fit_on_training,
     placed_curves,
     refuse_drop_outs,
     settings_in_words,
     support_end,
+    weighted_by,
 )
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
 from survscore.weighting.strata import Strata
@@ -223,12 +223,7 @@ class Administrative(Weighting):
             model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)
         else:
             model = fit_on_sample(index, outcomes.dropped_out, self.dropout_strata, self.variance)
-        at, before = curve_weights(model, index)
-        end = support_end(outcomes, outcomes.dropped_out, index.times, model.codes)
-        return replace(
-            weights, weight_at_risk=inverse(at, cap), weight_at_event=inverse(before, cap), codes=model.codes,
-            censoring_model=model, support_end=end,
-        )  # fmt: skip
+        return weighted_by(weights, model, index, outcomes.dropped_out, cap)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
         some = self._with_curves(lambda _, curves: curves[rows])

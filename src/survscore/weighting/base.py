@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from survscore.censoring.fitted import CensoringModel, FittedOnSample, FittedOnT
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
 from survscore.weighting.strata import Strata
 
 Normalize = Literal["weights", "n"]
@@ -140,6 +141,17 @@ def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.f
     own = arrays.zeros((len(before),), before)
     own[index.order] = before
     return model.curve.table(index.times), own
+
+
+def weighted_by(
+    weights: IntervalWeights, model: CensoringModel, index: TimeIndex, left: NDArray[np.bool_], max_weight: float
+) -> IntervalWeights:
+    """Return index ranges with the inverse of an estimated curve as weights; `left` says who exited in its way."""
+    at, before = curve_weights(model, index)
+    return replace(
+        weights, weight_at_risk=inverse(at, max_weight), weight_at_event=inverse(before, max_weight), codes=model.codes,
+        censoring_model=model, support_end=support_end(index.outcomes, left, index.times, model.codes),
+    )  # fmt: skip
 
 
 def support_end(

@@ -29,13 +29,13 @@ from survscore.weighting.base import (
     check_cap,
     check_censoring_time,
     check_strata,
-    curve_weights,
     fit_on_sample,
     fit_on_training,
     placed_curves,
     refuse_drop_outs,
     settings_in_words,
     support_end,
+    weighted_by,
 )
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
 from survscore.weighting.strata import Strata
@@ -140,12 +140,7 @@ class IPCW(Weighting):
         else:
             fitted = censoring.outcomes
             model = fit_on_training(index, fitted, ~fitted.event, self.strata, self.training_strata)
-        at, before = curve_weights(model, index)
-        end = support_end(outcomes, ~outcomes.event, index.times, model.codes)
-        return replace(
-            weights, weight_at_risk=inverse(at, cap), weight_at_event=inverse(before, cap), codes=model.codes,
-            censoring_model=model, support_end=end,
-        )  # fmt: skip
+        return weighted_by(weights, model, index, ~outcomes.event, cap)
 
     def unweighted(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
         outcomes = index.outcomes
