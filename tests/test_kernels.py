@@ -1,8 +1,8 @@
 """What surrounds the compiled code: the line that says that it is being compiled, and sorting on all cores."""
 
 import logging
-import time
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,17 +10,41 @@ import pytest
 import survscore as ss
 from survscore._utils import kernels, parallel
 
+MESSAGE = "compiling the code for large data, once; this takes about ten seconds"
 
-def compiling(module):
-    function = SimpleNamespace(__module__=module)
-    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+
+class Clock:
+    """A timer whose time comes when a test says so."""
+
+    running: ClassVar[list] = []
+
+    def __init__(self, seconds, work):
+        assert seconds == kernels.PATIENCE
+        self.work = work
+
+    def start(self):
+        self.running.append(self)
+
+    def cancel(self):
+        if self in self.running:
+            self.running.remove(self)
+
+    @classmethod
+    def strike(cls):
+        while cls.running:
+            cls.running.pop().work()
 
 
 @pytest.fixture
 def notice(monkeypatch, caplog):
-    monkeypatch.setattr(kernels, "PATIENCE", 0.05)
+    monkeypatch.setattr(kernels, "Timer", Clock)
     caplog.set_level(logging.INFO, "survscore")
     return kernels.CompilingNotice()
+
+
+def compiling(module):
+    function = SimpleNamespace(__module__=module)
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
 
 
 def test_long_compiling_is_announced_once(notice, caplog):
@@ -28,29 +52,36 @@ def test_long_compiling_is_announced_once(notice, caplog):
         notice.on_start(compiling("survscore.engine.kernels"))
         notice.on_start(compiling("survscore._utils.kernels"))  # a function that the first one calls
         notice.on_end(compiling("survscore._utils.kernels"))
-        time.sleep(0.3)
+        Clock.strike()
         notice.on_end(compiling("survscore.engine.kernels"))
-    assert [record.getMessage() for record in caplog.records] == [
-        "compiling the code for large data, once; this takes about ten seconds"
-    ]
+    assert [record.getMessage() for record in caplog.records] == [MESSAGE]
 
 
-@pytest.mark.parametrize("module", ["survscore.engine.kernels", "somebody.elses"])
-def test_short_compiling_and_that_of_others_is_not(notice, caplog, module):
-    notice.on_start(compiling(module))
-    if module.startswith("survscore"):
-        notice.on_end(compiling(module))
-    time.sleep(0.3)
+def test_short_compiling_is_not_announced(notice, caplog):
+    notice.on_start(compiling("survscore.engine.kernels"))
+    notice.on_end(compiling("survscore.engine.kernels"))
+    Clock.strike()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "other",
+    [compiling("somebody.elses"), compiling(None), SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=None)})],
+    ids=["another module", "no module", "a lifted loop"],
+)
+def test_what_others_compile_is_not_announced(notice, caplog, other):
+    notice.on_start(other)
+    Clock.strike()
+    notice.on_end(other)
     assert not caplog.records
 
 
 def test_without_a_logger_a_terminal_gets_the_line(monkeypatch, capsys):
-    monkeypatch.setattr(kernels, "PATIENCE", 0.05)
+    monkeypatch.setattr(kernels, "Timer", Clock)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    notice = kernels.CompilingNotice()
-    notice.on_start(compiling("survscore.engine.kernels"))
-    time.sleep(0.3)
-    assert capsys.readouterr().err.startswith("survscore: compiling")
+    kernels.CompilingNotice().on_start(compiling("survscore.engine.kernels"))
+    Clock.strike()
+    assert capsys.readouterr().err == f"survscore: {MESSAGE}\n"
 
 
 @pytest.mark.parametrize("decimals", [None, 1, -3])
@@ -63,3 +94,23 @@ def test_values_are_sorted_on_all_cores(monkeypatch, decimals):
         order = parallel.argsort(values)
     assert np.array_equal(np.sort(order), np.arange(values.size))
     assert np.array_equal(values[order], np.sort(values))
+
+
+def test_times_that_hardly_differ_are_sorted(monkeypatch):
+    monkeypatch.setattr(parallel, "LONG_VECTOR", 100)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(4), raising=False)
+    values = np.tile([5e-324, 0.0, 1e-323], 100)
+    with ss.config.using(threads=4):
+        assert np.array_equal(values[parallel.argsort(values)], np.sort(values))
+
+
+def test_a_time_that_is_the_same_for_all_may_take_no_memory():
+    """Some of such a vector are fewer than all of it."""
+    event = np.array([True, False, True, False])
+    curves = ss.SurvivalCurves([[0.9], [0.6], [0.4], [0.2]], times=[3])
+    repeated, plain = (
+        ss.brier_score(ss.Outcomes(time, event), curves, weighting=ss.IPCW(), times=[3])
+        for time in (np.broadcast_to(4.0, 4), np.full(4, 4.0))
+    )
+    np.testing.assert_array_equal(repeated.scores, plain.scores)
+    np.testing.assert_array_equal(repeated.se, plain.se)

@@ -16,7 +16,7 @@ BACKENDS = ("auto", "numpy", "compiled", "torch")
 LARGE_MATRIX = 1 << 23
 
 
-@dataclass
+@dataclass(init=False)  # defaults stay those of the class, and need no check
 class Config:
     """Settings of the whole library, as ``survscore.config``.
 
@@ -45,20 +45,16 @@ class Config:
     threads: int | None = field(default=None)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if (name, value) not in (("backend", "auto"), ("threads", None)):
-            self._check(name, value)
-        super().__setattr__(name, value)
-
-    @staticmethod
-    def _check(name: str, value: object) -> None:
         from survscore._validation import check_choice, check_whole  # which in the end imports this module
 
         if name == "backend":
             check_choice("config.backend", value, BACKENDS)
         elif name == "threads":
-            check_whole("config.threads", value, 1)
+            if value is not None:
+                check_whole("config.threads", value, 1)
         else:
             raise AttributeError(f"config has no setting {name!r}; it has 'backend' and 'threads'")
+        super().__setattr__(name, value)
 
     @contextmanager
     def using(self, *, backend: Backend | None = None, threads: int | None = None) -> Iterator[Config]:

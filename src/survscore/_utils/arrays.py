@@ -132,8 +132,10 @@ def in_order(*keys: Any) -> Any:
 
 
 def take(values: Any, order: Any) -> Any:
-    """Return a vector in another order; on all cores where it is long."""
-    return values if is_repeated(values) else values[order] if is_tensor(values) else parallel.take(values, order)
+    """Return the values at some positions, or in another order; on all cores where there are many."""
+    if is_repeated(values) and len(order) == len(values):
+        return values
+    return values[order] if is_tensor(values) else parallel.take(values, order)
 
 
 def count_below(grid: Any, keys: Any, *, inclusive: bool) -> Any:

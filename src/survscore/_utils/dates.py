@@ -20,7 +20,7 @@ ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of
 
 @dataclass(frozen=True, eq=False)
 class Dates:
-    """The dates from which outcomes were derived, as they stand on the day on which the data end."""
+    """The dates from which outcomes were derived, as they stand at the data cut-off."""
 
     #: `event_date` is missing (``NaT``) where no event was seen, and `last_seen` where nobody dropped out.
     start: NDArray[np.datetime64]

@@ -62,7 +62,9 @@ class CompilingNotice(event.Listener):
 
 
 def _is_ours(event):
-    return event.data["dispatcher"].py_func.__module__.startswith("survscore.")
+    # of other people's functions nothing is certain: a loop that numba lifts out of one has none
+    function = getattr(event.data.get("dispatcher"), "py_func", None)
+    return str(getattr(function, "__module__", "")).startswith("survscore.")
 
 
 event.register("numba:compile", CompilingNotice())

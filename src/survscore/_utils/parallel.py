@@ -62,10 +62,10 @@ def take(vector: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
 def argsort(values: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the positions of increasing values; on several cores, each sorts those between two limits."""
     low, high = (float(values.min()), float(values.max())) if values.size >= LONG_VECTOR else (0.0, 0.0)
-    if low == high or config.n_cores() == 1:
+    scale = (SORTED_CELLS - 1) / (high - low) if high - low > SORTED_CELLS * np.finfo(float).tiny else 0.0
+    if scale == 0 or config.n_cores() == 1:
         return np.argsort(values)
     cells = np.empty(values.size, dtype=np.uint16)
-    scale = (SORTED_CELLS - 1) / (high - low)
 
     def find_cells(rows: slice) -> None:
         cells[rows] = (values[rows] - low) * scale

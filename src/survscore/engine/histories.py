@@ -35,7 +35,7 @@ class HistoryScores:
     values: NDArray[np.float64]
     #: None where errors were not asked for.
     moments: Moments | None
-    #: How many individuals that rests on.
+    #: On how many individuals, events and groups that is based.
     support: Support
     #: Why there is no value; nothing where there is. Shape (models, times).
     reasons: NDArray[np.object_]

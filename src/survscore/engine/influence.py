@@ -173,9 +173,8 @@ class CurveInfluence:
         curve = self.rows.model.curve
         lo = lo if block.start else 0  # jumps before the first row reach all columns
         by_stratum = self._by_stratum(block)
-        passed = arrays.count_below(
-            self.rows.index.ordered_time, curve.times, inclusive=True
-        )  # scored individuals with T <= s
+        time = self.rows.index.ordered_time
+        passed = arrays.count_below(time, curve.times, inclusive=True)  # scored individuals with T <= s
         jumps = arrays.positions(((passed > block.start) | (block.start == 0)) & (passed <= block.stop))
         at = passed[jumps] - block.start
         if by_stratum.order is not None:  # rows of the same stratum among the first of the block

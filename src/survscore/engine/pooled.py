@@ -91,7 +91,7 @@ class SampleRequest:
     metric: SampleMetric
     #: For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
     n_models: int
-    #: As for `influence.by_influence`.
+    #: The means over time that are asked for, (ranges, times), and whether covariances over time are.
     averages: NDArray[np.float64]
     any_range: bool
     #: Where there is nothing to say. Shape (times,).
@@ -114,7 +114,6 @@ class SampleView:
 
 
 #: Is shown all models at all times, so that nothing need be fitted again for numbers that are no metrics.
-OnSample = Callable[[SampleView], None]
 
 
 def evaluate_pooled(
@@ -125,7 +124,7 @@ def evaluate_pooled(
     units: Units,
     *,
     errors: bool,
-    on_sample: OnSample | None = None,
+    on_sample: Callable[[SampleView], None] | None = None,
 ) -> list[PooledValues]:
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 

@@ -40,7 +40,7 @@ class ModelWeights:
 
 def n_buckets(weights: IntervalWeights) -> int:
     """Return how many sums of a weighting are kept apart: those of each stratum, and of capped weights."""
-    split = weights.censoring_model is not None and weights.capped
+    split = weights.censoring_model is not None and weights.capped and weights.hidden_share is None
     return weights.n_strata * (2 if split else 1)
 
 

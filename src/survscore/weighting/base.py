@@ -100,7 +100,11 @@ class Weighting(ABC):
 
 
 def fit_on_sample(index: TimeIndex, exits: NDArray[np.bool_], strata: Strata | None, variance: str) -> FittedOnSample:
-    """Fit the product limit of exits to the scored outcomes; at ties those who exit come last."""
+    """Fit the product limit of exits to the scored outcomes.
+
+    At ties those who come first in `TimeIndex.order` leave the risk set first: events, then administrative ends, then
+    drop-outs.
+    """
     time = index.outcomes.time
     codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
     codes = None if codes is None else arrays.beside(codes, time)
@@ -132,7 +136,10 @@ def fit_on_training(
 
 
 def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return G_k(t) at the evaluation times, (strata, times), and everybody's G_k(T-)."""
+    """Return G_k(t) at the evaluation times, (strata, times), and for each individual G_k(T-).
+
+    G is the curve of censoring or dropping out, whose exits come last at ties.
+    """
     codes = None if model.codes is None else arrays.take(model.codes, index.order)
     if isinstance(model, FittedOnSample):
         before = model.curve.after(model.passed, codes)

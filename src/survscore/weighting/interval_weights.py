@@ -301,7 +301,11 @@ class IntervalWeights:
         return found if self.hidden_share is None else found + self._hidden_sums(m)
 
     def _hidden_sums(self, m: int) -> WeightSums:
-        """Return the sums of the weights in the third range, each divided by the probabilities of its status."""
+        r"""Return the sums of the weights in the third range, split between the two statuses by their probabilities.
+
+        With own weights :math:`w_i`, event-free :math:`S_k(t) \sum_i w_i h_i`, and with event the rest of
+        :math:`\sum_i w_i`, over those of stratum k whose follow-up ended before t.
+        """
         if self.hidden_share is None or self.reference is None:
             raise TypeError("nobody's status is projected")
         rows = arrays.positions(self.hidden_share > 0)
