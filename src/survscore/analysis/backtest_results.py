@@ -131,7 +131,20 @@ class Backtest(PrintedAsTables):
     settings: dict[str, Any]
 
     def only(self, models: Iterable[str]) -> Backtest:
-        """Return how each score did among some of the models, at least two; nothing is fitted or scored anew."""
+        """Return how each score did among some of the models, at least two; nothing is fitted or scored anew.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import survscore as ss
+        >>> day = np.arange(400)
+        >>> start, event = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, day + 50 + day % 90))
+        >>> y = ss.Outcomes.from_dates(start, event, "2012-12-31")
+        >>> models = {f"{p:g}": ss.SurvivalCurves(np.full((400, 1), p), [100]) for p in (0.2, 0.4, 0.6)}
+        >>> result = ss.backtest(y, models, as_of="2010-12-31", horizons=[100], n_draws=0)
+        >>> result.only(["0.2", "0.6"]).table["best"].tolist()
+        ['0.6', '0.6']
+        """
         wanted = [models] if isinstance(models, str) else list(models)
         unknown = [name for name in wanted if name not in self.models]
         if unknown:

@@ -278,10 +278,11 @@ class Miscalibration(CurveDistance):
 
     with c the weighted logistic regression of the status on a restricted cubic spline of the log odds. It is on the
     scale of the Brier score, of which it is the part that recalibration would remove; about zero, or less, if the
-    predictions are right. Intervals are made on the scale of the square root where the value is positive. Close to zero
-    the squares of errors vary: their variance is added to that of the influences. If it is more than a tenth of the
-    variance of a difference, the interval of that is conservative, and not `reliable`. Errors that a spline in the
-    predicted risk can't follow, as about some individuals of one risk and not about others, are not detected.
+    predictions are right. The variance of the curve includes the estimation of the weights, and is by group. Intervals
+    are made on the scale of the square root where the value is positive. Close to zero the squares of errors vary:
+    their variance is added to that of the influences. If it is more than a tenth of the variance of a difference, the
+    interval of that is conservative, and not `reliable`. Errors that a spline in the predicted risk can't follow, such
+    as those of a model that is wrong about some individuals and right about others of the same risk, are not detected.
 
     Examples
     --------
