@@ -8,7 +8,7 @@ from survscore.datasets import Dataset
 from survscore.experiments.atlas.models import Effort
 from survscore.experiments.atlas.running import Size
 
-TINY = Size("tiny", 250, 2, 4, Effort(trees=3, rounds=3, steps=2, epochs=2))
+TINY = Size("tiny", 250, 2, 4, 2, Effort(trees=3, rounds=3, steps=2, epochs=2))
 MODELS = [
     "Kaplan-Meier", "Cox", "Cox + entry", "logistic regression, censored dropped",
     "logistic regression, censored dropped + entry", "logistic regression, C* after horizon",

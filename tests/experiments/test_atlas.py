@@ -29,6 +29,7 @@ from survscore.experiments.atlas.results import Atlas
 
 mpl.use("agg")
 ENTRIES = [one for one in models.listed() if one.name in MODELS]
+WEIGHTINGS = ["administrative", ss.Projected(min_followed=10), "ipcw"]
 TABLES = ("scores", "closing", "truths", "backtests", "sets")
 
 
@@ -177,7 +178,7 @@ def test_winners_and_what_they_cost(prepared):
         assert row["cost_of_other"] >= 0
     whole = ss.cross_validate(
         models.estimators(ENTRIES, horizons, TINY.effort), prepared.X, prepared.y, cv=2, seed=1, times=horizons,
-        weighting=["administrative", "ipcw"], null=False, groups=prepared.groups, progress=False,
+        weighting=WEIGHTINGS, null=False, groups=prepared.groups, progress=False,
     ).comparison.integrated().scores  # fmt: skip
     found = pd.DataFrame(made["scores"]).query("horizon == 'mean' and score != 'IPCW, Cox'")
     np.testing.assert_allclose(found["brier"], whole["score"], rtol=1e-10)
@@ -187,7 +188,7 @@ def test_winners_and_what_they_cost(prepared):
 def test_families_are_as_if_only_their_models_had_been_fitted(prepared):
     """With models that have no seed, the same folds give the same fits."""
     plain = [one for one in ENTRIES if "boost" not in one.name]
-    found = earlier.on_earlier_days(prepared, plain, TINY.effort, 2, 4, 1)
+    found = earlier.on_earlier_days(prepared, plain, TINY.effort, 2, 4, 0, 1)
     judged = pd.DataFrame(found["backtests"])
     for name in models.FAMILIES:
         some = [one for one in plain if models.FAMILIES[name](one)]
@@ -195,7 +196,7 @@ def test_families_are_as_if_only_their_models_had_been_fitted(prepared):
             horizons = earlier.horizons_on(prepared, day)
             alone = ss.backtest(
                 prepared.y, models.estimators(some, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X,
-                cv=2, n_draws=0, groups=prepared.groups, seed=1,
+                cv=2, n_draws=0, groups=prepared.groups, seed=1, weighting=WEIGHTINGS,
             ).table  # fmt: skip
             rows = judged.query(
                 "family == @name and score != 'IPCW, Cox' and cutoff == @day.astype('M8[D]').astype('str')"
@@ -410,9 +411,34 @@ def test_means_over_sets(finished):
     assert (hidden["differ"] * hidden["n_pairs"]).sum() == pytest.approx(table["differ"].sum())
 
 
+def test_halves_are_those_of_backtests(prepared, finished):
+    """Scores of one half, judged by the other: those of runs are those of the day's backtest, and sets are of runs."""
+    plain, day = [one for one in ENTRIES if "boost" not in one.name], prepared.cutoffs[1]
+    rows = pd.DataFrame(
+        earlier.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, TINY.effort, 2, 0, 3, 1)["backtests"]
+    )
+    horizons = earlier.horizons_on(prepared, day)
+    alone = ss.backtest(
+        prepared.y, models.estimators(plain, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X, cv=2,
+        n_draws=0, n_splits=3, groups=prepared.groups, seed=1, weighting=WEIGHTINGS,
+    ).halves  # fmt: skip
+    for name, expected in zip(("administrative", "projected", "IPCW"), alone.to_dict("records"), strict=True):
+        some = rows[(rows["family"] == "all") & (rows["score"] == name)]
+        assert some["halves"].sum() == expected["halves"] == 6 * len(horizons)
+        assert some["half_ordered"].mean() == pytest.approx(expected["ordered"])
+        assert some["half_regret"].mean() == pytest.approx(expected["relative_regret"])
+        assert some["half_settled"].sum() == expected["n_settled"] > 0
+        assert some["half_wrong"].sum() == pytest.approx(expected["wrong"] * expected["n_settled"])
+    _, found = finished
+    runs = found.backtests.query("family == 'all' and score == 'projected'")
+    row = found.of_summary("all", "projected")
+    assert row["half_ordered"] == pytest.approx(runs.groupby("set")["half_ordered"].mean().mean())
+    assert row["half_wrong"] == pytest.approx(runs["half_wrong"].sum() / runs["half_settled"].sum())
+
+
 def test_what_was_said_of_each_model_by_a_loop(finished):
     _, found = finished
-    assert len(found.models) == 2 * 3 * len(MODELS)
+    assert len(found.models) == 2 * 4 * len(MODELS)
     for row in found.models.to_dict("records"):
         said, truth = [], []
         for one in found.truths.to_dict("records"):

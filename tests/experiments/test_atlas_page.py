@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -27,10 +28,16 @@ def plain(text):
     return " ".join(text.replace("| ", " ").replace("\\*", "*").replace("``", "").split())
 
 
+def said(found):
+    """Return all sentences that the page has from the files."""
+    several = (*found.sentences, found.closing_sentence, found.leak_sentence)
+    return (*several, *found.fair_sentences, *found.projected_sentences)
+
+
 def test_sentences_are_those_of_the_files(found):
     page = plain(PAGE)
-    every = (*found.sentences, found.closing_sentence, found.leak_sentence, *found.fair_sentences)
-    assert len(every) == 10
+    every = said(found)
+    assert len(every) == 15
     for sentence in every:
         assert sentence in page
 
@@ -44,7 +51,7 @@ def test_the_readme_quotes_them(found):
 def test_there_are_no_numbers_but_those_of_the_files_and_settings(found):
     """Percentages in the prose are in sentences that the test above holds against the files, or are rules."""
     page = plain(PAGE)
-    for sentence in (*found.sentences, found.closing_sentence, found.leak_sentence, *found.fair_sentences):
+    for sentence in said(found):
         page = page.replace(sentence, "")
     rules = found.settings["rules"]
     allowed = {
@@ -62,7 +69,8 @@ def test_settings_are_said(found):
     assert size == json.loads(json.dumps(running.asdict(running.SIZES["full"])))
     for said in (
         "seed 1", f"at most {size['most']:,} individuals".replace(",", " "), f"{size['folds']} folds",
-        f"{size['n_draws']} draws", f"{size['effort']['trees']} trees", f"{size['effort']['rounds']} rounds",
+        f"{size['n_draws']} draws", f"{size['n_splits']} random splits",
+        f"{size['effort']['trees']} trees", f"{size['effort']['rounds']} rounds",
         f"{size['effort']['epochs']} epochs", f"{rules['fewest_followed']} could be followed",
         f"version {settings['survscore']}",
     ):  # fmt: skip
@@ -81,12 +89,16 @@ def test_means_are_those_of_the_sets(found):
 
 
 def test_what_the_page_says_of_models_that_leak(found):
-    """In words: first by IPCW, last in truth, better than Kaplan-Meier by both scores; and the worst choice of ours."""
+    """In words: first by IPCW, last in truth, better than Kaplan-Meier by two scores; and a score's worst choice."""
     leaking = {one.name for one in models.listed() if one.entry and one.recipe.censored == "dropped"}
     means = found.models.groupby(["score", "model"])[["said", "truth"]].mean()
     assert set(means.loc["IPCW", "said"].nsmallest(3).index) == leaking
     assert set(means.loc["IPCW", "truth"].nlargest(3).index) == leaking
     assert (means.loc["administrative", "said"][sorted(leaking)] < 0).all()
+    # the projected score is close to the truth, for all models
+    projected = means.loc["projected"]
+    np.testing.assert_allclose(projected["said"], projected["truth"], atol=0.04)
+    assert (projected["said"][sorted(leaking)] > 0.2).all()
     ours = found.backtests.query("score == 'administrative' and family == 'all'")
     by_set = ours.groupby("set")["relative_regret"].mean()
     assert by_set.idxmax() == "cdnow"
@@ -94,6 +106,23 @@ def test_what_the_page_says_of_models_that_leak(found):
         "cdnow",
         "Logistic-Hazard + entry",
     ]
+
+
+def test_what_the_page_says_of_halves(found):
+    """All scores order fewer pairs than with the truth of the same individuals; in jasa, no more than by chance."""
+    summary = found.summary
+    assert (summary["half_ordered"] < summary["ordered"]).all()
+    jasa = found.backtests.query("set == 'jasa' and family == 'all'").groupby("score")["half_ordered"].mean()
+    assert jasa.max() < 0.5
+    mean = found.summary.set_index(["family", "score"])["half_ordered"]
+    for family in models.FAMILIES:
+        assert mean[family].idxmax() == "projected"
+
+
+def test_where_others_are_ahead_of_the_projected_score_it_is_by_little(found):
+    ordered = found.sets.pivot_table(index=["family", "set"], columns="score", values="ordered")
+    ahead = ordered[["administrative", "IPCW"]].max(axis=1) - ordered["projected"]
+    assert 0 < ahead.max() < 0.03
 
 
 def test_what_the_page_says_of_models_that_do_not(found):

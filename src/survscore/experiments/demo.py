@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVEL = 0.95
-WEIGHTINGS = (s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE)
+WEIGHTINGS = (s.UNCENSORED, s.PROJECTED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE)
 #: How far from C* predictions are shown, of those who are so far from the first time and the last.
 REACH = 30.0
 DPI = 150
@@ -55,6 +55,12 @@ class Demo:
         """Return the share by which a model's mean prediction falls right after C*."""
         rows = self.around[self.around.model == model].set_index("since").survival
         return float(1.0 - rows[FALLS] / rows[0.0])
+
+    def against_null(self, model: str) -> float:
+        """Return how much lower than Kaplan-Meier's a model's Brier score is in truth, as a share; the skill score."""
+        truth = self.table[(self.table.loss == "brier") & (self.table.weighting == s.UNCENSORED)]
+        value = truth[truth.kind == s.INTEGRATED].set_index("model").value
+        return float(1.0 - value[model] / value[s.NULL])
 
     def summary(self) -> pd.DataFrame:
         """Return the integrated scores of both methods: one row per loss and weighting.
@@ -121,13 +127,18 @@ def run(*, size: s.Size = s.DEMO_SIZES["demo"], seed: int = 1, report: s.Report 
     fitted = s.fit_told(size, s.Seeds.of(seed, 0), report)
     report("scoring")
     table = fitted.scores(references=(s.HAZARD,))
-    settings = {"survscore": __version__, "study": "constant-hazard", "size": asdict(size), "seed": seed}
+    settings = {
+        "survscore": __version__,
+        "study": "hazards constant in time, by two covariates; C* a third",
+        "size": asdict(size),
+        "seed": seed,
+    }
     report("making the report")
     page = make_report(
         fitted.test.outcomes,
         {name: fitted.curves[name] for name in (s.HAZARD, s.BCE)},
         weighting=list(fitted.weightings.values()),
-        times=s.TIMES,
+        times=fitted.times,
         reference=s.HAZARD,
         title="Two networks given C* as a covariate",
         settings={"seed": seed, "size": asdict(size)},
@@ -141,8 +152,8 @@ def _around(fitted: s.Fitted) -> pd.DataFrame:
 
     end = np.asarray(fitted.test.outcomes.censoring_time)
     since = np.arange(-REACH, REACH + 1.0)
-    shown = np.flatnonzero((end - REACH >= 0.0) & (end + REACH <= s.TIMES[-1]))
-    grid = np.arange(s.TIMES[-1] + 1.0)
+    shown = np.flatnonzero((end - REACH >= 0.0) & (end + REACH <= fitted.times[-1]))
+    grid = np.arange(fitted.times[-1] + 1.0)
     tables = []
     for name in (s.TRUTH, s.HAZARD, s.BCE):
         curves = np.asarray(fitted.curves[name][shown].at(grid), dtype=np.float64)

@@ -20,6 +20,7 @@ RIGHT, WRONG, OPEN = "#00795A", "#C2185B", "#777777"
 NAMES = {s.TRUTH: "the truth", s.HAZARD: "Logistic-Hazard", s.BCE: "BCE"}
 SHORT = {
     s.UNCENSORED: "uncensored",
+    s.PROJECTED: "projected",
     s.ADMINISTRATIVE: "administrative",
     s.IPCW_KM: "IPCW, Kaplan-Meier",
     s.IPCW_TRUE: "censored left out",

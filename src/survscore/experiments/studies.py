@@ -6,7 +6,7 @@ A replicate is one long table; what figures show and claims check is computed fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,18 +17,22 @@ from survscore.analysis.compare import compare
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+from survscore.simulate.studies import Constant
+from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TRUTH, HAZARD, BCE, BCE_TOLD = "true survival", "Logistic-Hazard", "BCE", "BCE told C*"
-UNCENSORED, ADMINISTRATIVE = "uncensored", "administrative"
+NULL = "Kaplan-Meier"
+UNCENSORED, ADMINISTRATIVE, PROJECTED = "uncensored", "administrative", "projected"
 IPCW_KM, IPCW_TRUE = "IPCW, Kaplan-Meier", "IPCW, true censoring"
 IPCW_100, IPCW_1000 = "IPCW, Logistic-Hazard, weights up to 100", "IPCW, Logistic-Hazard, weights up to 1000"
 LOSSES = ("brier", "log")
 #: Up to the last grid time but one: at 100 nobody is left event-free, and classifiers learn a survival of zero there.
 TIMES = np.arange(1.0, 99.0)
+#: Of the demo: up to a time to which enough individuals are followed for the projected score.
+DEMO_TIMES = np.arange(1.0, 91.0)
 FINE_TIMES = np.arange(1, 1001) / 10.0
 #: Censoring times whose predictions figure 2 shows.
 SHOWN_CENSORING_TIMES = (10.0, 25.0, 40.0, 55.0, 70.0, 90.0)
@@ -37,6 +41,7 @@ SHOWN_CENSORING_TIMES = (10.0, 25.0, 40.0, 55.0, 70.0, 90.0)
 SURVIVAL, SCORE, INTEGRATED, DIFFERENCE = "survival", "score", "integrated", "difference"
 COLUMNS = ["kind", "loss", "weighting", "model", "reference", "censoring_time", "time", "value", "se"]
 
+Values = NDArray[np.float64]
 #: Told what is being done; lets a user see that something is.
 Report = Callable[[str], None]
 
@@ -119,33 +124,55 @@ class Fitted:
     test: Sample
     curves: dict[str, SurvivalCurves]
     weightings: dict[str, Weighting]
+    times: Values = field(default_factory=lambda: TIMES)
 
     def scores(self, references: tuple[str, ...]) -> pd.DataFrame:
         """Return scores by time and integrated, and differences to each reference, for both losses."""
         import pandas as pd
 
-        return pd.concat(_scores(self.test, self.curves, self.weightings, references), ignore_index=True)[COLUMNS]
+        tables = _scores(self.test, self.curves, self.weightings, references, self.times)
+        return pd.concat(tables, ignore_index=True)[COLUMNS]
+
+
+@dataclass(frozen=True)
+class ToldCensoring:
+    """Censoring times uniform on the grid's range, each a function of one covariate."""
+
+    drivers: tuple[str, ...] = ("time",)
+    n_per_driver: int = 1
+
+    def draw(self, u: Values, grid: Values, rng: np.random.Generator) -> Values:
+        """Return the censoring times, which the driver determines."""
+        return np.asarray(float(grid[-1]) * (1.0 + u[:, 0]) / 2.0)
 
 
 def fit_told(size: Size, seeds: Seeds, report: Report) -> Fitted:
-    """Fit both methods to the study with a constant hazard, with C* as a covariate; not in the paper.
+    """Fit both methods to a study with hazards constant in time, with C* as a covariate; not in the paper.
 
-    The nets are the library's own, so that Logistic-Hazard does not learn the interval that holds C*.
+    Two covariates determine the hazard, a third C*. The nets are the library's own, so that Logistic-Hazard does not
+    learn the interval that holds C*.
     """
-    from survscore.models import BCESurvival, LogisticHazard
+    from survscore.models import BCESurvival, KaplanMeier, LogisticHazard
 
     report("simulating")
-    training, validation, test = _samples(ConstantHazardStudy(), size, seeds)
+    study = SineConstantAcceleratingStudy(ToldCensoring(), hazard=Constant(highest=-5.5))
+    training, validation, test = _samples(study, size, seeds)
     net = {**_net(size, seeds), "preset": "default"}
-    curves = {TRUTH: test.survival(TIMES)}
+    null = KaplanMeier().fit(training.covariates, training.outcomes)
+    curves = {TRUTH: test.survival(DEMO_TIMES), NULL: null.predict_curves(test.covariates, DEMO_TIMES)}
     for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
         report(f"fitting {name}")
         model = kind(**net).fit(
             training.covariates, training.outcomes, validation=(validation.covariates, validation.outcomes)
         )
-        curves[name] = model.predict_curves(test.covariates, TIMES)
-    weightings = {ADMINISTRATIVE: Administrative(), IPCW_KM: IPCW(), IPCW_TRUE: IPCW("known")}
-    return Fitted(test, curves, weightings)
+        curves[name] = model.predict_curves(test.covariates, DEMO_TIMES)
+    weightings = {
+        PROJECTED: Projected(),
+        ADMINISTRATIVE: Administrative(),
+        IPCW_KM: IPCW(),
+        IPCW_TRUE: IPCW("known"),
+    }
+    return Fitted(test, curves, weightings, DEMO_TIMES)
 
 
 def fit_mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> Fitted:
@@ -227,13 +254,17 @@ def _nothing(covariates: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def _scores(
-    test: Sample, curves: Mapping[str, SurvivalCurves], weightings: Mapping[str, Weighting], references: tuple[str, ...]
+    test: Sample,
+    curves: Mapping[str, SurvivalCurves],
+    weightings: Mapping[str, Weighting],
+    references: tuple[str, ...],
+    times: Values = TIMES,
 ) -> list[pd.DataFrame]:
     """Return scores by time and integrated, and integrated differences to each reference, for both losses."""
     tables = []
     for loss in LOSSES:
-        tables += compared(test.uncensored, curves, {UNCENSORED: Uncensored()}, loss, references)
-        tables += compared(test.outcomes, curves, weightings, loss, references)
+        tables += compared(test.uncensored, curves, {UNCENSORED: Uncensored()}, loss, references, times=times)
+        tables += compared(test.outcomes, curves, weightings, loss, references, times=times)
     return tables
 
 

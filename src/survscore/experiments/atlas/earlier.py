@@ -34,7 +34,7 @@ def horizons_on(data: Prepared, day: np.datetime64) -> NDArray[np.float64]:
 
 
 def on_earlier_days(
-    data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_draws: int, seed: int,
+    data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_draws: int, n_splits: int, seed: int,
     progress: Progress = silent,
 ) -> dict[str, list[Row]]:  # fmt: skip
     """Return how each score did on every earlier day, as rows of three tables.
@@ -48,8 +48,8 @@ def on_earlier_days(
         found.append(
             backtest(
                 data.y, estimators(entries, horizons, effort), as_of=day, horizons=horizons, X=data.X, cv=folds,
-                weighting=list(scores().values()), groups=data.groups, n_draws=n_draws, level=LEVEL, n_jobs=1,
-                seed=seed,
+                weighting=list(scores().values()), groups=data.groups, n_draws=n_draws, n_splits=n_splits,
+                level=LEVEL, n_jobs=1, seed=seed,
             )
         )  # fmt: skip
     names = list(scores())
@@ -78,9 +78,19 @@ def _truths(found: Backtest, names: Sequence[str]) -> list[Row]:
 
 
 def _judged(found: Backtest, names: Sequence[str]) -> list[Row]:
-    """Return how each score did on a day."""
+    """Return how each score did on a day; columns `half_...`, of one half by the truth of the other, over halves."""
     named = dict(zip(found.weightings, names, strict=True))
     table = found.table.drop(columns=["rank_correlation", "regret"])
+    of = found.half_judgements
+    # of one day, in the order of the table's rows: weightings, and horizons within each
+    known = np.isfinite(of.ordered[0])
+    n = np.maximum(known.sum(axis=0), 1)
+    for name, values in (("ordered", of.ordered[0]), ("regret", of.relative_regret[0])):
+        table[f"half_{name}"] = np.where(
+            known.any(axis=0), np.where(known, values, 0.0).sum(axis=0) / n, np.nan
+        ).ravel()
+    for name, counts in (("halves", known), ("half_settled", of.n_settled[0]), ("half_wrong", of.n_wrong[0])):
+        table[name] = counts.sum(axis=0).ravel()
     written = table.assign(cutoff=table["cutoff"].astype(str).str[:10], weighting=table["weighting"].map(named))
     records = written.rename(columns={"weighting": "score"}).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in records]

@@ -11,7 +11,7 @@ from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.drawing import forest
 from survscore.experiments.atlas.models import FAMILIES, RECIPES
 from survscore.experiments.atlas.results import Atlas, percent
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
+from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 from survscore.plots import COLUMN
 
 if TYPE_CHECKING:
@@ -43,12 +43,14 @@ def _of_all(row: dict[str, Any]) -> str:
 
 def closing_table(atlas: Atlas) -> pd.DataFrame:
     """Return how the administrative score and IPCW agree on the closing date, over all models: one row for each set."""
-    table = atlas.closing
-    rows = table[(table["family"] == ALL) & (table["against"] == KAPLAN_MEIER) & (table["horizon"] == MEAN)]
+    table = atlas.closing[(atlas.closing["family"] == ALL) & (atlas.closing["horizon"] == MEAN)]
+    rows = table[table["against"] == KAPLAN_MEIER]
+    projected = table[table["against"] == PROJECTED].set_index("set")["winner_of_other"]
     return _table(
         {
             "set": row["set"],
             "status hidden": percent(row["hidden"]),
+            "best by projected": projected[row["set"]],
             "best by administrative": row["winner"],
             "best by IPCW": "the same" if row["winner"] == row["winner_of_other"] else row["winner_of_other"],
             "which costs": _cost(row),
@@ -90,6 +92,7 @@ def model_table(atlas: Atlas) -> pd.DataFrame:
     return _table(
         {
             "model": name,
+            "projected said": _signed(one[PROJECTED]),
             "administrative said": _signed(one[ADMINISTRATIVE]),
             "IPCW said": _signed(one[KAPLAN_MEIER]),
             "in truth": _signed(one["in truth"]),
@@ -113,6 +116,9 @@ def family_table(atlas: Atlas) -> pd.DataFrame:
             "median set": percent(row["median_regret"]),
             "sets where administrative orders more, fewer": _against(row, "gain"),
             "sets where it chooses better, worse": _against(row, "excess"),
+            "halves: pairs in order": percent(row["half_ordered"]),
+            "halves: chosen worse than best": percent(row["half_regret"]),
+            "halves: significant and wrong": f"{percent(row['half_wrong'])} of {row['half_settled']}",
         }
         for row in (_records(atlas.summary) if len(atlas.sets) else [])
     )
@@ -123,22 +129,30 @@ def _against(row: dict[str, Any], what: str) -> str:
 
 
 def set_table(atlas: Atlas, family: str) -> pd.DataFrame:
-    """Return how both scores did on earlier days, one row for each set, among the models of a family."""
+    """Return how the scores did on earlier days, one row for each set, among the models of a family."""
     rows = []
     for name, some in atlas.sets[atlas.sets["family"] == family].groupby("set", sort=False):
         by_score = {row["score"]: row for row in _records(some)}
-        ours, theirs = by_score[ADMINISTRATIVE], by_score[KAPLAN_MEIER]
+        three = [by_score[score] for score in (PROJECTED, ADMINISTRATIVE, KAPLAN_MEIER)]
         rows.append({
             "set": name,
-            "runs": ours["runs"],
-            "pairs in order, administrative": percent(ours["ordered"]),
-            "IPCW": percent(theirs["ordered"]),
-            "difference (95 %)": f"{100 * theirs['gain']:.1f} ({100 * theirs['gain_lower']:.1f} to "
-            f"{100 * theirs['gain_upper']:.1f})",
-            "chosen worse than best, administrative": percent(ours["relative_regret"]),
-            "chosen worse than best, IPCW": percent(theirs["relative_regret"]),
+            "runs": three[0]["runs"],
+            "pairs in order, projected": percent(three[0]["ordered"]),
+            "administrative": percent(three[1]["ordered"]),
+            "IPCW": percent(three[2]["ordered"]),
+            "projected minus administrative (95 %)": _gain(three[0]),
+            "IPCW minus administrative (95 %)": _gain(three[2]),
+            "chosen worse than best, projected": percent(three[0]["relative_regret"]),
+            "chosen worse than best, administrative": percent(three[1]["relative_regret"]),
+            "chosen worse than best, IPCW": percent(three[2]["relative_regret"]),
         })  # fmt: skip
     return _table(rows)
+
+
+def _gain(row: dict[str, Any]) -> str:
+    """Return by how many percentage points more pairs a score ordered than the administrative one."""
+    value, lower, upper = (-100 * row[name] for name in ("gain", "gain_upper", "gain_lower"))
+    return f"{value:.1f} ({lower:.1f} to {upper:.1f})"
 
 
 #: What is said of the models that treat the censored so.

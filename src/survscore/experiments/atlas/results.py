@@ -14,7 +14,7 @@ import numpy as np
 from survscore._validation import InputError
 from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.models import FAMILIES, NULL, listed
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER
+from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 from survscore.inference.intervals import student_quantile
 from survscore.io.files import check_regular, written_whole
 
@@ -120,19 +120,23 @@ class Atlas:
     def summary(self) -> pd.DataFrame:
         """One row for each family and score: means over sets, each set counting once.
 
-        Columns: family, score, sets, runs, ordered, relative_regret, median_regret, and against the administrative
-        score: gain (by how much more pairs that one ordered as in truth) and excess (by how much smaller its relative
-        regret was), with intervals that take sets as a sample of sets, and in how many sets it was better and worse.
+        Columns: family, score, sets, runs, ordered, relative_regret, median_regret; half_ordered and half_regret, the
+        same where one half of the individuals was scored and the other half is the truth, means over sets; half_settled
+        and half_wrong, in how many pairs of all sets the differences of both halves are significant, and the share of
+        these with opposite signs; and against the administrative score: gain (by how much more pairs that one ordered
+        as in truth) and excess (by how much smaller its relative regret was), with intervals that take sets as a sample
+        of sets, and in how many sets it was better and worse.
         """
         import pandas as pd
 
-        rows = []
+        rows, halves = [], self._halves()
         for (family, score), some in self.sets.groupby(["family", "score"], sort=False):
             row = {
                 "family": family, "score": score, "sets": len(some), "runs": int(some["runs"].sum()),
                 "ordered": some["ordered"].mean(), "relative_regret": some["relative_regret"].mean(),
                 "median_regret": some["relative_regret"].median(),
             }  # fmt: skip
+            row |= halves[str(family), str(score)]
             for what in ("gain", "excess"):
                 value, lower, upper = _mean_over_sets(some[what].to_numpy(dtype=np.float64))
                 better, worse = int((some[what] > 0).sum()), int((some[what] < 0).sum())
@@ -140,6 +144,18 @@ class Atlas:
                 row |= {f"{what}_better": better, f"{what}_worse": worse}
             rows.append(row)
         return pd.DataFrame(rows)
+
+    def _halves(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return how each score of one half did by the truth of the other, by family and score."""
+        found = {}
+        for (family, score), runs in self.backtests.groupby(["family", "score"], sort=False):
+            by_set = runs.groupby("set")[["half_ordered", "half_regret"]].mean()
+            settled, wrong = int(runs["half_settled"].sum()), int(runs["half_wrong"].sum())
+            found[str(family), str(score)] = {
+                "half_ordered": by_set["half_ordered"].mean(), "half_regret": by_set["half_regret"].mean(),
+                "half_settled": settled, "half_wrong": wrong / settled if settled else np.nan,
+            }  # fmt: skip
+        return found
 
     @property
     def hidden(self) -> pd.DataFrame:
@@ -174,10 +190,14 @@ class Atlas:
         if not len(self.sets):
             return ()
         first, *_, last = FAMILIES
-        ours, theirs, strict, strict_theirs = (
-            _in_percent(self.of_summary(family, score)) for family in (first, last)
-            for score in (ADMINISTRATIVE, KAPLAN_MEIER)
-        )  # fmt: skip
+        scores = (PROJECTED, ADMINISTRATIVE, KAPLAN_MEIER)
+        everyone, strict = (
+            [_in_percent(self.of_summary(family, score)) for score in scores] for family in (first, last)
+        )
+
+        def three(rows: list[dict[str, str]], name: str) -> str:
+            return "{}, {} and {}".format(*(row[name] for row in rows))
+
         days = self.backtests[["set", "cutoff"]].drop_duplicates().merge(self.about[["set", "closing_date"]], on="set")
         closing, earlier = (days[name].to_numpy(dtype="datetime64[D]") for name in ("closing_date", "cutoff"))
         years = (closing - earlier) / np.timedelta64(1, "D") / 365.25
@@ -185,15 +205,18 @@ class Atlas:
             f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years earlier "
             f"than they do, on {len(days)} days in all, scored {len(self.settings['models'])} models by what was known "
             "then, and looked at what happened since.",
-            f"The administrative score had put {ours['ordered']} of the pairs of models in the order in which they "
-            f"turned out, IPCW with Kaplan-Meier weights {theirs['ordered']}.",
-            f"The model that it would have chosen was in truth {ours['relative_regret']} worse than the best, that of "
-            f"IPCW {theirs['relative_regret']} (means over sets; medians {ours['median_regret']} and "
-            f"{theirs['median_regret']}).",
-            f"Among models that neither drop the censored nor use the date of entry, {strict['ordered']} and "
-            f"{strict_theirs['ordered']} of pairs are in order, and the choices {strict['relative_regret']} and "
-            f"{strict_theirs['relative_regret']} worse than the best (medians {strict['median_regret']} and "
-            f"{strict_theirs['median_regret']}).",
+            f"The projected, the administrative and the IPCW score had put {three(everyone, 'ordered')} of the pairs "
+            "of models in the order in which they turned out.",
+            f"The models that they would have chosen were in truth {three(everyone, 'relative_regret')} worse than the "
+            f"best (means over sets; medians {three(everyone, 'median_regret')}).",
+            f"Among models that neither drop the censored nor use the date of entry, {three(strict, 'ordered')} of "
+            f"pairs are in order, and the choices {three(strict, 'relative_regret')} worse than the best (medians "
+            f"{three(strict, 'median_regret')}).",
+            "Scored on one half of the individuals and judged on the other half, "
+            f"{three(everyone, 'half_ordered')} of pairs are in order among all models, "
+            f"{three(strict, 'half_ordered')} among those that neither drop the censored nor use the date of entry; of "
+            f"the differences that are significant on both halves, {three(everyone, 'half_wrong')} have opposite "
+            "signs.",
         )
 
     @property
@@ -203,7 +226,8 @@ class Atlas:
         rows = table[table["against"] == KAPLAN_MEIER]
         pairs, other = int(rows["n_pairs"].sum()), int((rows["winner"] != rows["winner_of_other"]).sum())
         return (
-            f"At the data cut-off, the two scores choose different models in {other} of {len(rows)} sets. "
+            "At the data cut-off, the administrative and the IPCW score choose different models in "
+            f"{other} of {len(rows)} sets. "
             f"Of {pairs} pairs of models they order {percent(rows['differ'].sum() / pairs)} otherwise, and of "
             f"{percent(rows['opposite_and_sure'].sum() / pairs)} both differences are significant, with opposite signs."
         )
@@ -218,9 +242,10 @@ class Atlas:
         said = some.groupby("score")["said"].mean()
         truth = some["truth"].mean()
         return (
-            f"Models that drop the censored and use the date of entry were {_compared(said[ADMINISTRATIVE])} "
-            f"Kaplan-Meier as the administrative score said, {_compared(said[KAPLAN_MEIER])} it as IPCW said, and "
-            f"{_compared(truth)} it in truth (Brier scores, means over sets and {some['model'].nunique()} models)."
+            f"Models that drop the censored and use the date of entry were {_compared(said[PROJECTED])} Kaplan-Meier "
+            f"as the projected score said, {_compared(said[ADMINISTRATIVE])} it as the administrative score said, "
+            f"{_compared(said[KAPLAN_MEIER])} it as IPCW said, and {_compared(truth)} it in truth (Brier scores, means "
+            f"over sets and {some['model'].nunique()} models)."
         )
 
     @property
@@ -234,8 +259,25 @@ class Atlas:
             names = f": {', '.join(fewer['set'])}" if len(fewer) else ""
             clearly = f", significantly in {', '.join(clear['set'])}" if len(clear) else ", significantly in none"
             told.append(
-                f"Models: {family}. IPCW put more pairs in order in {len(fewer)} of {len(rows)} sets{names}{clearly}."
+                f"Models: {family}. IPCW put more pairs in order than the administrative score in {len(fewer)} of "
+                f"{len(rows)} sets{names}{clearly}."
             )
+        return tuple(told)
+
+    @property
+    def projected_sentences(self) -> tuple[str, ...]:
+        """In which sets the other scores ordered more pairs of models as in truth than the projected one, by family."""
+        told = []
+        for family in FAMILIES if len(self.sets) else ():
+            table = self.sets[self.sets["family"] == family]
+            ordered = table.pivot_table(index="set", columns="score", values="ordered")
+            parts = []
+            for score in (ADMINISTRATIVE, KAPLAN_MEIER):
+                more = list(ordered.index[ordered[score] > ordered[PROJECTED]])
+                parts.append(
+                    f"{score} in {len(more)} of {len(ordered)} sets" + (f" ({', '.join(more)})" if more else "")
+                )
+            told.append(f"Models: {family}. More pairs in order than by the projected score: {'; '.join(parts)}.")
         return tuple(told)
 
     def __repr__(self) -> str:
@@ -252,7 +294,8 @@ def _compared(share: float) -> str:
 
 
 def _in_percent(row: pd.Series) -> dict[str, str]:
-    return {name: percent(row[name]) for name in ("ordered", "relative_regret", "median_regret")}
+    shares = ("ordered", "relative_regret", "median_regret", "half_ordered", "half_wrong")
+    return {name: percent(row[name]) for name in shares}
 
 
 def _against_null(truths: pd.DataFrame) -> pd.DataFrame:

@@ -36,18 +36,19 @@ REMEDY = "remove it to have it computed anew, or choose another folder"
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed: individuals of a set at most, folds, draws for intervals, and the effort of fits."""
+    """How much is computed: individuals at most, folds, draws for intervals, splits into halves, effort of fits."""
 
     name: str
     most: int
     folds: int
     n_draws: int
+    n_splits: int
     effort: Effort
 
 
 SIZES = {
-    "full": Size("full", 4000, 5, 200, Effort(trees=50, rounds=30, steps=6, epochs=40)),
-    "quick": Size("quick", 400, 3, 20, Effort(trees=5, rounds=5, steps=2, epochs=3)),
+    "full": Size("full", 4000, 5, 200, 10, Effort(trees=50, rounds=30, steps=6, epochs=40)),
+    "quick": Size("quick", 400, 3, 20, 2, Effort(trees=5, rounds=5, steps=2, epochs=3)),
 }
 
 
@@ -128,10 +129,10 @@ def atlas(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = atlas(["senators"], out=folder, size="quick", models=models)
     >>> found.closing[["family", "against", "horizon", "n_pairs", "opposite_and_sure"]].head(3)
-      family against horizon  n_pairs  opposite_and_sure
-    0    all    IPCW     5.0        3                  0
-    1    all    IPCW    10.0        3                  0
-    2    all    IPCW    15.0        3                  0
+      family    against horizon  n_pairs  opposite_and_sure
+    0    all  projected     5.0        3                  0
+    1    all  projected    10.0        3                  0
+    2    all  projected    15.0        3                  0
     """
     from survscore.plots import pyplot
 
@@ -256,7 +257,7 @@ def _compute_one(data: Prepared, plan: Plan, progress: Progress = silent) -> Non
             warnings.simplefilter("ignore")  # of fits that might go on, and of rare categories: models are examples
             tables = at_closing(data, plan.entries, size.effort, size.folds, plan.seed)
             tables |= earlier.on_earlier_days(
-                data, plan.entries, size.effort, size.folds, size.n_draws, plan.seed, progress
+                data, plan.entries, size.effort, size.folds, size.n_draws, size.n_splits, plan.seed, progress
             )
     except InputError as error:
         raise InputError(f"{data.name}: {error}") from error

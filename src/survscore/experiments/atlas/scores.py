@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.weighting import IPCW, Administrative, Weighting
+from survscore.weighting import IPCW, Administrative, Projected, Weighting
 
 ADMINISTRATIVE = "administrative"
+PROJECTED = "projected"
 KAPLAN_MEIER = "IPCW"
 COX = "IPCW, Cox"
+#: Projected scores ask for 20, for the sake of their intervals; here it is as many as days need (`data.scoreable`).
+FEWEST_EVENT_FREE = 10
 #: Larger weights of the Cox model are set to this, since those certain to be censored have no finite ones.
 LARGEST_WEIGHT = 100.0
 N_TIMES = 300
@@ -28,7 +31,11 @@ Score = Callable[[Outcomes], Weighting]
 
 def scores() -> dict[str, Score]:
     """Return the scores that can be computed here, by the names they have in tables; the first is the reference."""
-    found: dict[str, Score] = {ADMINISTRATIVE: lambda y: Administrative(), KAPLAN_MEIER: lambda y: IPCW()}
+    found: dict[str, Score] = {
+        ADMINISTRATIVE: lambda y: Administrative(),
+        PROJECTED: lambda y: Projected(min_followed=FEWEST_EVENT_FREE),
+        KAPLAN_MEIER: lambda y: IPCW(),
+    }
     return found if find_spec("sksurv") is None else {**found, COX: censored_by_entry}
 
 
