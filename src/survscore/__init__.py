@@ -18,7 +18,10 @@ from survscore._version import __version__
 #: The public names, by the module that each comes from.
 _NAMES = {
     "_config": "config",
-    "_validation": "DeviceMemoryError FewGroupsWarning InputError UndefinedScoreWarning UnfitError",
+    "_validation": (
+        "DeviceMemoryError FewFollowedWarning FewGroupsWarning InputError InterpolationWarning UndefinedScoreWarning "
+        "UnfitError"
+    ),
     "analysis.backtest": "backtest",
     "analysis.backtest_results": "Backtest",
     "analysis.calibration": "Calibration calibration",
@@ -43,15 +46,18 @@ _NAMES = {
     "outcomes": "Outcomes",
     "reports.page": "Report report",
     "results.comparison": "Comparison IntegratedComparison",
+    "results.parts": "ScoreParts",
+    "results.recommendation": "Recommendation",
     "results.score_curve": "Bounds IntegratedScore ScoreCurve ScoreTerms",
     "results.score_table": "ScoreTable",
     "results.segments": "IntegratedSegments SegmentedComparison",
+    "results.sensitivity": "Sensitivity",
     "scale.evaluating": "evaluate",
     "scale.files": "BadFileError",
     "scale.memory": "MemoryLimitError",
     "scale.specification": "BinsNeededError",
     "scores": "auc brier_score log_loss score_all score_terms",
-    "weighting": "IPCW Administrative Uncensored Weighting weightings_that_fit",
+    "weighting": "IPCW Administrative Projected Uncensored Weighting weightings_that_fit",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 #: Public subpackages; others are internal, and may change.

@@ -17,8 +17,10 @@ from survscore import (
 from survscore._config import config as config
 from survscore._validation import (
     DeviceMemoryError as DeviceMemoryError,
+    FewFollowedWarning as FewFollowedWarning,
     FewGroupsWarning as FewGroupsWarning,
     InputError as InputError,
+    InterpolationWarning as InterpolationWarning,
     UndefinedScoreWarning as UndefinedScoreWarning,
     UnfitError as UnfitError,
 )
@@ -70,6 +72,8 @@ from survscore.metrics import (
 from survscore.outcomes import Outcomes as Outcomes
 from survscore.reports.page import Report as Report, report as report
 from survscore.results.comparison import Comparison as Comparison, IntegratedComparison as IntegratedComparison
+from survscore.results.parts import ScoreParts as ScoreParts
+from survscore.results.recommendation import Recommendation as Recommendation
 from survscore.results.score_curve import (
     Bounds as Bounds,
     IntegratedScore as IntegratedScore,
@@ -81,6 +85,7 @@ from survscore.results.segments import (
     IntegratedSegments as IntegratedSegments,
     SegmentedComparison as SegmentedComparison,
 )
+from survscore.results.sensitivity import Sensitivity as Sensitivity
 from survscore.scale.evaluating import evaluate as evaluate
 from survscore.scale.files import BadFileError as BadFileError
 from survscore.scale.memory import MemoryLimitError as MemoryLimitError
@@ -95,6 +100,7 @@ from survscore.scores import (
 from survscore.weighting import (
     IPCW as IPCW,
     Administrative as Administrative,
+    Projected as Projected,
     Uncensored as Uncensored,
     Weighting as Weighting,
     weightings_that_fit as weightings_that_fit,

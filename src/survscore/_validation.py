@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.arrays import beside, count_true, first_true, is_tensor, resident, to_host
+from survscore._utils.arrays import beside, count_true, first_true, is_tensor, namespace, resident, to_device, to_host
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -39,6 +39,18 @@ class FewGroupsWarning(UserWarning):
 
     Groups are of individuals that depend on each other, such as a customer's subscriptions. For scores of each country
     or plan, `compare` has ``by=``.
+    """
+
+
+class FewFollowedWarning(UserWarning):
+    """Projected statuses come from few: less than 50 individuals were followed event-free, or had the event."""
+
+
+class InterpolationWarning(UserWarning):
+    """Predictions at few times are read between these by straight lines, and nobody said that they should be.
+
+    Scores there are of the lines as much as of the model. Name times that were predicted (``times=``), or say how
+    to read between them (``SurvivalCurves(..., interpolation=)``).
     """
 
 
@@ -77,15 +89,25 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is ragged or not an array: {error}") from None
 
 
-def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which labels are missing: None, NaN, or what pandas has for them."""
-    if labels.dtype.kind == "f":
-        return np.asarray(np.isnan(labels))
+def as_labels(values: Any, name: str) -> NDArray[Any]:
+    """Return labels, one for each individual: of one kind, and none is missing (None, NaN, or pandas' own)."""
+    labels = as_array(values, name)
+    if labels.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, one label per individual, not of shape {labels.shape}")
     if labels.dtype.kind in "biuSU":
-        return np.zeros(labels.size, dtype=np.bool_)
+        return labels
     import pandas as pd
 
-    return np.asarray(pd.isna(labels), dtype=np.bool_)
+    missing = np.asarray(pd.isna(labels), dtype=np.bool_)
+    if missing.any():
+        raise InputError(
+            f"{name} must be given for each individual: {missing.sum()} of {labels.size} are missing, "
+            f"the first at position {int(np.argmax(missing))}"
+        )
+    kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
+    if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
+        raise InputError(f"{name} must be labels of one kind, such as numbers or text")
+    return labels
 
 
 def as_index(key: Any, array: Any) -> Any:
@@ -110,12 +132,37 @@ def check_rule(name: str, rule: str, broken: NDArray[np.bool_], values: Any) -> 
         )
 
 
-def as_vector(values: Any, name: str, *, allow_infinite: bool = False) -> NDArray[np.float64]:
-    """Return a new, read-only float64 vector of numbers that are not negative."""
-    array = _one_dimensional(values, name)
+def one_dimensional(values: Any, name: str, device: Any = None) -> Any:
+    """Return a vector: a NumPy array, or a tensor on a device."""
+    array = as_array(values, name) if device is None else to_device(values, device).contiguous()
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, not of shape {tuple(array.shape)}")
+    return array
+
+
+def as_vector(values: Any, name: str, *, allow_infinite: bool = False, device: Any = None) -> Any:
+    """Return a float64 vector of numbers that are not negative: new and read-only, or a tensor on a device.
+
+    A tensor that is there already is shared, not copied.
+    """
+    array = one_dimensional(values, name, device)
+    if is_tensor(array) and (array.is_complex() or str(array.dtype) == "torch.bool"):
+        raise InputError(f"{name} must hold numbers, not {array.dtype}")
+    vector = _as_numbers(array, name) if device is None else array.double()
+    if allow_infinite:
+        check_rule(name, "a number", namespace(vector).isnan(vector), vector)
+    else:
+        check_rule(name, "finite", ~namespace(vector).isfinite(vector), vector)
+    check_rule(name, "zero or larger", vector < 0, vector)
+    if device is None:
+        vector.flags.writeable = False
+    return vector
+
+
+def _as_numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return a copy in double precision of what holds numbers."""
     if array.dtype == object:
-        missing = np.array([value is None for value in array])
-        check_rule(name, "without missing values", missing, array)
+        check_rule(name, "without missing values", np.array([value is None for value in array]), array)
     if array.dtype.kind == "m":
         raise InputError(f"{name} holds time differences; divide by a unit, or use Outcomes.from_dates")
     if array.dtype.kind == "M":
@@ -123,41 +170,65 @@ def as_vector(values: Any, name: str, *, allow_infinite: bool = False) -> NDArra
     if array.dtype.kind not in "iufO" or (array.dtype == object and any(isinstance(v, (str, bool)) for v in array)):
         raise InputError(f"{name} must hold numbers, not {array.dtype}")
     try:
-        vector = array.astype(np.float64)
+        return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must hold numbers, not {array.dtype}") from None
-    if allow_infinite:
-        check_rule(name, "a number", np.isnan(vector), vector)
-    else:
-        check_rule(name, "finite", ~np.isfinite(vector), vector)
-    check_rule(name, "zero or larger", vector < 0, vector)
-    vector.flags.writeable = False
-    return vector
 
 
-def as_event(values: Any, name: str = "event") -> NDArray[np.bool_]:
-    """Return a new, read-only boolean vector from booleans or zeros and ones."""
-    array = _one_dimensional(values, name)
+def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
+    """Return a boolean vector from booleans or zeros and ones, made as by `as_vector`."""
+    array = one_dimensional(values, name, device)
     if array.dtype == object:
-        missing = np.array([value is None for value in array])
-        check_rule(name, "without missing values", missing, array)
+        check_rule(name, "without missing values", np.array([value is None for value in array]), array)
         texts = np.array([isinstance(value, str) for value in array])
         check_rule(name, "0 or 1 (or boolean), not text", texts, array)
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(f"{name} must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
-    if array.dtype.kind not in "biuf":
+    holds_numbers = not array.is_complex() if is_tensor(array) else array.dtype.kind in "biuf"
+    if not holds_numbers:
         raise InputError(f"{name} must hold booleans or 0 and 1, not {array.dtype}")
-    check_rule(name, "0 or 1 (or boolean)", ~((array == 0) | (array == 1)), array)
+    check_status(name, array)
+    if device is not None:
+        return array.bool()
     vector = array.astype(np.bool_)
     vector.flags.writeable = False
     return vector
 
 
+#: What to do with events that are not the event of interest, and what goes wrong otherwise. The shares follow from
+#: constant hazards a and b: a / (a + b) (1 - exp(-(a + b) t)) have the event by t, and 1 - exp(-a t) would, did nothing
+#: else ever happen, which is what is estimated if other events count as censoring.
+COMPETING_RECIPE = (
+    "without drop-outs, keep who had another event event-free until the end of follow-up (time = censoring_time, event "
+    "= 0). Censored when the other event happened, they would count as if the event could still come: with hazards of "
+    "0.01 and 0.03 a month, 15 % have the event within 24 months, and 21 % would be estimated"
+)
+
+
+def check_status(name: str, values: Any) -> None:
+    """Raise unless an array or tensor holds 0 and 1 only; larger whole numbers are codes of competing risks."""
+    other = ~((values == 0) | (values == 1))
+    if not count_true(other):
+        return
+    with np.errstate(invalid="ignore"):  # infinity has no remainder, and is no code
+        coded = (values > 1) & (values % 1 == 0)
+    check_rule(name, "0 or 1 (or boolean)", other & ~coded, values)
+    count, first = count_true(coded), first_true(coded)
+    codes = sorted({float(code) for code in to_host(values[coded])})
+    told = ", ".join(f"{code:g}" for code in codes[:5]) + (f" and {len(codes) - 5} more" if len(codes) > 5 else "")
+    hint = "" if count_true(values == 0) else "If 1 means censored and 2 the event, pass event == 2. "
+    raise InputError(
+        f"{name} must be 0 or 1 (or boolean): {count} of {len(values)} {'is' if count == 1 else 'are'} larger "
+        f"({told}), the first at position {first} ({float(values[first]):g}). {hint}Several kinds of event are "
+        f"competing risks, which are not supported: {COMPETING_RECIPE}"
+    )
+
+
 def as_times(values: Any, name: str = "times") -> NDArray[np.float64]:
     """Return a new, read-only vector of finite, strictly increasing times, zero or later."""
-    vector = as_vector(np.atleast_1d(as_array(values, name)), name)
+    vector: NDArray[np.float64] = as_vector(np.atleast_1d(as_array(values, name)), name)
     if vector.size == 0:
         raise InputError(f"{name} is empty")
     stalls = np.diff(vector) <= 0
@@ -198,8 +269,7 @@ def check_number(name: str, value: Any, rule: str, allowed: Callable[[float], bo
 
 def check_level(level: Any) -> None:
     """Raise unless this can be the level of an interval."""
-    if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
-        raise InputError(f"level must be between 0 and 1, not {level!r}")
+    check_number("level", level, "between 0 and 1", lambda share: 0 < share < 1)
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -222,10 +292,3 @@ def without_controls(text: str) -> str:
 def plural(count: int, noun: str) -> str:
     """Return ``"1 individual"`` or ``"5 individuals"``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _one_dimensional(values: Any, name: str) -> NDArray[Any]:
-    array = as_array(values, name)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
-    return array

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._config import config
 from survscore._utils import arrays
-from survscore._utils.parallel import each
-from survscore._validation import (
-    FloatArray,
-    InputError,
-    as_array,
-    as_index,
-    as_times,
-    check_choice,
-    check_length,
-    plural,
-)
-from survscore.interpolation import Interpolation, blend
+from survscore._utils.probabilities import as_computed, as_matrix, check_probabilities, has_bad_probabilities
+from survscore._validation import FloatArray, InputError, as_index, as_times, check_choice, plural
+from survscore.interpolation import Interpolation, blend, common_grid, of_step_functions, stacked
 
 InterpolationKind = Literal["linear", "step", "constant-hazard"]
 ExtrapolationKind = Literal["nan", "hold"]
@@ -33,9 +22,6 @@ INTERPOLATIONS = ("linear", "step", "constant-hazard")
 EXTRAPOLATIONS = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
 PREDICTS = ("survival", "event")
-ROUNDING = 1e-6  # what a mean of float32 may be off by
-CHECKED_CELLS, MOST_CHECKED = 1 << 16, 1 << 19  # at a time, so that they stay in the cache
-DEVICE_CELLS = 1 << 26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,10 +37,11 @@ class SurvivalCurves:
         Probabilities of the event go to `from_event_probabilities`.
     times : array_like of shape (m,)
         The grid: strictly increasing, zero or later.
-    interpolation : {"linear", "step", "constant-hazard"}, default "linear"
-        How to read between grid points. ``"linear"``: survival is linear there, that is, the density is
+    interpolation : {"linear", "step", "constant-hazard"}, optional
+        How to read between grid points. ``"linear"``, as by default: survival is linear there, that is, the density is
         constant. ``"step"``: survival falls at grid points only. ``"constant-hazard"``: the logarithm of
-        survival is linear. Left of the first grid point all start from S(0) = 1.
+        survival is linear. Left of the first grid point all start from S(0) = 1. If it is not given, scores between the
+        points of a grid of at most 20 times come with an `InterpolationWarning`.
     extrapolation : {"nan", "hold"}, default "nan"
         What is predicted after the last grid point: nothing, or the last value for ever.
     monotone : {"check", "keep", "enforce"}, default "check"
@@ -77,12 +64,14 @@ class SurvivalCurves:
     times: NDArray[np.float64]
     interpolation: InterpolationKind = "linear"
     extrapolation: ExtrapolationKind = "nan"
+    #: Whether `interpolation` was left to the library.
+    default_interpolation: bool = False
 
     def __init__(
         self,
         probabilities: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind = "linear",
+        interpolation: InterpolationKind | None = None,
         *,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
@@ -96,7 +85,7 @@ class SurvivalCurves:
         cls,
         probabilities: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind = "linear",
+        interpolation: InterpolationKind | None = None,
         *,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
@@ -128,15 +117,13 @@ class SurvivalCurves:
         >>> ss.SurvivalCurves.from_event_probabilities([[0.25, 0.5]], times=[1, 3]).probabilities
         array([[0.75, 0.5 ]])
         """
-        made = object.__new__(cls)
-        made._take(probabilities, times, interpolation, extrapolation, monotone, "event")
-        return made
+        return object.__new__(cls)._take(probabilities, times, interpolation, extrapolation, monotone, "event")
 
     @classmethod
     def from_frame(
         cls,
         frame: Any,
-        interpolation: InterpolationKind = "linear",
+        interpolation: InterpolationKind | None = None,
         *,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
@@ -157,9 +144,8 @@ class SurvivalCurves:
         """
         if not hasattr(frame, "index") or not hasattr(frame, "to_numpy"):
             raise InputError(f"frame must be a pandas data frame, not {type(frame).__name__}")
-        by_time = frame.to_numpy()
         times = as_times(frame.index, "the index of frame")
-        return cls(by_time.T, times, interpolation, extrapolation=extrapolation, monotone=monotone)
+        return cls(frame.to_numpy().T, times, interpolation, extrapolation=extrapolation, monotone=monotone)
 
     @classmethod
     def from_step_functions(cls, functions: Iterable[Any], *, extrapolation: ExtrapolationKind = "nan") -> Self:
@@ -177,28 +163,8 @@ class SurvivalCurves:
         array([[0.9],
                [0.8]])
         """
-        several = list(functions)
-        if not several:
-            raise InputError("functions is empty")
-        try:
-            grids = [as_times(function.x, f"x of function {i}") for i, function in enumerate(several)]
-            # scikit-survival scales by `a` and shifts by `b`
-            rows = [getattr(f, "a", 1.0) * np.asarray(f.y, dtype=np.float64) + getattr(f, "b", 0.0) for f in several]
-        except AttributeError:
-            raise InputError("functions must be step functions with attributes x and y") from None
-        for i, (grid, row) in enumerate(zip(grids, rows, strict=True)):
-            check_length(f"y of function {i}", row.size, "its x", grid.size)
-        same = all(grid is grids[0] or np.array_equal(grid, grids[0]) for grid in grids)
-        union = grids[0] if same else np.unique(np.concatenate(grids))
-        if not same:
-            ends = np.array([grid[-1] for grid in grids])
-            if extrapolation == "nan":  # every function must reach the end of the common grid
-                union = union[union <= ends.min()]
-                if union.size == 0:
-                    raise InputError("functions have no time in common; extrapolation='hold' extends their last values")
-            padded = [np.concatenate(([1.0], row)) for row in rows]
-            rows = [row[np.searchsorted(grid, union, side="right")] for grid, row in zip(grids, padded, strict=True)]
-        return cls(np.stack(rows), union, "step", extrapolation=extrapolation)
+        values, grid = of_step_functions(list(functions), extrapolation)
+        return cls(values, grid, "step", extrapolation=extrapolation)
 
     @classmethod
     def concatenate(cls, parts: Iterable[SurvivalCurves], *, times: ArrayLike | None = None) -> Self:
@@ -244,22 +210,23 @@ class SurvivalCurves:
             )
         holds = all(part.extrapolation == "hold" for part in several)
         same = times is None and all(np.array_equal(part.times, first.times) for part in several[1:])
-        grid = first.times if same else _common_grid(several) if times is None else as_times(times)
+        ends = np.array([np.inf if part.extrapolation == "hold" else part.times[-1] for part in several])
         if times is not None:
-            ends = np.array([np.inf if part.extrapolation == "hold" else part.times[-1] for part in several])
-            if grid[-1] > ends.min():
-                raise InputError(
-                    f"times must be reached by all parts: they end at {grid[-1]:g}, and part {int(np.argmin(ends))} at "
-                    f"{ends.min():g}"
-                )
-        matrix = _stacked(
+            grid = as_times(times)
+        else:
+            grid = first.times if same else common_grid([part.times for part in several], float(ends.min()))
+        if grid[-1] > ends.min():
+            raise InputError(
+                f"times must be reached by all parts: they end at {grid[-1]:g}, and part {int(np.argmin(ends))} at "
+                f"{ends.min():g}"
+            )
+        matrix = stacked(
             [part.probabilities for part in several] if same else (part.at(grid) for part in several),
             sum(map(len, several)),
             grid.size,
         )
-        made = object.__new__(cls)
-        made._set(matrix, grid, first.interpolation, "hold" if holds else "nan")
-        return made
+        unsaid = any(part.default_interpolation for part in several)
+        return object.__new__(cls)._set(matrix, grid, first.interpolation, "hold" if holds else "nan", unsaid)
 
     # What it tells
 
@@ -284,11 +251,8 @@ class SurvivalCurves:
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
         values = self.interpolate(times)(self.probabilities)
-        made = object.__new__(type(self))
         # rows stay contiguous: columns that were picked are not
-        matrix = values if arrays.is_tensor(values) else np.ascontiguousarray(values)
-        made._set(matrix, times, self.interpolation, self.extrapolation)
-        return made
+        return self._with(values if arrays.is_tensor(values) else np.ascontiguousarray(values), times)
 
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return every row's left limit :math:`\pi_i(t_i-)` at its own time :math:`t_i`.
@@ -296,8 +260,15 @@ class SurvivalCurves:
         Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
         is the value at :math:`t_i`.
         """
+        return self._own(time, inclusive=False)
+
+    def at_own(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Return every row's value :math:`\pi_i(t_i)` at its own time :math:`t_i`."""
+        return self._own(time, inclusive=True)
+
+    def _own(self, time: NDArray[np.float64], *, inclusive: bool) -> NDArray[np.float64]:
         grid, last = arrays.beside(self.times, self.probabilities), self.times.size - 1
-        lower = arrays.count_below(grid, time, inclusive=False) - 1
+        lower = arrays.count_below(grid, time, inclusive=inclusive) - 1
         rows, inside = arrays.columns(len(self), self.probabilities), lower.clip(0)
         left = arrays.where(lower < 0, 1.0, self.probabilities[rows, inside])
         if self.interpolation == "step":
@@ -310,12 +281,12 @@ class SurvivalCurves:
             values = blend(left, self.probabilities[rows, upper], weight, self.interpolation == "constant-hazard")
         if self.extrapolation == "nan":
             values = arrays.where(time > grid[-1], np.nan, values)
-        left_limit: NDArray[np.float64] = arrays.as_float64(values)
-        return left_limit
+        found: NDArray[np.float64] = arrays.as_float64(values)
+        return found
 
     def increases(self) -> bool:
         """Whether some curve increases with time by more than rounding."""
-        return _has_bad_probabilities(self.probabilities, 4.0 * arrays.rounding_unit(self.probabilities))
+        return has_bad_probabilities(self.probabilities, 4.0 * arrays.rounding_unit(self.probabilities))
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""
@@ -362,7 +333,7 @@ class SurvivalCurves:
         """
         if self.device is None:
             return self
-        return self._with(_as_computed(arrays.to_host(self.probabilities)))
+        return self._with(as_computed(arrays.to_host(self.probabilities)))
 
     def __len__(self) -> int:
         return int(self.probabilities.shape[0])
@@ -386,25 +357,26 @@ class SurvivalCurves:
     def __repr__(self) -> str:
         n, m = self.shape
         return (
-            f"SurvivalCurves({n} individual{'' if n == 1 else 's'}, {m} time{'' if m == 1 else 's'} "
-            f"from {self.times[0]:g} to {self.times[-1]:g}, interpolation={self.interpolation!r}, "
-            f"extrapolation={self.extrapolation!r}, {arrays.type_name(self.probabilities)})"
+            f"SurvivalCurves({plural(n, 'individual')}, {plural(m, 'time')} from {self.times[0]:g} to "
+            f"{self.times[-1]:g}, interpolation={self.interpolation!r}, extrapolation={self.extrapolation!r}, "
+            f"{arrays.type_name(self.probabilities)})"
         )
 
     def _take(
         self,
         probabilities: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind,
+        interpolation: InterpolationKind | None,
         extrapolation: ExtrapolationKind,
         monotone: Monotone,
         predicts: Predicts,
-    ) -> None:
-        check_choice("interpolation", interpolation, INTERPOLATIONS)
+    ) -> Self:
+        read = "linear" if interpolation is None else interpolation
+        check_choice("interpolation", read, INTERPOLATIONS)
         check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
         check_choice("monotone", monotone, MONOTONE)
         grid = as_times(times)
-        matrix = _as_matrix(probabilities)
+        matrix = as_matrix(probabilities)
         if matrix.shape[1] != grid.size:
             hint = "; it looks transposed" if matrix.shape[0] == grid.size else ""
             raise InputError(
@@ -412,202 +384,20 @@ class SurvivalCurves:
                 f"(rows are individuals, columns are times{hint})"
             )
         survival = matrix if predicts == "survival" else 1.0 - arrays.as_float64(matrix)
-        _check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
+        check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
         if monotone == "enforce":
             survival = arrays.smallest_so_far(survival)
-        self._set(survival, grid, interpolation, extrapolation)
+        return self._set(survival, grid, read, extrapolation, interpolation is None)
 
-    def _with(self, probabilities: Any) -> Self:
-        """Return curves on the same grid, of probabilities that need no check."""
-        made = object.__new__(type(self))
-        made._set(probabilities, self.times, self.interpolation, self.extrapolation)
-        return made
+    def _with(self, probabilities: Any, times: NDArray[np.float64] | None = None) -> Self:
+        """Return curves of probabilities that need no check, on the same grid or another."""
+        grid = self.times if times is None else times
+        read = (self.interpolation, self.extrapolation, self.default_interpolation)
+        return object.__new__(type(self))._set(probabilities, grid, *read)
 
-    def _set(
-        self,
-        probabilities: FloatArray,
-        times: NDArray[np.float64],
-        interpolation: InterpolationKind,
-        extrapolation: ExtrapolationKind,
-    ) -> None:
+    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], *read: Any) -> Self:
         # the user's own array stays writeable
         shown = probabilities if arrays.is_tensor(probabilities) else arrays.read_only(probabilities)
-        object.__setattr__(self, "probabilities", shown)
-        object.__setattr__(self, "times", times)
-        object.__setattr__(self, "interpolation", interpolation)
-        object.__setattr__(self, "extrapolation", extrapolation)
-
-
-def _common_grid(parts: list[SurvivalCurves]) -> NDArray[np.float64]:
-    """Return all times of all grids, up to where the first of them ends."""
-    union = np.unique(np.concatenate([part.times for part in parts]))
-    end = min((part.times[-1] for part in parts if part.extrapolation == "nan"), default=union[-1])
-    grid: NDArray[np.float64] = union[union <= end]
-    grid.flags.writeable = False
-    return grid
-
-
-def _stacked(blocks: Iterable[FloatArray], n: int, m: int) -> FloatArray:
-    """Return blocks of rows as one matrix, filled as they come, so that there is never more than that and a block."""
-    rows = iter(blocks)
-    block = next(rows)
-    if arrays.is_tensor(block):
-        tensors: FloatArray = arrays.concatenate([block, *rows])
-        return tensors
-    matrix = np.empty((n, m), dtype=block.dtype)
-    start = 0
-    for host in map(arrays.to_host, chain([block], rows)):
-        if host.dtype != matrix.dtype:
-            matrix = matrix.astype(np.float64)
-        matrix[start : start + len(host)] = host
-        start += len(host)
-    return matrix
-
-
-def _as_matrix(probabilities: ArrayLike) -> FloatArray:
-    """Return a row-contiguous float32 or float64 matrix, the user's own memory where it is one already."""
-    tensor = arrays.resident(probabilities)
-    if tensor is None and config.backend == "torch" and arrays.is_tensor(probabilities):
-        tensor = arrays.to_device(probabilities, "cpu")
-    matrix = as_array(probabilities, "probabilities") if tensor is None else tensor
-    if matrix.ndim != 2:
-        raise InputError(f"probabilities must have shape (individuals, times), not {tuple(matrix.shape)}")
-    if matrix.shape[0] == 0:
-        raise InputError("probabilities has no rows: curves need at least one individual")
-    if tensor is not None:
-        if tensor.is_complex():
-            raise InputError(f"probabilities must hold numbers, not {tensor.dtype}")
-        floats: FloatArray = (tensor if tensor.is_floating_point() else tensor.double()).contiguous()
-        return floats
-    if matrix.dtype.kind not in "biuf":
-        raise InputError(f"probabilities must hold numbers, not {matrix.dtype}")
-    matrix = _as_computed(matrix)
-    if matrix.dtype not in (np.float32, np.float64) or not matrix.dtype.isnative:
-        matrix = matrix.astype(np.float64)
-    return np.ascontiguousarray(matrix)
-
-
-def _as_computed(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Return half precision, with which processors do not compute, as float32."""
-    return matrix.astype(np.float32) if matrix.dtype == np.float16 else matrix
-
-
-def _check_probabilities(
-    survival: FloatArray,
-    given: FloatArray,
-    times: NDArray[np.float64],
-    predicts: Predicts,
-    *,
-    check_monotone: bool,
-) -> None:
-    """Raise unless `survival` is right, in terms of what was `given`: that, or the probabilities of the event."""
-    tolerance = 4.0 * arrays.rounding_unit(given)
-    if not _has_bad_probabilities(survival, tolerance if check_monotone else np.inf):
-        return
-    # Only a matrix that will be rejected is searched in detail, row block by row block.
-    name, rule, direction = {
-        "survival": ("survival", "must not increase with time", 1),
-        "event": ("the probability of the event", "must not decrease with time", -1),
-    }[predicts]
-    _refuse(given, times, "probabilities", "must be without NaN", np.isnan, lambda *_: ")")
-    _refuse(
-        given, times, "probabilities", "must be between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside
-    )
-    if check_monotone:
-        hint = _why_not_monotone if predicts == "survival" else _why_event_not_monotone
-        _refuse(given, times, name, rule, lambda block: _steps(block, direction, tolerance), hint)
-
-
-def _has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
-    """Whether a value is outside [0, 1], or NaN, or larger than the one before it by more than a tolerance.
-
-    By extremes, which NumPy finds fastest, and which are NaN where a value is: block by block, on all cores.
-    """
-
-    def bad(rows: slice) -> bool:
-        block: Any = matrix[rows]
-        if arrays.is_tensor(block) and block.element_size() < 4:
-            block = block.float()  # a sum in half precision would round the tolerance away
-        bad = ~((block.min() >= 0) & (block.max() <= 1))
-        if tolerance < np.inf and block.shape[1] > 1:
-            bad = bad | ((block[:, 1:] - block[:, :-1]).max() > tolerance)
-        return bool(bad)
-
-    # threads get in each other's way between blocks, so that large matrices have larger ones
-    on_processor = min(max(CHECKED_CELLS, matrix.shape[0] * matrix.shape[1] // 512), MOST_CHECKED)
-    cells = DEVICE_CELLS if arrays.on_device(matrix) else on_processor
-    size = max(1, cells // matrix.shape[1])
-    blocks = [slice(start, start + size) for start in range(0, len(matrix), size)]
-    return any(each(bad, blocks, threads=len(blocks) > 8))
-
-
-def _refuse(
-    matrix: FloatArray,
-    times: NDArray[np.float64],
-    name: str,
-    rule: str,
-    find: Callable[[FloatArray], NDArray[np.bool_]],
-    hint: Callable[[FloatArray, int, int], str],
-) -> None:
-    """Raise if any value breaks the rule, and say how many do, where the first is, and what may be the reason."""
-    count, first = 0, None
-    for start, block in _blocks(matrix):
-        broken = find(block)
-        count += int(np.count_nonzero(broken))
-        if first is None and broken.any():
-            row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
-            first = (start + int(row), int(column))
-    if first is not None:
-        value = _value(matrix, *first)
-        one, many = ("is not", "are not") if rule.startswith("must be") else ("does", "do")
-        raise InputError(
-            f"{name} {rule}: {plural(count, 'value')} {one if count == 1 else many}, "
-            f"the first in row {first[0]} at time {times[first[1]]:g} ({value}{hint(matrix, *first)}"
-        )
-
-
-def _blocks(matrix: FloatArray) -> Iterator[tuple[int, FloatArray]]:
-    for start in range(0, matrix.shape[0], 4096):
-        yield start, _as_computed(arrays.to_host(matrix[start : start + 4096]))
-
-
-def _value(matrix: FloatArray, row: int, column: int) -> Any:
-    return arrays.to_host(matrix[row, column])[()]
-
-
-def _steps(block: FloatArray, direction: int, tolerance: float) -> NDArray[np.bool_]:
-    """Return which values are above (1) or below (-1) the one before them by more than rounding."""
-    steps = np.zeros(block.shape, dtype=np.bool_)
-    before, after = block[:, :-1], block[:, 1:]
-    upper, lower = (after, before) if direction > 0 else (before, after)
-    steps[:, 1:] = upper > lower + block.dtype.type(tolerance)
-    return steps
-
-
-def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
-    value = _value(matrix, row, column)
-    if (-value if value < 0 else value - 1) < 1e-5:
-        return "; a rounding error: np.clip the predictions)"
-    if all(bool(((block >= 0) & (block <= 100)).all()) for _, block in _blocks(matrix)):
-        return "); are these percentages? Then divide by 100"
-    return ")"
-
-
-def _why_not_monotone(matrix: FloatArray, row: int, column: int) -> str:
-    after = f" after {_value(matrix, row, column - 1)})"
-    if _rise_on_average(matrix) > ROUNDING:  # noisy curves of survival still fall
-        return after + "; they rise on average, as probabilities of the event do: from_event_probabilities takes these"
-    return after + "; monotone='keep' or 'enforce' takes such curves"
-
-
-def _why_event_not_monotone(matrix: FloatArray, row: int, column: int) -> str:
-    after = f" after {_value(matrix, row, column - 1)})"
-    if _rise_on_average(matrix) < -ROUNDING:
-        return after + "; they fall on average, as survival does: SurvivalCurves takes these as they are"
-    return after + "; monotone='keep' or 'enforce' takes such curves"
-
-
-def _rise_on_average(matrix: FloatArray) -> float:
-    """Return how much larger the last column is than the first, on average over individuals."""
-    first, last = (arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
-    return float(last - first)
+        for field, value in zip(fields(self), (shown, times, *read), strict=True):
+            object.__setattr__(self, field.name, value)
+        return self

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -37,7 +37,8 @@ class Outcomes:
         :math:`T_i`, finite and not negative.
     event : array_like of shape (n,)
         :math:`D_i`: true (or 1) where the event was observed at `time`, false (or 0) where
-        the individual was still event-free then.
+        the individual was still event-free then. Codes of several kinds of event (competing risks) are rejected; see
+        the notes.
     censoring_time : array_like of shape (n,), optional
         :math:`C^*_i`, at least `time`; infinite for individuals who can't be censored. An individual
         without event whose `time` is smaller than this dropped out (see `dropped_out`). A warning says so if all with
@@ -54,6 +55,13 @@ class Outcomes:
     scikit-learn's splitters and searches. The arrays are copies and read-only. Tensors on a CUDA device stay there, and
     share their memory if they are float64 (time) and boolean (event): do not write to them.
 
+    **Competing risks.** After another event that rules out the event of interest, such as a loan's repayment
+    where the event is default, an individual stays event-free. Under administrative censoring without
+    drop-outs this is all a score needs: give `time` = `censoring_time` and `event` = 0. Censored at the time of the
+    other event, such an individual counts as if the event could still come, which overstates the risk: with hazards
+    of 0.01 (default) and 0.03 (repayment) a month, :math:`\frac{0.01}{0.04} (1 - e^{-0.04 \cdot 24})` = 15 % default
+    within 24 months, and :math:`1 - e^{-0.01 \cdot 24}` = 21 % would be estimated.
+
     Examples
     --------
     >>> import survscore as ss
@@ -62,6 +70,13 @@ class Outcomes:
     Outcomes(3 individuals, 2 events (66.7 %), time 2 to 5, censoring_time known (4 to 8), no drop-outs)
     >>> y[y.event].censoring_time
     array([4., 8.])
+
+    The second of these had another event (2) at 3, and stays event-free until its C*:
+
+    >>> import numpy as np
+    >>> time, status, censoring_time = np.array([2, 3, 5]), np.array([1, 2, 0]), np.array([4, 8, 5])
+    >>> ss.Outcomes(np.where(status == 2, censoring_time, time), status == 1, censoring_time).time
+    array([2., 8., 5.])
     """
 
     time: NDArray[np.float64]
@@ -71,21 +86,15 @@ class Outcomes:
 
     def __init__(self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
-        if on_device:
-            from survscore._utils import tensor_checks as _tensor_checks
-
-            vector: Callable[..., Any] = partial(_tensor_checks.as_vector, device=on_device[0].device)
-            as_flags: Callable[..., Any] = partial(_tensor_checks.as_event, device=on_device[0].device)
-        else:
-            vector, as_flags = as_vector, as_event
-        checked_time = vector(time, "time")
+        device = on_device[0].device if on_device else None
+        checked_time = as_vector(time, "time", device=device)
         if len(checked_time) == 0:
             raise InputError("time is empty: outcomes need at least one individual")
-        checked_event = as_flags(event)
+        checked_event = as_event(event, device=device)
         check_length("event", len(checked_event), "time", len(checked_time))
         checked_censoring = None
         if censoring_time is not None:
-            checked_censoring = vector(censoring_time, "censoring_time", allow_infinite=True)
+            checked_censoring = as_vector(censoring_time, "censoring_time", allow_infinite=True, device=device)
             check_length("censoring_time", len(checked_censoring), "time", len(checked_time))
             _check_not_after(checked_time, checked_censoring)
             _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
@@ -174,6 +183,8 @@ class Outcomes:
         events = [name for name in names if array.dtype[name].kind == "b"]
         times = [name for name in names if array.dtype[name].kind in "iuf" and name != CENSORING_FIELD]
         if len(names) != 2 + carried or len(events) != 1 or len(times) != 1:
+            for name in (name for name in times if name in ("event", "status")):
+                as_event(array[name], f"field {name!r}")  # codes of competing risks have a message of their own
             raise InputError(
                 "array must be structured with one boolean field (event) and one of numbers (time), and may have a "
                 f"third of numbers called {CENSORING_FIELD!r}" + (f"; its fields are {list(names)}" if names else "")
@@ -214,7 +225,8 @@ class Outcomes:
         last_seen : array_like of dates, shape (n,), optional
             When those without event were last known to be event-free. Where this is before the cut-off,
             the individual dropped out: it is censored then, though its :math:`C^*` is later.
-            Missing means followed up to the cut-off. It does not matter where the event was observed.
+            Missing means followed up to the cut-off. It does not matter where the event was observed. Who had
+            another event that rules out this one (a competing risk) was not lost: leave it missing there.
         late_starts : {"raise", "drop"}, default "raise"
             What to do with individuals who start after the cut-off. ``"drop"`` leaves them out and says
             in a warning how many.
@@ -371,7 +383,8 @@ class Outcomes:
 
     def to(self, device: Any) -> Self:
         """Return the same as torch tensors on a device, such as ``"cuda"``."""
-        return self._moved(device)
+        moved = (None if one is None else _arrays.to_device(one, device) for one in self._vectors)
+        return self._with(*moved, dates=self.dates)
 
     def numpy(self) -> Self:
         """Return the same as NumPy arrays in the processor's memory.
@@ -382,14 +395,7 @@ class Outcomes:
         >>> ss.Outcomes([1, 2], [1, 0]).numpy().time
         array([1., 2.])
         """
-        return self if self.device is None else self._moved(None)
-
-    def _moved(self, device: Any) -> Self:
-        end = self.censoring_time
-        return self._with(
-            _arrays.to_device(self.time, device), _arrays.to_device(self.event, device),
-            None if end is None else _arrays.to_device(end, device), dates=self.dates,
-        )  # fmt: skip
+        return self if self.device is None else self.to(None)
 
     def to_structured(self, *, censoring_time: bool = False) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
@@ -439,11 +445,10 @@ class Outcomes:
         if isinstance(key, (int, np.integer)):
             key = [range(len(self))[key]]  # a range raises IndexError beyond its ends
         key = as_index(key, self.time)
-        censoring_time = None if self.censoring_time is None else self.censoring_time[key]
         if self.time[key].ndim != 1:
             raise IndexError("outcomes are one-dimensional")
         dates = None if self.dates is None else self.dates[_arrays.to_host(key) if _arrays.is_tensor(key) else key]
-        return self._with(self.time[key], self.event[key], censoring_time, dates=dates)
+        return self._with(*(None if one is None else one[key] for one in self._vectors), dates=dates)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -487,13 +492,12 @@ class Outcomes:
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
         return f"Outcomes({', '.join(parts)})"
 
-    def _set(
-        self,
-        time: NDArray[np.float64],
-        event: NDArray[np.bool_],
-        censoring_time: NDArray[np.float64] | None,
-    ) -> None:
-        for name, value in (("time", time), ("event", event), ("censoring_time", censoring_time)):
+    @property
+    def _vectors(self) -> tuple[Any, Any, Any]:
+        return self.time, self.event, self.censoring_time
+
+    def _set(self, *vectors: Any) -> None:
+        for name, value in zip(("time", "event", "censoring_time"), vectors, strict=True):
             object.__setattr__(self, name, None if value is None else _read_only(value))
 
     def _with(self, *vectors: Any, dates: Dates | None = None) -> Self:

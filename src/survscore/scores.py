@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from survscore._utils import arrays
 from survscore._validation import InputError
 from survscore.curves import SurvivalCurves
+from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, Ranges
+from survscore.engine.evaluation import Evaluation
+from survscore.engine.prepared import model_weights
+from survscore.engine.sums import loss_cells
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.printing import warn_about
@@ -40,12 +43,13 @@ def brier_score(
         What was observed.
     curves : SurvivalCurves or CurveBatches
         What was predicted, for the same individuals in the same order.
-    weighting : {"administrative", "uncensored", "ipcw"} or Weighting
-        Whom to count, and how much: see `Administrative`, `Uncensored` and `IPCW`. There is no default for
+    weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting
+        Whom to count, and how much: see `Administrative`, `Projected`, `Uncensored` and `IPCW`. There is no default for
         censored data.
     times : array_like, optional
-        The evaluation times, strictly increasing. By default 101 equidistant times from 0 to the 95 % quantile of
-        follow-up (C*, or T where C* is unknown), or to the end of the predictions if that comes first.
+        The evaluation times, strictly increasing. By default the predicted times, if these are few (at most 20), up to
+        the 95 % quantile of follow-up (C*, or T where C* is unknown), or to the end of the predictions if that comes
+        first. Curves at more times are evaluated at 101 equidistant times from 0 to there.
     groups : array_like of shape (n,), optional
         Labels of individuals that belong together, such as a customer's several subscriptions. Standard errors then
         allow for any dependence within groups.
@@ -67,6 +71,8 @@ def brier_score(
     UndefinedScoreWarning
         If some times have no score: nobody has a weight there, the censoring probability is zero, or the
         predictions do not reach them. Their scores are NaN.
+    InterpolationWarning
+        If predictions at few times are read between these, and `SurvivalCurves` was not told how (`interpolation`).
 
     Notes
     -----
@@ -90,7 +96,7 @@ def brier_score(
     >>> ss.brier_score(y, curves, weighting="ipcw", times=[2, 4]).scores.round(4)
     array([0.1   , 0.2533])
     """
-    return _one(y, curves, Brier(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
+    return _one(y, curves, Brier(), weighting, times, groups, level, ranges, errors=errors)
 
 
 def log_loss(
@@ -130,9 +136,7 @@ def log_loss(
     >>> ss.log_loss(y, curves, weighting="administrative", times=[2]).scores.round(6)
     array([0.693147])
     """
-    return _one(
-        y, curves, Log(epsilon), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors
-    )
+    return _one(y, curves, Log(epsilon), weighting, times, groups, level, ranges, errors=errors)
 
 
 def auc(
@@ -170,7 +174,7 @@ def auc(
     >>> ss.auc(y, curves, weighting="administrative", times=[2]).scores.round(4)
     array([0.6667])
     """
-    return _one(y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
+    return _one(y, curves, AUC(), weighting, times, groups, level, ranges, errors=errors)
 
 
 def score_all(
@@ -194,8 +198,9 @@ def score_all(
     metric : str or Metric, or several
         What to compute, as for `compare`: "brier", "log", "auc", "slope", "net_benefit@0.1", and so on. Those of all
         that happened up to a time (`Concordance`, `CRPS`, `LogScore`) have one time by default, for all metrics: the
-        median of follow-up (C*, or T where C* is unknown), or the end of the predictions if that comes first.
-    weighting : {"administrative", "uncensored", "ipcw"} or Weighting, or several
+        median of follow-up (C*, or T where C* is unknown), or the end of the predictions if that comes first; of
+        predictions at few times, the last of these up to then.
+    weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting, or several
         Whom to count, and how much.
 
     Returns
@@ -213,17 +218,13 @@ def score_all(
     administrative [0.1 0.2]
     ipcw (Kaplan-Meier of the scored outcomes) [0.1        0.25333333]
     """
-    return _score(
-        y,
-        curves,
-        metric,
-        weighting,
-        times=times,
-        groups=groups,
-        level=level,
-        ranges=ranges,
-        errors=errors,
-    )
+    evaluation = Evaluation.of(
+        y, {"curves": curves}, metric=metric, weighting=weighting, times=times, groups=groups, level=level,
+        ranges=ranges, errors=errors,
+    )  # fmt: skip
+    found = evaluation.run()
+    warn_about(found)
+    return [ScoreCurve.of(evaluation, scored, default_times=times is None) for scored in found]
 
 
 def score_terms(
@@ -268,12 +269,14 @@ def score_terms(
         raise InputError(
             f"times start at {evaluation.times[0]:g}, after the predictions' last time, {curves.times[-1]:g}"
         )
-    stretches = evaluation.weightings[0].prepare(index)
-    event_free = np.arange(index.times.size) < stretches.event_from(index.before_time, index.times.size)[:, None]
-    early, late = stretches.cells(index.times)
+    weights, m = model_weights(evaluation, evaluation.weightings[0])[0], index.times.size
+    event_free = np.arange(m) < weights.event_from(index.before_time, m)[:, None]
+    early, late = weights.cells(index.times)
     return ScoreTerms(
         times=index.times,
-        losses=loss(curves.at(index.times), event_free),
+        losses=loss_cells(
+            loss, arrays.as_float64(curves.at(index.times)), weights.event_free(event_free, index.times, slice(0, m))
+        ),
         weights=early + late,
         metric=loss.name,
         weighting=evaluation.labels[0],
@@ -281,15 +284,21 @@ def score_terms(
 
 
 def _one(
-    y: Outcomes, curves: Predictions, metric: Metric, weighting: str | Weighting | None, **others: Any
+    y: Outcomes,
+    curves: Predictions,
+    metric: Metric,
+    weighting: str | Weighting | None,
+    times: ArrayLike | None,
+    groups: ArrayLike | None,
+    level: float,
+    ranges: Ranges,
+    *,
+    errors: bool,
 ) -> ScoreCurve:
     if isinstance(weighting, (list, tuple)):
         raise InputError("weighting must be one weighting here; score_all takes several")
-    return _score(y, curves, metric, weighting, **others)[0]
-
-
-def _score(y: Outcomes, curves: Predictions, metric: Any, weighting: Any, **others: Any) -> list[ScoreCurve]:
-    evaluation = Evaluation.of(y, {"curves": curves}, metric=metric, weighting=weighting, **others)
-    found = evaluation.run()
-    warn_about(found)
-    return [ScoreCurve.of(evaluation, scored, default_times=others["times"] is None) for scored in found]
+    (score,) = score_all(
+        y, curves, metric=metric, weighting=weighting, times=times, groups=groups, level=level, ranges=ranges,
+        errors=errors,
+    )  # fmt: skip
+    return score

@@ -62,15 +62,6 @@ def to_host(values: Any) -> NDArray[Any]:
     return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
 
 
-def numbers(*values: Any) -> Any:
-    """Return numbers as one vector of float64, where they are."""
-    if not is_tensor(values[0]):
-        return np.array(values, dtype=np.float64)
-    import torch
-
-    return torch.stack([value.double() for value in values])
-
-
 class _Writeable:
     """Read-only memory shown as writeable, since torch warns about any other; nothing here writes to it."""
 
@@ -109,11 +100,8 @@ def namespace(values: Any) -> Any:
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
     """Return zeros in double precision, where `like` lives."""
-    if not is_tensor(like):
-        return np.zeros(shape)
-    import torch
-
-    return torch.zeros(shape, dtype=torch.float64, device=like.device)
+    xp = namespace(like)
+    return xp.zeros(shape, dtype=xp.float64, device=device_of(like))
 
 
 def positions(flags: Any) -> Any:
@@ -131,6 +119,12 @@ def in_order(*keys: Any) -> Any:
     return order
 
 
+def by_code(codes: Any, n_codes: int) -> Any:
+    """Return positions by code from 0 on, in the order in which they come; NumPy sorts short numbers by digits."""
+    short = not is_tensor(codes) and n_codes <= np.iinfo(np.uint16).max
+    return in_order(codes.astype(np.uint16) if short else codes)
+
+
 def take(values: Any, order: Any) -> Any:
     """Return the values at some positions, or in another order; on all cores where there are many."""
     if is_repeated(values) and len(order) == len(values):
@@ -142,10 +136,9 @@ def count_below(grid: Any, keys: Any, *, inclusive: bool) -> Any:
     """Return for each key how many values of a sorted grid are below it (at or below it, if `inclusive`), as int32."""
     if not is_tensor(keys) and not is_tensor(grid):
         return np.searchsorted(grid, keys, side="right" if inclusive else "left").astype(np.int32)
-    import torch
-
     like = keys if is_tensor(keys) else grid
-    return torch.searchsorted(beside(grid, like), beside(keys, like).contiguous(), right=inclusive, out_int32=True)
+    grid, keys = beside(grid, like), beside(keys, like).contiguous()
+    return namespace(like).searchsorted(grid, keys, right=inclusive, out_int32=True)
 
 
 def sums_by(codes: Any, values: Any, size: int) -> Any:
@@ -167,15 +160,9 @@ def add_rows(table: Any, codes: Any, rows: Any) -> None:
 
 def running_sums(rows: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... rows of a matrix."""
-    if is_tensor(rows):
-        sums = zeros((len(rows) + 1, *rows.shape[1:]), rows)
-        sums[1:] = rows
-        _accumulate_tensor(sums[1:])
-        return sums
-    sums = np.empty((len(rows) + 1, *rows.shape[1:]))
-    sums[0] = 0.0
+    sums = zeros((len(rows) + 1, *rows.shape[1:]), rows)
     sums[1:] = rows
-    _accumulate(sums[1:])
+    (_accumulate_tensor if is_tensor(rows) else _accumulate)(sums[1:])
     return sums
 
 
@@ -198,12 +185,10 @@ def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
 
 def _accumulate_tensor(rows: Any, group: int = 256) -> None:
     """Do the same for a tensor, whose cumulative sum down a column is one thread's work: groups by a matrix product."""
-    import torch
-
     n = len(rows) // group * group
     if n > group:
         grouped = rows[:n].view(n // group, group, rows.shape[1])
-        triangle = torch.ones((group, group), dtype=rows.dtype, device=rows.device).tril_()
+        triangle = rows.new_ones((group, group)).tril_()
         grouped.copy_(triangle @ grouped)
         ends = grouped[:, -1].cumsum(0)
         grouped[1:] += ends[:-1, None]
@@ -230,19 +215,13 @@ def where(condition: Any, chosen: Any, otherwise: Any) -> Any:
     """Return `chosen` where the condition holds."""
     if not is_tensor(condition):
         return np.where(condition, chosen, otherwise)
-    import torch
-
     both = (value.item() if isinstance(value, np.generic) else value for value in (chosen, otherwise))
-    return torch.where(condition, *both)
+    return namespace(condition).where(condition, *both)
 
 
 def minimum(one: Any, other: Any) -> Any:
     """Return the smaller of each two."""
-    if not is_tensor(one):
-        return np.minimum(one, other)
-    import torch
-
-    return torch.minimum(one, other)
+    return namespace(one).minimum(one, other)
 
 
 def smallest_so_far(matrix: Any) -> Any:
@@ -252,18 +231,17 @@ def smallest_so_far(matrix: Any) -> Any:
 
 def running_sum(values: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... values."""
-    if not is_tensor(values):
-        return np.concatenate(([0.0], np.cumsum(values)))
-    import torch
+    return concatenate([zeros((1,), values), values.cumsum(0)])
 
-    sums = values.new_zeros(len(values) + 1)
-    torch.cumsum(values, 0, out=sums[1:])
-    return sums
+
+def running_count(flags: Any) -> Any:
+    """Return how many of the first 1, 2, 3, ... are true, as int32."""
+    return flags.cumsum(0, dtype=namespace(flags).int32)
 
 
 def finite_or_zero(values: Any) -> Any:
     """Return numbers with 0 in place of those that are infinite or NaN."""
-    return where(values.isfinite() if is_tensor(values) else np.isfinite(values), values, 0.0)
+    return where(namespace(values).isfinite(values), values, 0.0)
 
 
 def ordered(values: Any) -> Any:
@@ -315,20 +293,13 @@ def is_repeated(array: Any) -> bool:
 
 def columns(n: int, like: Any) -> Any:
     """Return 0, 1, ..., n - 1, where `like` lives, as int32: comparing numbers of one type takes half the time."""
-    if not is_tensor(like):
-        return np.arange(n, dtype=np.int32)
-    import torch
-
-    return torch.arange(n, dtype=torch.int32, device=like.device)
+    xp = namespace(like)
+    return xp.arange(n, dtype=xp.int32, device=device_of(like))
 
 
 def as_int8(flags: Any) -> Any:
     """Return booleans as zeros and ones, in the same memory."""
-    if not is_tensor(flags):
-        return flags.view(np.int8)
-    import torch
-
-    return flags.view(torch.int8)
+    return flags.view(namespace(flags).int8)
 
 
 def as_int32(numbers: Any) -> Any:
@@ -343,11 +314,7 @@ def as_bool(flags: Any) -> Any:
 
 def concatenate(parts: Any) -> Any:
     """Return vectors one after the other, where the first lives."""
-    if not is_tensor(parts[0]):
-        return np.concatenate([to_host(part) for part in parts])
-    import torch
-
-    return torch.cat([beside(part, parts[0]) for part in parts])
+    return namespace(parts[0]).concatenate([beside(part, parts[0]) for part in parts])
 
 
 def first_true(flags: Any) -> int:
@@ -357,11 +324,7 @@ def first_true(flags: Any) -> int:
 
 def rounding_unit(matrix: Any) -> float:
     """Return the distance from 1 to the next number of a matrix's own type."""
-    if not is_tensor(matrix):
-        return float(np.finfo(matrix.dtype).eps)
-    import torch
-
-    return float(torch.finfo(matrix.dtype).eps)
+    return float(namespace(matrix).finfo(matrix.dtype).eps)
 
 
 def count_true(flags: Any) -> int:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import UNITS, Unit
-from survscore._validation import InputError, as_array, check_choice, check_length, check_rule, plural, warn
+from survscore._validation import InputError, check_choice, check_length, check_rule, one_dimensional, plural, warn
 
 MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
 ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
@@ -44,23 +44,13 @@ class Dates:
 
 
 class FollowUp(NamedTuple):
-    """What dates come to.
-
-    Attributes
-    ----------
-    time, event, censoring_time : ndarray
-        As for `Outcomes`.
-    kept : ndarray of bool
-        Who is among them: all who started before the end.
-    dates : Dates
-        Of those who are kept.
-    """
+    """What dates come to; see `Outcomes`."""
 
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
     censoring_time: NDArray[np.float64]
-    kept: NDArray[np.bool_]
-    dates: Dates
+    kept: NDArray[np.bool_]  # who is among them: all who started before the end
+    dates: Dates  # of those who are kept
 
 
 def follow_up(
@@ -73,19 +63,17 @@ def follow_up(
 ) -> FollowUp:
     """Return time, event and censoring_time, and of whom; see `Outcomes.from_dates` for the rules."""
     check_choice("unit", unit, UNITS)
-    starts = as_dates(start, "start")
-    events = as_dates(event_date, "event_date")
-    check_length("event_date", len(events), "start", len(starts))
+    starts, events = as_dates(start, "start"), as_dates(event_date, "event_date")
     ends = as_dates(cutoff, "cutoff", length=len(starts))
-    check_length("cutoff", len(ends), "start", len(starts))
     seen = ends if last_seen is None else as_dates(last_seen, "last_seen")
-    check_length("last_seen", len(seen), "start", len(starts))
-    zones = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen}
-    if len({dates.tz is None for name, dates in zones.items() if not dates.isna().all()}) > 1:
-        aware = [name for name, dates in zones.items() if dates.tz is not None]
+    given = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen}
+    for name, dates in given.items():
+        check_length(name, len(dates), "start", len(starts))
+    if len({dates.tz is None for dates in given.values() if not dates.isna().all()}) > 1:
+        aware = [name for name, dates in given.items() if dates.tz is not None]
         raise InputError(f"dates must all have a time zone, or none, not only {' and '.join(aware)}")
 
-    check_rule("start", "given for everybody", np.asarray(starts.isna()), starts)
+    check_rule("start", "given for each individual", np.asarray(starts.isna()), starts)
     check_rule("cutoff", "given", np.asarray(ends.isna()), ends)
     starts, events, ends, seen = (dates.tz_localize(None) for dates in (starts, events, ends, seen))
     late = np.asarray(starts > ends)
@@ -101,10 +89,10 @@ def follow_up(
 
     lost = np.asarray(seen.notna() & (seen < ends))
     last = events.where(happened, seen.where(lost, ends))
-    dates = Dates(
+    kept = Dates(
         starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit
     )
-    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, dates)
+    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, kept)
 
 
 def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:
@@ -119,8 +107,7 @@ def _elapsed(starts: pd.DatetimeIndex, ends: pd.DatetimeIndex, unit: str) -> NDA
     if unit in MONTHS:
         return _calendar_steps(starts.to_numpy(), ends.to_numpy(), MONTHS[unit])
     step = np.timedelta64(1, {"min": "m"}.get(unit, unit))  # type: ignore[call-overload]
-    elapsed: NDArray[np.float64] = (ends - starts).to_numpy() / step
-    return elapsed
+    return np.asarray((ends - starts).to_numpy() / step)
 
 
 def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> NDArray[np.float64]:
@@ -136,17 +123,12 @@ def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> ND
     def after(steps: NDArray[np.int64]) -> NDArray[Any]:
         month = first + (months * steps).astype("timedelta64[M]")
         length = (month + np.timedelta64(1, "M")).astype("datetime64[D]") - month.astype("datetime64[D]")
-        completed: NDArray[Any] = (
-            month.astype("datetime64[D]") + np.minimum(day, length - np.timedelta64(1, "D")) + of_day
-        )
-        return completed
+        return np.asarray(month.astype("datetime64[D]") + np.minimum(day, length - np.timedelta64(1, "D")) + of_day)
 
     steps = (ends.astype("datetime64[M]") - first).astype(np.int64) // months
     steps = np.where(after(steps) > ends, steps - 1, steps)
     since = after(steps)
-    fraction = (ends - since) / (after(steps + 1) - since)
-    elapsed: NDArray[np.float64] = steps + fraction
-    return elapsed
+    return np.asarray(steps + (ends - since) / (after(steps + 1) - since))
 
 
 def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex) -> str:
@@ -164,38 +146,29 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
     """
     if length is not None and (isinstance(values, str) or np.ndim(values) == 0):
         return as_dates([values], name).repeat(length)
-    given = as_array(values, name)
-    if given.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, not of shape {given.shape}")
+    given = one_dimensional(values, name)
     missing = pd.isna(given)
     if given.dtype.kind in "biufc" and not missing.all():
         raise InputError(
             f"{name} must hold dates, not numbers; for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')"
         )
+    texts = given if given.dtype.kind in "OUT" else given[:0]
+    # where any has a time zone, all are compared in UTC
+    aware = any(
+        getattr(value, "tzinfo", None) is not None or (isinstance(value, str) and bool(ZONE.search(value)))
+        for value in texts
+    )
     rule = "dates from 1678 to 2262, missing where there is none (text as 2017-01-29)"
     try:
-        parsed = pd.to_datetime(given, errors="coerce", utc=_is_aware(given), format="ISO8601")
+        parsed = pd.to_datetime(given, errors="coerce", utc=aware, format="ISO8601")
         dates = pd.DatetimeIndex(parsed).as_unit("ns")
     except pd.errors.OutOfBoundsDatetime as error:
         raise InputError(f"{name} must be {rule}: {error}") from None
     except (ValueError, TypeError) as error:  # with and without time zone
         raise InputError(f"{name} can't be read as dates: {error}") from None
-    check_rule(name, rule, (np.asarray(dates.isna()) & ~missing) | _of_the_clock(given), given)
+    wrong = np.asarray(dates.isna()) & ~missing
+    # words that pandas reads as the date on which it does
+    clock = [isinstance(value, str) and value.strip().lower() in ("now", "today") for value in texts]
+    wrong[: len(clock)] |= np.array(clock, dtype=np.bool_)
+    check_rule(name, rule, wrong, given)
     return dates
-
-
-def _of_the_clock(given: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values are words that pandas reads as the date on which it does."""
-    if given.dtype.kind not in "OUT":
-        return np.zeros(given.shape, dtype=bool)
-    return np.array([isinstance(value, str) and value.strip().lower() in ("now", "today") for value in given], bool)
-
-
-def _is_aware(given: NDArray[Any]) -> bool:
-    """Whether any of the dates carries a time zone; all are compared in UTC then."""
-    if given.dtype.kind not in "OUT":
-        return False
-    return any(
-        getattr(value, "tzinfo", None) is not None or (isinstance(value, str) and bool(ZONE.search(value)))
-        for value in given
-    )

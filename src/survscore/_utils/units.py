@@ -11,15 +11,7 @@ from survscore._validation import InputError
 
 Unit = Literal["D", "W", "M", "Y", "h", "min", "s"]
 # A year is 365.25 days and a month a twelfth of it, where there are no dates to count months between.
-SECONDS: dict[Unit, int] = {
-    "D": 86_400,
-    "W": 7 * 86_400,
-    "M": 2_629_800,
-    "Y": 31_557_600,
-    "h": 3_600,
-    "min": 60,
-    "s": 1,
-}
+SECONDS: dict[Unit, int] = {"D": 86_400, "W": 604_800, "M": 2_629_800, "Y": 31_557_600, "h": 3_600, "min": 60, "s": 1}
 UNITS = tuple(SECONDS)
 WORDS: dict[str, Unit] = dict(zip(("day", "week", "month", "year", "hour", "minute", "second"), UNITS, strict=True))
 

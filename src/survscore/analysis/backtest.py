@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,22 @@ from survscore._validation import InputError, as_times, check_length, check_leve
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest, Day, pairs_of
 from survscore.analysis.compare import Request
-from survscore.analysis.cross_validation import out_of_fold
+from survscore.analysis.cross_validation import OutOfFold, out_of_fold
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import as_models, one_or_more
+from survscore.engine.inputs import as_models, check_outcomes, curves_read, one_or_more, reads_whole_curves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
+from survscore.results.printing import warn_about_interpolation
 from survscore.weighting import Administrative, Weighting
 
 #: Makes weights of the outcomes as of a day, for what is to be estimated from them.
 WeightingOf = Callable[[Outcomes], Weighting]
 Index = NDArray[np.intp]
 Values = NDArray[np.float64]
+Halves = tuple[Values, Values, NDArray[np.bool_], NDArray[np.bool_]]
 DRAWS_AT_ONCE = 10  # that a process makes
 
 
@@ -47,6 +50,7 @@ def backtest(
     predicted_on: Any = None,
     groups: ArrayLike | None = None,
     n_draws: int = 200,
+    n_splits: int = 0,
     level: float = 0.95,
     ids: ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -76,7 +80,7 @@ def backtest(
     horizons : array_like
         The times at which predictions are judged, in the unit of the outcomes.
     X, cv, n_jobs
-        For estimators, as for `cross_validate`: covariates as known at everybody's start. `n_jobs` also for draws.
+        For estimators, as for `cross_validate`: covariates as known at each one's start. `n_jobs` also for draws.
     weighting : str, Weighting, function, or several
         The scores that are tried. The first is what the others are compared with. A function is given the outcomes as
         of each day, with their dates, and returns the weighting: for one with a model that must know no more than that,
@@ -91,6 +95,10 @@ def backtest(
     n_draws : int, default 200
         How often individuals are resampled for the intervals, which hold for all cut-offs together; 0 for none. Draws
         without a score at some horizon are left out, and counted in the settings.
+    n_splits : int, default 0
+        How often individuals are split into halves at random: one is scored as of then, the other is the truth, and
+        then the other way round (`Backtest.halves`). Otherwise score and truth are of the same individuals, so that
+        chance makes them agree more than they would on new individuals.
     level : float, default 0.95
         Of intervals.
     ids : array_like, optional
@@ -135,33 +143,33 @@ def backtest(
     0      1.0              0.0           4   4
     1      1.0              0.0           4   4
     """
-    if not isinstance(y, Outcomes):
-        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
+    check_outcomes(y)
     if y.dates is None:
         raise InputError("y must know its dates: make it by Outcomes.from_dates")
     check_level(level)
     check_whole("n_draws", n_draws, 0)
+    check_whole("n_splits", n_splits, 0)
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
     codes = None if groups is None else Groups.of(groups, len(y)).codes
-    weightings = tuple(one_or_more(weighting, Weighting, "weighting"))
-    request = _Request(as_times(horizons, "horizons"), weightings, chosen, level, codes)
+    times = as_times(horizons, "horizons")
+    request = Request(chosen, one_or_more(weighting, Weighting, "weighting"), times, groups=codes, level=level)
     named = as_models(models)
     if len(named) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(named)}")
     X = _covariates(named, X)
     if ids is not None:
         _check_ids(ids, len(y))
-    cohorts = [_Cohort.of(y, date, request) for date in _cut_offs(as_of, y)]
+    cohorts = [_Cohort.of(y, date, times, request) for date in _cut_offs(as_of, y)]
     _check_predicted_on(predicted_on, y, cohorts)
     checkpoints = None
     if state is not None:
         from survscore.io.checkpoints import Checkpoints, digest
 
         fitted = () if X is None else (X, cv)
-        checkpoints = Checkpoints(state, digest(__version__, y, named, request, n_draws, seed, *fitted))
-    fitting = {"cv": cv, "n_jobs": n_jobs, "seed": seed}
+        checkpoints = Checkpoints(state, digest(__version__, y, named, request, n_draws, n_splits, seed, *fitted))
+    fitted_out_of_fold = partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
     parts = [range(start, min(start + DRAWS_AT_ONCE, n_draws)) for start in range(0, n_draws, DRAWS_AT_ONCE)]
     steps, days = 1 + n_draws, list[Day]()
     for place, cohort in enumerate(cohorts):
@@ -169,9 +177,9 @@ def backtest(
         if day is None:
             done, total, when = place * steps, len(cohorts) * steps, f"as of {_shown(cohort.date)}"
             progress(done, total, f"{'scores' if X is None else 'fitting'} {when}")
-            study = cohort.with_predictions(named, X, fitting)
+            study = cohort.with_predictions(named, X, fitted_out_of_fold)
             drawn = [study.drawn(range(0), seed)]
-            day = study.day(*drawn[0])
+            day = study.day(*drawn[0], study.halves(n_splits, seed))
             with results_of([(study.drawn, part, seed) for part in parts], n_jobs) as finished:
                 for part, result in zip(parts, finished, strict=True):
                     drawn.append(result)
@@ -193,24 +201,15 @@ def backtest(
         "weightings": list(days[-1].weightings),
         "seed": seed,
         "n_draws": n_draws,
+        "n_splits": n_splits,
         "n_draws_without_score": int(np.any(missing, axis=0).sum()),
         "as_of": [str(cohort.date) for cohort in cohorts],
-        "horizons": request.horizons.tolist(),
+        "horizons": times.tolist(),
         "grouped": groups is not None,
+        "curves": curves_read({name: one for name, one in named.items() if isinstance(one, SurvivalCurves)}, times),
     }
     names = (tuple(named), days[-1].weightings, chosen.name, metric_label(chosen.name))
-    return Backtest(*names, chosen.direction, request.horizons, tuple(days), level, settings)
-
-
-@dataclass(frozen=True, eq=False)
-class _Request:
-    """At which horizons models are judged, under which weightings, by which metric, and who belongs together."""
-
-    horizons: Values
-    weightings: tuple[str | Weighting | WeightingOf, ...]
-    metric: Metric
-    level: float
-    groups: NDArray[Any] | None
+    return Backtest(*names, chosen.direction, times, tuple(days), level, settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,24 +223,25 @@ class _Cohort:
     there: NDArray[np.bool_]
     then: Outcomes
     now: Outcomes
-    request: _Request
+    horizons: Values
+    request: Request  # with all individuals' groups, and the weightings as they were given
     curves: dict[str, SurvivalCurves]
     weightings: list[str | Weighting]
 
     @classmethod
-    def of(cls, y: Outcomes, date: np.datetime64, request: _Request) -> _Cohort:
+    def of(cls, y: Outcomes, date: np.datetime64, horizons: Values, request: Request) -> _Cohort:
         """Select who had started; reject a day on which that is nobody, or nobody who can be judged later."""
         start = y.dates.start  # type: ignore[union-attr]
         there = start <= date
         if not there.any():
             raise InputError(f"as_of: nobody had started on {_shown(date)}; the first start is {_shown(start.min())}")
         now = y[there]
-        cohort = cls(date, there, now.as_of(date), now, request, {}, [])
+        cohort = cls(date, there, now.as_of(date), now, horizons, request, {}, [])
         blind = cohort.judged == 0
         if blind.any():
             raise InputError(
                 f"horizons: nobody who had started on {_shown(date)} is followed up to "
-                f"{request.horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
+                f"{horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
                 "take an earlier horizon, or an earlier cut-off"
             )
         return cohort
@@ -249,34 +249,33 @@ class _Cohort:
     @property
     def judged(self) -> Values:
         """The share of them whose status at each horizon the later data can tell."""
-        end = np.asarray(self.now.censoring_time)
-        return np.array([np.mean(end >= horizon) for horizon in self.request.horizons])
+        return np.asarray(np.mean(np.asarray(self.now.censoring_time)[:, None] >= self.horizons, axis=0))
 
-    def with_predictions(self, models: Mapping[str, Any], X: Any, fitting: dict[str, Any]) -> _Cohort:
+    @property
+    def groups(self) -> NDArray[Any] | None:
+        """Who of them belongs together."""
+        return None if self.request.groups is None else self.request.groups[self.there]
+
+    def with_predictions(self, models: Mapping[str, Any], X: Any, out_of_fold: Callable[..., OutOfFold]) -> _Cohort:
         """Add what is predicted, if by estimators from what was known then of the others; and the weightings."""
-        there, request, curves = np.flatnonzero(self.there), self.request, models
-        if X is not None:
-            check_length("X", n_rows_of(X), "y", self.there.size)
-            groups = None if request.groups is None else request.groups[there]
-            made = out_of_fold(models, take_rows(X, there), self.then, groups=groups, progress=False, **fitting)
-            curves = made.curves()
-        needed = {name: self._needed(name, one) for name, one in curves.items()}
+        there = np.flatnonzero(self.there)
         if X is None:
-            needed = {name: one[self.there] for name, one in needed.items()}
+            needed = {name: self._needed(name, one)[there] for name, one in models.items()}
+        else:
+            check_length("X", n_rows_of(X), "y", self.there.size)
+            made = out_of_fold(models, take_rows(X, there), self.then, groups=self.groups)
+            needed = {name: self._needed(name, one) for name, one in made.curves().items()}
         weightings = list[str | Weighting]()
-        for one in request.weightings:
-            if isinstance(one, Weighting):
-                weightings.append(one.of_rows(there))
-                continue
-            made_of_them = one(self.then) if callable(one) else one
-            if callable(one) and not isinstance(made_of_them, Weighting):
-                raise InputError(f"weighting: a function must return a Weighting, not {type(made_of_them).__name__}")
-            weightings.append(made_of_them)
+        for one in self.request.weighting:
+            weighting = one(self.then) if callable(one) else one
+            if callable(one) and not isinstance(weighting, Weighting):
+                raise InputError(f"weighting: a function must return a Weighting, not {type(weighting).__name__}")
+            weightings.append(one.of_rows(there) if isinstance(one, Weighting) else weighting)
         return replace(self, curves=needed, weightings=weightings)
 
     def _needed(self, name: str, curves: Any) -> SurvivalCurves:
         """Return what is looked at: the horizons alone, unless the metric is one of whole curves."""
-        last = self.request.horizons[-1]
+        last = self.horizons[-1]
         if not isinstance(curves, SurvivalCurves):
             raise InputError(
                 f"models must be SurvivalCurves or estimators, not {type(curves).__name__}, as {name!r} is"
@@ -286,24 +285,17 @@ class _Cohort:
                 f"horizons must be within the reach of all models: {name!r} ends at {curves.times[-1]:g}, and the last "
                 f"horizon is {last:g}; extrapolation='hold' holds its last value"
             )
-        return curves if isinstance(self.request.metric, FollowUpMetric) else curves.only_at(self.request.horizons)
+        metric = self.request.metric
+        warn_about_interpolation(curves_read({name: curves}, self.horizons, whole=reads_whole_curves([metric])))
+        return curves if isinstance(metric, FollowUpMetric) else curves.only_at(self.horizons)
 
-    def day(self, drawn_scores: Values, drawn_truth: Values) -> Day:
+    def day(self, drawn_scores: Values, drawn_truth: Values, halves: Halves) -> Day:
         """Return the scores as of then, and the truth with its standard errors."""
-        request, n_models = self.request, len(self.curves)
-        groups = None if request.groups is None else request.groups[self.there]
-        in_truth = Request(request.metric, [Administrative()], request.horizons, groups=groups, level=request.level)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # times without score are NaN, and raise below
-            said, true = self._scores(self.then, self.curves, self.weightings), in_truth.run(self.now, self.curves)
+        said, true = self._scores(self.then, self.weightings), self._scores(self.now, [Administrative()])
         self._check_defined(said, "as of then")
         self._check_defined(true, "in truth")
         (truth,) = true.scored
-        seen = Estimates(truth, request.level)
-        sure = [
-            np.isin(seen.difference(a, b)["verdict"], ("better", "worse"))
-            for b, a in zip(*pairs_of(n_models), strict=True)
-        ]
+        seen = Estimates(truth, self.request.level)
         return Day(
             date=self.date,
             weightings=tuple(one.weighting for one in said.scored),
@@ -312,16 +304,64 @@ class _Cohort:
             judged=self.judged,
             scores=np.array([one.scores for one in said.scored]),
             truth=truth.scores,
-            truth_se=np.array([seen.se(a, a) for a in range(n_models)]),
-            sure=np.array(sure),
+            truth_se=np.array([seen.se(a, a) for a in range(len(self.curves))]),
+            sure=self._significant(true)[0],
+            claimed=self._significant(said),
             drawn_scores=drawn_scores,
             drawn_truth=drawn_truth,
+            half_scores=halves[0],
+            half_truth=halves[1],
+            half_sure=halves[2],
+            half_claimed=halves[3],
+        )
+
+    def halves(self, n_splits: int, seed: int) -> Halves:
+        """Return scores of one half and the truth of the other, and which differences are significant by either.
+
+        Of shape (halves, weightings, models, horizons), (halves, models, horizons), (halves, pairs, horizons) and
+        (halves, weightings, pairs, horizons); each split makes two halves, the same individuals on every day.
+        """
+        groups, n_models, n_times = self.request.groups, len(self.curves), self.horizons.size
+        kinds, n_pairs = len(self.weightings), pairs_of(n_models)[0].size
+        scores = np.full((2 * n_splits, kinds, n_models, n_times), np.nan)
+        truth = np.full((2 * n_splits, n_models, n_times), np.nan)
+        sure = np.zeros((2 * n_splits, n_pairs, n_times), dtype=bool)
+        claimed = np.zeros((2 * n_splits, kinds, n_pairs, n_times), dtype=bool)
+        codes = np.arange(self.there.size) if groups is None else groups
+        for k in range(2 * n_splits):
+            split, side = divmod(k, 2)
+            order = np.random.default_rng([seed, split, 2]).permutation(int(codes.max()) + 1)
+            first = (order[codes[self.there]] < order.size / 2) == bool(side)
+            one, other = np.flatnonzero(first), np.flatnonzero(~first)
+            if not (one.size and other.size):
+                continue
+            said = self._scores(self.then, self.weightings, one)
+            true = self._scores(self.now, [Administrative()], other)
+            scores[k], truth[k] = [each.scores for each in said.scored], true.scored[0].scores
+            sure[k], claimed[k] = self._significant(true)[0], self._significant(said)
+        return scores, truth, sure, claimed
+
+    def _significant(self, found: Comparison) -> NDArray[np.bool_]:
+        """Return which differences of models are significant, (weightings, pairs, horizons)."""
+        pairs = list(zip(*pairs_of(len(self.curves)), strict=True))
+        several = [Estimates(one, self.request.level) for one in found.scored]
+        return np.array(
+            [[np.isin(one.difference(a, b)["verdict"], ("better", "worse")) for b, a in pairs] for one in several]
         )
 
     def _scores(
-        self, y: Outcomes, curves: Mapping[str, SurvivalCurves], weightings: Sequence[str | Weighting]
+        self, y: Outcomes, weightings: Sequence[str | Weighting], rows: Index | None = None, *, errors: bool = True
     ) -> Comparison:
-        return Request(self.request.metric, list(weightings), self.request.horizons, errors=False).run(y, curves)
+        """Score all who are there, or some of them; times without score are NaN."""
+        curves, groups = self.curves, self.groups
+        if rows is not None:
+            y, curves = y[rows], {name: one[rows] for name, one in curves.items()}
+            groups = None if groups is None else groups[rows]
+            weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in weightings]
+        request = replace(self.request, weighting=weightings, groups=groups if errors else None, errors=errors)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return request.run(y, curves)
 
     def _check_defined(self, found: Comparison, when: str) -> None:
         for one in found.scored:
@@ -329,7 +369,7 @@ class _Cohort:
             if missing.any():
                 raise InputError(
                     f"horizons: of those who had started on {_shown(self.date)} there is no score {when} at "
-                    f"{self.request.horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; "
+                    f"{self.horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; "
                     "take an earlier horizon, or a later cut-off"
                 )
 
@@ -339,7 +379,7 @@ class _Cohort:
         Of shape (draws, weightings, models, horizons) and (draws, models, horizons). Each draw has a seed of its own,
         and is the same individuals on every day.
         """
-        n, groups, shape = self.there.size, self.request.groups, (len(self.curves), self.request.horizons.size)
+        n, groups, shape = self.there.size, self.request.groups, (len(self.curves), self.horizons.size)
         scores = np.full((len(draws), len(self.weightings), *shape), np.nan)
         truths = np.full((len(draws), *shape), np.nan)
         place = np.cumsum(self.there) - 1  # among those who had started
@@ -355,12 +395,8 @@ class _Cohort:
             rows = place[everybody[self.there[everybody]]]
             if rows.size == 0:
                 continue
-            curves = {name: one[rows] for name, one in self.curves.items()}
-            weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in self.weightings]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                said = self._scores(self.then[rows], curves, weightings)
-                (truth,) = self._scores(self.now[rows], curves, [Administrative()]).scored
+            said = self._scores(self.then, self.weightings, rows, errors=False)
+            (truth,) = self._scores(self.now, [Administrative()], rows, errors=False).scored
             scores[k], truths[k] = [one.scores for one in said.scored], truth.scores
         return scores, truths
 
@@ -390,7 +426,7 @@ def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:
     late = dates >= end
     if late.any():
         raise InputError(
-            f"as_of must be before the data end ({_shown(end)}): {int(late.sum())} of {dates.size} are "
+            f"as_of must be before follow-up ends ({_shown(end)}): {int(late.sum())} of {dates.size} are "
             f"not, the first {_shown(dates[np.argmax(late)])}"
         )
     return list(dates)

@@ -14,8 +14,8 @@ from survscore._validation import InputError, plural, shown
 from survscore.inference.intervals import normal_quantile
 from survscore.metrics import Direction
 from survscore.results.long_tables import stacked
+from survscore.results.printing import legend, short_names
 from survscore.results.rounding import Number, decimals
-from survscore.results.short_names import legend, short_names
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Judgement(NamedTuple):
     n_pairs: int
     sure_ordered: Values  # the same of pairs whose order in truth is significant; NaN if there are none
     n_sure: NDArray[np.int64]
+    n_settled: NDArray[np.int64]  # pairs of which the score's difference and the true one are both significant
+    n_wrong: NDArray[np.int64]  # and of those, in how many they have opposite signs
     rank_correlation: Values  # Spearman's; NaN where the score or the truth has no order
     chosen: NDArray[np.bool_]  # (..., models): what the score chooses; several where it finds no difference
     best: NDArray[np.int64]  # the place of the one that was best in truth
@@ -41,8 +43,17 @@ class Judgement(NamedTuple):
     relative_regret: Values  # that divided by the best's truth
 
 
-def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.bool_] | None = None) -> Judgement:
-    """Compare scores with the truth, (..., models); `sure` says which pairs differ significantly in truth."""
+def judge(
+    scores: Values,
+    truth: Values,
+    direction: Direction,
+    sure: NDArray[np.bool_] | None = None,
+    claimed: NDArray[np.bool_] | None = None,
+) -> Judgement:
+    """Compare scores with the truth, (..., models).
+
+    `sure` says which pairs differ significantly in truth, `claimed` which do so by the score, (..., pairs).
+    """
     from scipy.stats import rankdata  # slow to import
 
     sign = -1.0 if direction == "higher" else 1.0
@@ -51,8 +62,12 @@ def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.
     of_said, of_true = said[..., a] - said[..., b], true[..., a] - true[..., b]
     tie = SAME * np.maximum(np.abs(true[..., a]), np.abs(true[..., b]))
     agreed = np.where((np.abs(of_said) <= tie) | (np.abs(of_true) <= tie), 0.5, of_said * of_true > 0)
-    significant = np.zeros(agreed.shape, dtype=bool) if sure is None else np.broadcast_to(sure, agreed.shape)
-    n_sure = significant.sum(axis=-1)
+    significant, by_score = (
+        np.zeros(agreed.shape, dtype=bool) if one is None else np.broadcast_to(one, agreed.shape)
+        for one in (sure, claimed)
+    )
+    n_sure, settled = significant.sum(axis=-1), significant & by_score
+    counts = (n_sure, settled.sum(axis=-1), (settled & (of_said * of_true < 0)).sum(axis=-1))
     ranks = [rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (said, true)]
     lowest = said.min(axis=-1, keepdims=True)
     chosen = said <= lowest + SAME * np.abs(said).max(axis=-1, keepdims=True)
@@ -63,13 +78,14 @@ def judge(scores: Values, truth: Values, direction: Direction, sure: NDArray[np.
         correlation = (ranks[0] * ranks[1]).sum(axis=-1) / np.sqrt(np.prod(np.square(ranks).sum(axis=-1), axis=0))
         regret = np.where(chosen, true, 0.0).sum(axis=-1) / chosen.sum(axis=-1) - best
         relative = regret / np.where(best == 0, np.nan, np.abs(best))
-    return Judgement(ordered, a.size, sure_ordered, n_sure, correlation, chosen, true.argmin(axis=-1), regret, relative)
+    return Judgement(
+        ordered, a.size, sure_ordered, *counts, correlation, chosen, true.argmin(axis=-1), regret, relative
+    )
 
 
 def pairs_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the places of the first and of the second of each pair, in the order of all tables of pairs."""
-    first, second = np.triu_indices(n, 1)
-    return first, second
+    return np.triu_indices(n, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +101,14 @@ class Day:
     truth: Values  # (models, horizons), by the later follow-up
     truth_se: Values
     sure: NDArray[np.bool_]  # (pairs, horizons): whether the order of two models in truth is significant
+    claimed: NDArray[np.bool_]  # (weightings, pairs, horizons): whether it was by the score as of then
     drawn_scores: Values  # (draws, weightings, models, horizons); a draw is the same individuals on every day
     drawn_truth: Values  # (draws, models, horizons)
+    # scores of one half of the individuals, and the truth of the other half: (halves, ...), each as above
+    half_scores: Values
+    half_truth: Values
+    half_sure: NDArray[np.bool_]
+    half_claimed: NDArray[np.bool_]
 
     def only(self, places: NDArray[np.intp]) -> Day:
         """Return the same of some of the models, in the order of all."""
@@ -97,8 +119,13 @@ class Day:
             truth=self.truth[places],
             truth_se=self.truth_se[places],
             sure=self.sure[pairs],
+            claimed=self.claimed[:, pairs],
             drawn_scores=self.drawn_scores[:, :, places],
             drawn_truth=self.drawn_truth[:, places],
+            half_scores=self.half_scores[:, :, places],
+            half_truth=self.half_truth[:, places],
+            half_sure=self.half_sure[:, pairs],
+            half_claimed=self.half_claimed[:, :, pairs],
         )
 
 
@@ -187,32 +214,72 @@ class Backtest(PrintedAsTables):
     @cached_property
     def judgements(self) -> Judgement:
         """How each score did, arrays of shape (days, weightings, horizons)."""
-        scores, truth, sure = (
-            np.swapaxes([getattr(day, name) for day in self.days], -2, -1) for name in ("scores", "truth", "sure")
+        scores, truth, sure, claimed = (
+            np.swapaxes([getattr(day, name) for day in self.days], -2, -1)
+            for name in ("scores", "truth", "sure", "claimed")
         )
-        return judge(scores, truth[:, None], self.direction, sure[:, None])
+        return judge(scores, truth[:, None], self.direction, sure[:, None], claimed)
+
+    @cached_property
+    def half_judgements(self) -> Judgement:
+        """How each score of one half did by the truth of the other.
+
+        Arrays of shape (days, halves, weightings, horizons). Where some weighting has no score of a half, none is
+        judged there, so that all are judged by the same halves: NaN, and no pairs.
+        """
+        scores, truth, sure, claimed = (
+            np.swapaxes([getattr(day, f"half_{name}") for day in self.days], -2, -1)
+            for name in ("scores", "truth", "sure", "claimed")
+        )
+        known = np.isfinite(scores).all(axis=(2, 4)) & np.isfinite(truth).all(axis=-1)
+        truth = np.where(known[..., None], truth, np.nan)
+        sure = sure & known[..., None]
+        return judge(scores, truth[:, :, None], self.direction, sure[:, :, None], claimed)
+
+    @property
+    def halves(self) -> pd.DataFrame:
+        """One row for each weighting: scored on one half of the individuals, judged by the truth of the other half.
+
+        Columns: weighting, halves (how many could be judged, over days and horizons), ordered, relative_regret: means;
+        n_settled, pairs of models that differ significantly both by the score and in truth, and wrong, the share of
+        these with opposite signs. Empty without splits.
+        """
+        import pandas as pd
+
+        found, rows = self.half_judgements, []
+        for q, weighting in enumerate(self.weightings if found.ordered.size else ()):
+            ordered, regret = (values[:, :, q] for values in (found.ordered, found.relative_regret))
+            n_settled, n_wrong = (int(values[:, :, q].sum()) for values in (found.n_settled, found.n_wrong))
+            known = np.isfinite(ordered)
+            rows.append(
+                {
+                    "weighting": weighting,
+                    "halves": int(known.sum()),
+                    "ordered": ordered[known].mean() if known.any() else np.nan,
+                    "relative_regret": regret[known].mean() if known.any() else np.nan,
+                    "n_settled": n_settled,
+                    "wrong": n_wrong / n_settled if n_settled else np.nan,
+                }
+            )
+        return pd.DataFrame(rows)
 
     @property
     def table(self) -> pd.DataFrame:
         """Long table: how each weighting did at each cut-off and horizon.
 
-        Columns: cutoff, horizon, weighting, n, n_events, judged, ordered, n_pairs, sure_ordered, n_sure,
-        rank_correlation, chosen, best, regret, relative_regret.
+        Columns: cutoff, horizon, weighting, n, n_events, judged, ordered, n_pairs, sure_ordered, n_sure, n_settled,
+        n_wrong, rank_correlation, chosen, best, regret, relative_regret.
         """
-        import pandas as pd
-
-        found, rows = self.judgements, []
-        for place in np.ndindex(found.ordered.shape):
-            day, j = self.days[place[0]], place[2]
-            row = {"cutoff": day.date, "horizon": self.horizons[j], "weighting": self.weightings[place[1]]}
-            row |= {"n": day.n, "n_events": day.n_events, "judged": day.judged[j]}
-            row |= {
-                name: np.asarray(values)[place if np.ndim(values) else ()] for name, values in found._asdict().items()
-            }
-            row["chosen"] = " or ".join(self.models[a] for a in np.flatnonzero(found.chosen[place]))
-            row["best"] = self.models[found.best[place]]
-            rows.append(row)
-        return pd.DataFrame(rows)
+        found, parts = self.judgements, []
+        for d, q in np.ndindex(len(self.days), len(self.weightings)):
+            day = self.days[d]
+            of = {"cutoff": day.date, "horizon": self.horizons, "weighting": self.weightings[q]}
+            of |= {"n": day.n, "n_events": day.n_events, "judged": day.judged}
+            of |= {name: values[d, q] if np.ndim(values) else values for name, values in found._asdict().items()}
+            of["chosen"] = [" or ".join(np.array(self.models)[chosen]) for chosen in found.chosen[d, q]]
+            of["best"] = np.array(self.models)[found.best[d, q]]
+            parts.append(of)
+        return stacked(parts)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -307,11 +374,10 @@ class Backtest(PrintedAsTables):
             value, lower, upper = (100 * table[key] for key in (name, f"{ends}_lower", f"{ends}_upper"))
             places = decimals((upper - lower) / (2 * normal_quantile(self.level)), otherwise=1)
             columns[name] = [Number(*row, decimals=places) for row in zip(value, lower, upper, strict=True)]
-        rows = list[tuple[Cell, ...]]()
-        for q, row in enumerate(table.to_dict("records")):
-            ordered, regret, excess = (columns[name][q] for name in ("ordered", "relative_regret", "excess"))
-            best = f"{row['chose_best']} of {row['of']}"
-            rows.append((shown(named[row["weighting"]]), ordered, regret, best, excess if q else ""))
+        chosen_by = [shown(named[weighting]) for weighting in table["weighting"]]
+        was_best = [f"{number} of {of}" for number, of in zip(table["chose_best"], table["of"], strict=True)]
+        excess: list[Cell] = ["", *columns["excess"][1:]]
+        rows = list(zip(chosen_by, columns["ordered"], columns["relative_regret"], was_best, excess, strict=True))
         when = f"{plural(len(self.days), 'cut-off')}, {plural(self.horizons.size, 'horizon')}"
         caption = (
             f"{self.label} ({self.direction} is better) of {plural(len(self.models), 'model')}; {when}; "

@@ -11,19 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
 from survscore._validation import InputError, check_whole
-from survscore.analysis.calibration_measures import (
-    NO_VARIANCE,
-    CountedSample,
-    Distance,
-    IsotonicCurve,
-    SmoothCurve,
-    coefficients,
-    distances,
-    isotonic_curve,
-    observed_expected,
-    smooth_curve,
-    spline_of,
-)
+from survscore.analysis import calibration_measures as measures
 from survscore.curves import SurvivalCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
@@ -31,8 +19,8 @@ from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
-from survscore.results.rounding import DOUBT, Number, decimals
-from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
+from survscore.results.rounding import Number, decimals
+from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables
 from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
@@ -118,13 +106,13 @@ class Calibration(PrintedAsTables):
     slope: Estimate
     intercept: Estimate
     in_the_large: Estimate
-    curve: SmoothCurve
+    curve: measures.SmoothCurve
     groups: RiskGroups
-    ici: Distance
-    e50: Distance
-    e90: Distance
-    miscalibration: Distance
-    isotonic: IsotonicCurve
+    ici: measures.Distance
+    e50: measures.Distance
+    e90: measures.Distance
+    miscalibration: measures.Distance
+    isotonic: measures.IsotonicCurve
     brier: float
     isotonic_miscalibration: float
     isotonic_miscalibration_if_right: float
@@ -215,8 +203,7 @@ class Calibration(PrintedAsTables):
             places = decimals([row["se"]], otherwise=4)
             if row["measure"] == "miscalibration":  # its errors are those of its root
                 places = max(places, 4)
-            enough = self.reliable or np.isnan(row["lower"])
-            number = Number(row["estimate"], row["lower"], row["upper"], decimals=places, reliable=enough)
+            number = Number(row["estimate"], row["lower"], row["upper"], reliable=self.reliable).rounded(places)
             right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
             rows.append((row["measure"], number, right))
         caption = (
@@ -224,8 +211,7 @@ class Calibration(PrintedAsTables):
             f"event; {100 * self.level:g} % intervals"
         )
         notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
-        if not self.reliable:
-            notes.append(f"{DOUBT.strip()} too few events for a reliable interval")
+        notes += [] if self.reliable else [ON_TOO_FEW]
         return Tables(caption, [Part("", ("", "estimate", "if right"), rows, tuple(notes), "lrr")])
 
     def __repr__(self) -> str:
@@ -336,48 +322,48 @@ def calibration(
     check_whole("seed", seed, 0)
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    settings = {"weighting": weighting, "groups": groups, "level": level}
-    sample = CountedSample.of(y, {"curves": curves}, time, "calibration", **settings)
-    counted, reasons = sample.counted, dict[str, str]()
-    shift, line = counted.once(shift_in_log_odds), counted.once(line_in_log_odds)
-    found: dict[str, Any] = coefficients(sample, shift, ("in_the_large",), level, reasons)
-    found |= coefficients(sample, line, ("intercept", "slope"), level, reasons)
-    spline = spline_of(sample, reasons)
-    found |= distances(sample, spline, level, seed, reasons)
-    isotonic, parts = isotonic_curve(sample, spline, level, n_draws, seed)
-    found |= parts
+    sample = measures.CountedSample.of(
+        y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level
+    )
+    counted = sample.counted
+    found: dict[str, Any] = measures.coefficients(sample, counted.once(shift_in_log_odds), "in_the_large")
+    found |= measures.coefficients(sample, counted.once(line_in_log_odds), "intercept", "slope")
+    spline = measures.spline_of(sample)
+    found |= measures.distances(sample, spline, seed)
+    isotonic, brier_parts = measures.isotonic_curve(sample, spline, n_draws, seed)
     return Calibration(
         time=sample.time,
-        observed_expected=observed_expected(sample, level, reasons),
-        curve=smooth_curve(sample, spline, level, reasons),
-        groups=risk_groups(sample, n_groups, level),
+        **found | brier_parts,
+        observed_expected=measures.observed_expected(sample),
+        curve=measures.smooth_curve(sample, spline),
+        groups=risk_groups(sample, n_groups),
         isotonic=isotonic,
-        n=sample.weight.size,
-        n_counted=len(counted),
-        n_events=counted.statuses[1],
+        n=sample.label.size,
+        n_counted=counted.individuals.size,
+        n_events=int(sample.scored.support.n_events[0]),
         n_effective=sample.effective(by_unit=False),
         n_units=int(sample.n_units),
-        reliable=min(counted.statuses) >= FEW_FOR_DIFFERENCE and sample.degrees >= FEW_DEGREES,
+        reliable=bool(sample.scored.support.n_rarer[0] >= FEW_FOR_DIFFERENCE) and sample.degrees >= FEW_DEGREES,
         weighting=sample.scored.weighting,
         level=level,
-        histogram=np.histogram(counted.risk, bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
-        reasons=reasons,
-        **found,
+        histogram=np.histogram(counted.risk[: counted.individuals.size], bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
+        reasons=sample.reasons,
     )
 
 
-def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroups:
+def risk_groups(sample: measures.CountedSample, n_groups: int) -> RiskGroups:
     r"""Return groups between quantiles of the predictions, fewer where predictions are tied.
 
     The interval is Wilson's, for the effective sample size of the standard error, :math:`O (1 - O)/\mathrm{se}^2`; that
     of the weights where all have the same status.
     """
     weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
-    edges = np.unique(np.quantile(risk, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
+    once = risk[: sample.counted.individuals.size]
+    edges = np.unique(np.quantile(once, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
     _, label = np.unique(np.searchsorted(edges, risk, side="left"), return_inverse=True)
-    counts, totals = np.bincount(label), np.bincount(label, weight)
+    totals, part = np.bincount(label, weight), sample.counted.part
     predicted, observed = np.bincount(label, weight * risk) / totals, np.bincount(label, weight * event) / totals
-    influence = np.zeros((counts.size, risk.size))
+    influence = np.zeros((totals.size, risk.size))
     influence[label, np.arange(risk.size)] = weight * (event - observed[label]) / totals[label]
     # the weights of units, individuals or clusters, within each group of predictions
     stride = int(sample.codes.max()) + 1
@@ -388,15 +374,17 @@ def risk_groups(sample: CountedSample, n_groups: int, level: float) -> RiskGroup
     effective = totals**2 / np.bincount(group_of_unit, unit_weights**2)
 
     observed = np.clip(observed, 0.0, 1.0)
-    varies, spread = variance > NO_VARIANCE, observed * (1 - observed)
+    varies, spread = variance > measures.NO_VARIANCE, observed * (1 - observed)
     known = (n_units >= 2) & ~np.isnan(variance) & (varies | (spread == 0))
     # Wilson's variance is that of the limits themselves, which is not estimated; only that of clusters is
     degrees = np.full(n_units.size, math.inf) if sample.groups is None else n_units - 1
+    quantile = student_quantile(sample.evaluation.level, degrees)
     with np.errstate(invalid="ignore", divide="ignore"):
-        square = student_quantile(level, degrees) ** 2 / np.where(varies, spread / variance, effective)
+        square = quantile**2 / np.where(varies, spread / variance, effective)
         middle = (observed + square / 2) / (1 + square)
         half = np.sqrt(square * spread + square**2 / 4) / (1 + square)
         se = np.where(known & varies, np.sqrt(variance), np.nan)
     lower, upper = (np.where(known, limit, np.nan) for limit in (middle - half, middle + half))
-    events = np.bincount(label, event).astype(np.int64)
+    # of statuses that are projected, the expected number of events
+    counts, events = (np.bincount(label, one).round().astype(np.int64) for one in (part, event * part))
     return RiskGroups(predicted, observed, se, np.maximum(lower, 0.0), np.minimum(upper, 1.0), counts, events)

@@ -20,17 +20,11 @@ from survscore._utils.products import dot
 from survscore.analysis.populations import AtTime
 from survscore.engine.influence import joint_covariance
 from survscore.inference.estimate import Estimate
-from survscore.inference.intervals import fisher_quantile, student_quantile
+from survscore.inference.intervals import fisher_quantile, gaussian_draws, student_quantile
 from survscore.inference.logistic import LogisticFit, combined, expit
 from survscore.inference.units import Groups, small_sample
 from survscore.metrics import E50, E90, MetricSample, ObservedExpected
-from survscore.metrics.calibration import (
-    SplineFit,
-    distance_quantiles,
-    distinct_risks,
-    fit_spline,
-    some_risks,
-)
+from survscore.metrics.calibration import SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
 from survscore.metrics.sample import log_odds
 
 NO_VARIANCE = 1e-24  # what is less is rounding
@@ -50,7 +44,12 @@ class CountedSample(AtTime):
     @cached_property
     def counted(self) -> MetricSample:
         """Those who are counted."""
-        return MetricSample.of(self.survival[0], self.label, self.weight)
+        return MetricSample.of(self.survival[0], self.label, self.weight[0], self.event_free[0])
+
+    @cached_property
+    def reasons(self) -> dict[str, str]:
+        """Why something has no value, or no interval, as far as it was computed."""
+        return {}
 
     @property
     def groups(self) -> Groups | None:
@@ -70,12 +69,14 @@ class CountedSample(AtTime):
     @property
     def codes(self) -> NDArray[Any]:
         """Which unit, individual or group, each of those who are counted belongs to."""
-        return np.arange(len(self.counted)) if self.groups is None else self.groups.codes[self.counted.rows]
+        return self.counted.rows if self.groups is None else self.groups.codes[self.counted.rows]
 
     def effective(self, *, by_unit: bool = True) -> float:
         """Kish's effective sample size; by unit, as if all of a group were the same."""
-        weight = self.counted.weight / self.counted.weight.max()
-        units = np.bincount(self.codes, weight) if by_unit and self.groups is not None else weight
+        n = self.counted.individuals.size
+        weight = (self.counted.weight / self.counted.part)[:n]
+        weight /= weight.max()
+        units = np.bincount(self.codes[:n], weight) if by_unit and self.groups is not None else weight
         return float(weight.sum() ** 2 / np.square(units).sum())
 
     def covariance(self, influence: Vector, n_units: Vector | float | None = None) -> Vector:
@@ -84,27 +85,26 @@ class CountedSample(AtTime):
         With the factor n / (n - 1) of a sample variance for `n_units`, by default all; NaN where there is one only.
         """
         factor = small_sample(np.asarray(self.n_units if n_units is None else n_units, dtype=np.float64))
-        counted = (self.counted.rows, self.weight.size)
-        return joint_covariance(influence, self.estimation, slice(0, 1), self.groups, factor, counted)
+        return joint_covariance([influence], [(self.estimations[0], self.counted)], slice(0, 1), self.groups, factor)
+
+    def interval(self, value: float, influence: Vector, name: str, why_not: str) -> Estimate:
+        """Return an estimate with the interval of Student's t, from the influences of those who are counted."""
+        variance = float(self.covariance(influence[None])[0, 0])
+        if not variance > NO_VARIANCE:  # an interval without width would claim certainty
+            self.reasons[name] = self.too_few_units or why_not
+            return Estimate(value)
+        half = float(student_quantile(self.evaluation.level, self.degrees)) * math.sqrt(variance)
+        return Estimate(value, math.sqrt(variance), value - half, value + half)
+
+    @property
+    def too_few_units(self) -> str | None:
+        """Why nothing has a standard error, if so."""
+        if self.n_units >= 2:
+            return None
+        return f"only one {'individual' if self.groups is None else 'group'} is counted, which has no variance"
 
 
-def too_few_units(sample: CountedSample) -> str | None:
-    """Return why nothing has a standard error, if so."""
-    if sample.n_units >= 2:
-        return None
-    return f"only one {'individual' if sample.groups is None else 'group'} is counted, which has no variance"
-
-
-def interval(value: float, variance: float, df: float, level: float) -> Estimate:
-    """Return an estimate with the interval of Student's t."""
-    if not variance > NO_VARIANCE:  # an interval without width would claim certainty
-        return Estimate(value)
-    se = math.sqrt(variance)
-    half = float(student_quantile(level, df)) * se
-    return Estimate(value, se, value - half, value + half)
-
-
-def observed_expected(sample: CountedSample, level: float, reasons: dict[str, str]) -> Estimate:
+def observed_expected(sample: CountedSample) -> Estimate:
     r"""Return :math:`\sum w y / \sum w p`, with an interval on the scale of its logarithm.
 
     Where all have the same status, the logarithm has no variance: the limit is that of the exact binomial interval for
@@ -113,36 +113,26 @@ def observed_expected(sample: CountedSample, level: float, reasons: dict[str, st
     counted = sample.counted
     found = ObservedExpected().evaluate(counted)
     if found.reason:
-        reasons["observed_expected"] = found.reason
+        sample.reasons["observed_expected"] = found.reason
         return Estimate()
     if 0 in counted.statuses:
         expected = float(counted.weight @ counted.risk / counted.weight.sum())
-        chance = ((1 - level) / 2) ** (1 / sample.effective())
+        chance = ((1 - sample.evaluation.level) / 2) ** (1 / sample.effective())
         if counted.statuses[1] == 0:
             return Estimate(0.0, math.nan, 0.0, (1 - chance) / expected)
         return Estimate(found.value, math.nan, chance / expected, 1 / expected)
-    influence = found.influence / found.value
-    logarithm = interval(math.log(found.value), sample.covariance(influence[None])[0, 0], sample.degrees, level)
-    if math.isnan(logarithm.se):
-        reasons["observed_expected"] = too_few_units(sample) or "the predictions are the statuses themselves"
-        return Estimate(found.value)
+    why_not = "the predictions are the statuses themselves"
+    logarithm = sample.interval(math.log(found.value), found.influence / found.value, "observed_expected", why_not)
     return logarithm.exp()
 
 
-def coefficients(
-    sample: CountedSample, fit: LogisticFit | str, names: tuple[str, ...], level: float, reasons: dict[str, str]
-) -> dict[str, Estimate]:
+def coefficients(sample: CountedSample, fit: LogisticFit | str, *names: str) -> dict[str, Estimate]:
     """Return the coefficients of a logistic regression by name; undefined where the fit is the reason why."""
     if isinstance(fit, str):
-        reasons.update(dict.fromkeys(names, fit))
+        sample.reasons.update(dict.fromkeys(names, fit))
         return dict.fromkeys(names, Estimate())
-    variances = np.diag(sample.covariance(fit.influences))
-    found = {}
-    for name, value, variance in zip(names, fit.coefficients, variances, strict=True):
-        found[name] = interval(float(value), float(variance), sample.degrees, level)
-        if math.isnan(found[name].se):
-            reasons[name] = too_few_units(sample) or "it does not vary"
-    return found
+    found = zip(names, fit.coefficients, fit.influences, strict=True)
+    return {name: sample.interval(float(value), own, name, "it does not vary") for name, value, own in found}
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,23 +200,17 @@ class Spline:
         inverse = np.linalg.pinv(self.covariance / np.outer(se, se), rcond=1e-10, hermitian=True)
         return float(gamma / se @ inverse @ (gamma / se))
 
-    def draws(self, number: int, rng: np.random.Generator) -> Vector:
-        """Draw errors of the coefficients, also where their covariance has no full rank, (number, coefficients)."""
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return np.asarray(rng.standard_normal((number, values.size)) @ root.T)
 
-
-def spline_of(sample: CountedSample, reasons: dict[str, str]) -> Spline | None:
+def spline_of(sample: CountedSample) -> Spline | None:
     """Fit the richest spline that the data allow, with the covariance that groups and weights give it."""
     fit = sample.counted.once(fit_spline)
     if isinstance(fit, str):
-        reasons["curve"] = fit
+        sample.reasons["curve"] = fit
         return None
     return Spline(fit, sample.covariance(fit.regression.influences))
 
 
-def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, reasons: dict[str, str]) -> SmoothCurve:
+def smooth_curve(sample: CountedSample, spline: Spline | None) -> SmoothCurve:
     """Return the curve with limits from its log odds, where most predictions are."""
     risk = sample.counted.risk
     grid = np.unique(risk)
@@ -240,15 +224,13 @@ def smooth_curve(sample: CountedSample, spline: Spline | None, level: float, rea
     variance = spline.variance(grid)
     variance = np.where(variance > NO_VARIANCE, variance, np.nan)  # a band without width would claim certainty
     if np.isnan(variance).any():
-        reasons["curve"] = too_few_units(sample) or "it does not vary between groups"
-    half = student_quantile(level, sample.degrees) * np.sqrt(variance)
+        sample.reasons["curve"] = sample.too_few_units or "it does not vary between groups"
+    half = student_quantile(sample.evaluation.level, sample.degrees) * np.sqrt(variance)
     n_knots = spline.fit.knots.size if spline.fit.knots.size > 2 else 0
     return SmoothCurve(grid, expit(middle), expit(middle - half), expit(middle + half), n_knots)
 
 
-def distances(
-    sample: CountedSample, spline: Spline | None, level: float, seed: int, reasons: dict[str, str]
-) -> dict[str, Distance]:
+def distances(sample: CountedSample, spline: Spline | None, seed: int) -> dict[str, Distance]:
     r"""Return the mean, median and 90th percentile of :math:`|c(p) - p|`, and the mean of :math:`(c(p) - p)^2`.
 
     All grow with chance, so none has an interval around the estimate. The lower limit is that of the curve nearest to
@@ -257,16 +239,16 @@ def distances(
     curve, is taken off.
     """
     if spline is None:
-        reasons["ici"] = reasons["curve"]
+        sample.reasons["ici"] = sample.reasons["curve"]
         return dict.fromkeys(DISTANCES, Distance(math.nan))
     risk, mass = distinct_risks(sample.counted)
     observed = spline.fit.at(risk)
     values = _measures(observed - risk, mass)
     values["miscalibration"] -= dot(mass, (observed * (1 - observed)) ** 2 * spline.variance(risk))
-    limits = distance_limits(sample.counted, spline, sample.n_units, level, seed)
+    limits = distance_limits(sample.counted, spline, sample.n_units, sample.evaluation.level, seed)
     if limits is None:
-        n_coefficients = spline.fit.gamma.size
-        reasons["ici"] = too_few_units(sample) or f"only {sample.n_units:g} groups for {n_coefficients} coefficients"
+        few = f"only {sample.n_units:g} groups for {spline.fit.gamma.size} coefficients"
+        sample.reasons["ici"] = sample.too_few_units or few
         limits = dict.fromkeys(DISTANCES, Distance())
     return {name: replace(limits[name], value=float(values[name])) for name in DISTANCES}
 
@@ -281,7 +263,7 @@ def distance_limits(
         return None
     points, mass = some_risks(counted, MEAN_POINTS)
     rng = np.random.default_rng(seed)
-    draws = spline.draws(COEFFICIENT_DRAWS, rng)
+    draws = gaussian_draws(spline.covariance, COEFFICIENT_DRAWS, rng)
     # to first order: log odds far out vary by several units, but probabilities there hardly can
     columns, fitted = spline.fit.columns(points), spline.fit.at(points)
     by_chance = _measures((draws @ columns) * (points * (1 - points)), mass)
@@ -313,7 +295,7 @@ def _measures(difference: Vector, mass: Vector) -> dict[str, Any]:
 
 
 def isotonic_curve(
-    sample: CountedSample, spline: Spline | None, level: float, n_draws: int, seed: int
+    sample: CountedSample, spline: Spline | None, n_draws: int, seed: int
 ) -> tuple[IsotonicCurve, dict[str, float]]:
     """Return the isotonic curve with its consistency band, and the parts of the Brier score.
 
@@ -323,19 +305,21 @@ def isotonic_curve(
     from scipy.optimize import isotonic_regression  # slow to import
 
     weight, event = sample.counted.weight, sample.counted.event
-    predicted, place, counts = np.unique(sample.counted.risk, return_inverse=True, return_counts=True)
+    predicted, place = np.unique(sample.counted.risk, return_inverse=True)
+    counts = np.bincount(place[: sample.counted.individuals.size])
     total = np.bincount(place, weight).astype(np.float64)
     share = total / total.sum()
     means = np.bincount(place, weight * event) / total
     observed = isotonic_regression(means, weights=total).x
     shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
-    drawn = _drawn(sample, spline, predicted, place, total, np.random.default_rng(seed))
+    drawn = _drawn(sample, spline, predicted, place, np.random.default_rng(seed))
     fits, by_chance = [], []
     for proportion in islice(drawn, n_draws):
         fit = isotonic_regression(proportion, weights=total).x
         fits.append(fit[shown])
         by_chance.append(dot(share, (proportion - predicted) ** 2 - (proportion - fit) ** 2))
-    band = np.clip(np.quantile(fits, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0.0, 1.0)
+    shares = [0.5 - sample.evaluation.level / 2, 0.5 + sample.evaluation.level / 2]
+    band = np.clip(np.quantile(fits, shares, axis=0), 0.0, 1.0)
     lower, upper = (np.interp(predicted, predicted[shown], limit) for limit in band)
     overall = dot(share, means)
     within = dot(share, means * (1 - means))  # statuses of those with the same prediction differ anyway
@@ -353,18 +337,14 @@ def isotonic_curve(
 
 
 def _drawn(
-    sample: CountedSample,
-    spline: Spline | None,
-    predicted: Vector,
-    place: NDArray[np.intp],
-    total: Vector,
-    rng: np.random.Generator,
+    sample: CountedSample, spline: Spline | None, predicted: Vector, place: NDArray[np.intp], rng: np.random.Generator
 ) -> Iterator[Vector]:
     """Draw the weighted proportion with event for each distinct prediction, were these right, without end.
 
     Statuses of a group are drawn together: residuals keep their size, and change their sign with the whole group.
     """
     weight, event = sample.counted.weight, sample.counted.event
+    total = np.bincount(place, weight)
     if sample.groups is not None:
         curve = predicted if spline is None else spline.fit.at(predicted)
         n_coefficients = 0 if spline is None else spline.fit.gamma.size

@@ -1,12 +1,12 @@
-"""Whether predictions fall at everybody's own C*, as they fall at no other age and for nobody else.
+"""Whether predictions fall at each individual's own C*, as they fall at no other age and for no other individual.
 
-Everybody's C* is the same date, so what happens on that date, trends over calendar time, and differences between those
+C* is the same date for all, so what happens on that date, trends over calendar time, and differences between those
 who started early and late all depend on C*, and honest predictions may show them. Three comparisons, one within the
 other, take them out: the same model's fall over a window that starts at C*, with that of others over the *same ages*
 whose own C* comes long after the window; and the ratio of these two with the ratio of the same individuals and the same
 others at *placebo dates*, some windows before C*. A constant ratio of hazards between early and late starters cancels,
 and so does a log-linear trend over calendar time: both are the same at every placebo date. What began some time before
-the data end, such as an epidemic, shows in the window right before C* as well, which is looked at for that.
+the cut-off, such as an epidemic, shows in the window right before C* as well, which is looked at for that.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from survscore.inference.units import Groups
 
 Vector = NDArray[np.float64]
 #: Where placebo windows start, in widths before C*, and by how many widths the C* of others must be later. Both are far
-#: from C*, since predictions that know it only roughly fall before it, and earlier for others. Nearer ones, which see
+#: from C*, since predictions that encode it only roughly fall before it, and earlier for others. Nearer ones, which see
 #: such predictions less well, are for data in which too few have room.
 DESIGNS = (((3.5, 4.0), 5.0), ((3.0, 3.5), 3.0), ((2.0, 2.5), 1.0))
-#: Fewer in the windows, or to compare with, tell nothing.
+#: Fewer in the windows, or to compare with, are too few.
 LEAST_INDIVIDUALS, LEAST_OTHERS = 50, 20
 #: A fall by more counts as this, so that a fall to zero has a logarithm.
 LARGEST_FALL = 0.99
@@ -53,7 +53,7 @@ class Windows:
     """Whose falls are looked at, at which ages, and with whom they are compared; the same for all models."""
 
     width: float
-    order: NDArray[np.intp]  # everybody, by censoring time
+    order: NDArray[np.intp]  # all individuals, by censoring time
     own: NDArray[np.intp]  # places in that order of those whose windows are looked at
     others_from: NDArray[np.intp]  # for each of them, from which place on others have a C* late enough to compare with
     starts: Vector  # (dates, own): the age at which each one's window starts, at C*, a width before, placebo dates
@@ -80,12 +80,12 @@ class Windows:
 
     def leak(self, curves: SurvivalCurves, groups: Groups | None, level: float) -> CensoringLeak:
         """Compare one model's falls."""
-        everybody = curves[self.order]
+        ordered = curves[self.order]
         start, end = (
-            np.stack([everybody.before(np.full(len(curves), age)) for age in ages], axis=1)
+            np.stack([ordered.before(np.full(len(curves), age)) for age in ages], axis=1)
             for ages in (self.ages, self.ages + self.width)
         )
-        dates = [self._falls(everybody[self.own], begin, start, start - end) for begin in self.starts]
+        dates = [self._falls(ordered[self.own], begin, start, start - end) for begin in self.starts]
         # of those whose windows they are, and of others: (2, dates) and (2, dates, n)
         falls, influence = (np.stack(parts, axis=1) for parts in zip(*dates, strict=True))
         hazard = TRIFLE - np.log1p(-np.clip(falls, 0.0, LARGEST_FALL))
@@ -114,9 +114,9 @@ class Windows:
         )
 
     def _falls(self, own: SurvivalCurves, begin: Vector, start: Vector, fall: Vector) -> tuple[Vector, Vector]:
-        """Return the falls at one date of those whose windows they are and of others, with everybody's influences.
+        """Return the falls at one date of those whose windows they are and of others, with the influences of all.
 
-        `start` and `fall` are everybody's at the ages.
+        `start` and `fall` are those of all individuals at the ages.
         """
         n, ages = len(self.order), self.ages
         alive = own.before(begin)
@@ -137,12 +137,12 @@ class Windows:
         share = others_lost * weight
         total = float(alive.sum())
         influence = np.zeros((2, n))
-        if total <= 0:  # nobody is predicted to be there any more
+        if total <= 0:  # predicted survival is zero
             return np.full(2, np.nan), influence
         falls = np.array([lost.sum(), (alive * share).sum()]) / total
         influence[0, self.own] = (lost - falls[0] * alive) / total
         influence[1, self.own] = alive * (share - falls[1]) / total
-        # those with a later C* move the share of everybody with whom they are compared
+        # those with a later C* move the share of each individual with whom they are compared
         by_lost, by_alive = np.zeros((n, ages.size)), np.zeros((n, ages.size))
         coefficient = alive * weight / total
         for column, of_column in ((lower, 1.0 - part), (upper, part)):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import as_frame
 from survscore._validation import (
+    FewFollowedWarning,
     FewGroupsWarning,
     InputError,
     UndefinedScoreWarning,
@@ -21,10 +22,15 @@ from survscore._validation import (
     shown,
     warn,
 )
+from survscore.analysis.dropout_test import dropout_test
 from survscore.curves import SurvivalCurves
+from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, OnSample, Ranges, ScoreArrays, Variances
+from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.inputs import Null, as_models, check_outcomes, one_or_more
+from survscore.engine.plan import Variances
+from survscore.engine.pooled import OnSample
+from survscore.inference.late_starters import LateStarters
 from survscore.inference.units import Groups
 from survscore.metrics import Brier, Metric, as_metric
 from survscore.outcomes import Outcomes
@@ -32,7 +38,7 @@ from survscore.results.comparison import Comparison
 from survscore.results.long_tables import ALL, Key
 from survscore.results.printing import undefined_times, warn_about
 from survscore.results.segments import SegmentedComparison, check_names
-from survscore.weighting import Weighting, as_weighting
+from survscore.weighting import Weighting, as_weighting, default_weightings
 
 Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]
 MOST_SEGMENTS = 1000
@@ -92,9 +98,12 @@ def compare(
         to a time. Where values should be close to a target, as a slope to 1, verdicts on differences say lower or
         higher.
     weighting : str, Weighting, or several
-        As for `brier_score`; several show the same models side by side.
+        As for `brier_score`; several show the same models side by side. By default, where :math:`C^*` is known,
+        ``"administrative"`` and ``"projected"``: those with :math:`C^* \ge t`, and everybody. Metrics of all that
+        happened up to a time have no projected form.
     times : array_like, optional
-        The evaluation times; by default as for `brier_score`, within the reach of all models.
+        The evaluation times; by default as for `brier_score`, within the reach of all models. Where some models predict
+        at few times, it is the times that these share; it is an error if they share none.
     reference : str, optional
         The model that the others are compared with; by default the first.
     null : bool, Outcomes or "counted", default True
@@ -112,8 +121,10 @@ def compare(
     Returns
     -------
     Comparison
-        Or, with `by`, a `SegmentedComparison`. There is a warning if the Brier score of a model is far above that of
-        Kaplan-Meier, and that of one minus its predictions is not: probabilities of the event were taken for survival.
+        Or, with `by`, a `SegmentedComparison`. Where individuals dropped out, a test of whether drop-out depends on
+        predicted risk or on :math:`C^*` is printed below it. There is a warning if the Brier score of a model is far
+        above that of Kaplan-Meier, and that of one minus its predictions is not: probabilities of the event were taken
+        for survival.
 
     Examples
     --------
@@ -136,9 +147,15 @@ def compare(
     """
     if not isinstance(models, Mapping):
         models = list(models)  # pairs may come only once, and are looked at twice
-    request = Request(metric, weighting, times, reference, null, groups, level, ranges)
+    if weighting is None:
+        check_outcomes(y)
+        weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
+    request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
     found = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
     total = found.total if isinstance(found, SegmentedComparison) else found
+    if y.n_dropped_out:
+        total = replace(total, dropout_test=dropout_test(y, as_models(models), total.times))
+        found = replace(found, total=total) if isinstance(found, SegmentedComparison) else total
     warn_about(total.scored)
     if isinstance(found, SegmentedComparison):
         _warn_about_parts(found)
@@ -162,6 +179,7 @@ class Request:
     ranges: Any = None
     errors: bool = True
     variances: Variances = "both"
+    by_theta: bool = False
 
     def run(self, y: Outcomes, models: Models, on_sample: OnSample | None = None) -> Comparison:
         """Compare models, without warnings; `on_sample` is that of `Evaluation.run`."""
@@ -174,9 +192,11 @@ class Request:
         if reference not in names:
             raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
         scored = tuple(evaluation.run(on_sample))
+        late = LateStarters.of(y, evaluation.times) if any(one.by_theta is not None for one in scored) else None
         return Comparison(
-            names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored
-        )
+            names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored,
+            late_starters=late,
+        )  # fmt: skip
 
     def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
         """Return the same for some of the individuals: what holds one value for each of them is cut."""
@@ -197,7 +217,7 @@ def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -
     total = request.run(y, models)
     keep = request.ranges == "any"
     ranges = _ranges(total, request.ranges)
-    request = replace(request, times=total.times, reference=total.reference, ranges=ranges)
+    request = replace(request, times=total.times, reference=total.reference, ranges=ranges, by_theta=False)
     parts = {}
     for key, rows in segments.rows.items():
         try:
@@ -244,6 +264,12 @@ def _warn_about_parts(found: SegmentedComparison) -> None:
             f"in {len(few)} of {n} standard errors are based on few groups, such as in "
             f"{segment_name(found.by, few[0])}: intervals allow for that, and there are none below five groups",
             FewGroupsWarning,
+        )
+    few = [key for key, part in found.parts.items() if any(one.support.few_followed() for one in part.scored)]
+    if few:
+        warn(
+            f"in {len(few)} of {n} projected statuses come from few, such as in {segment_name(found.by, few[0])}",
+            FewFollowedWarning,
         )
 
 

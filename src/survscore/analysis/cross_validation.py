@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._utils.jobs import Progress, results_of, telling
-from survscore._validation import InputError, check_length, check_whole, plural, warn
+from survscore._validation import InputError, InterpolationWarning, check_length, check_whole, plural, warn
 from survscore._version import __version__
 from survscore.analysis.compare import compare
 from survscore.analysis.selection import EventKFold, curves_of, innermost
@@ -58,8 +59,8 @@ def cross_validate(
 ) -> CrossValidation:
     r"""Compare estimators by their predictions for individuals that they were not fitted to.
 
-    Each is fitted on the same folds. Everybody's curve comes from the one fit that has not seen them, these curves are
-    put together, and `compare` scores them once, on all individuals, paired.
+    Each is fitted on the same folds. Each individual's curve comes from the one fit that has not seen it, these curves
+    are put together, and `compare` scores them once, on all individuals, paired.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def cross_validate(
     y : Outcomes or structured array
         What was observed. Estimators are given the same kind.
     cv : int, splitter or iterable of (train, test), default 5
-        The folds. An int stands for `EventKFold`, shuffled by `seed`, which keeps `groups` together. Everybody must be
-        tested exactly once. Other splitters that shuffle get the seed if they have none.
+        The folds. An int stands for `EventKFold`, shuffled by `seed`, which keeps `groups` together. Each
+        individual must be tested exactly once. Other splitters that shuffle get the seed if they have none.
     metric, weighting, times, reference, null, level
         As for `compare`.
     groups : array_like of shape (n,), optional
@@ -94,7 +95,7 @@ def cross_validate(
     Notes
     -----
     Intervals are computed as if the fitted models were given and individuals scored independently. Neither holds, so
-    the level is not exact: everybody is in the training data of all other folds, and how models vary with their
+    the level is not exact: each individual is in the training data of all other folds, and how models vary with their
     training data is not in the variance. Cross-validation rather estimates the mean score of the procedure, over
     training data of that size, than that of the models fitted [1]_. Simulated (``benchmarks/cross_validation.py``:
     200 individuals, two logistic models, nominal 95 %, 300 replicates), intervals of the difference covered the former
@@ -102,8 +103,8 @@ def cross_validate(
     keep a test set.
 
     What a weighting estimates, as IPCW does the censoring distribution, and the Kaplan-Meier null model, are of
-    everybody together. The scores of single folds (`CrossValidation.folds`) estimate it of that fold, as a scorer in
-    scikit-learn's ``cross_val_score`` does, so that their mean is not the pooled score. Metrics that rank ("auc",
+    all individuals together. The scores of single folds (`CrossValidation.folds`) estimate it of that fold, as a scorer
+    in scikit-learn's ``cross_val_score`` does, so that their mean is not the pooled score. Metrics that rank ("auc",
     "concordance") also compare individuals of different folds, and so predictions of different fits, which costs
     something where these differ in level; the table of folds has the values within folds.
 
@@ -146,7 +147,9 @@ def cross_validate(
     for name, fits in made.fits.items():
         for k, (of_fold, fit_seconds, predict_seconds) in enumerate(fits):
             y_fold, started = made.y[made.splits[k][1]], time.perf_counter()
-            scores = score_all(y_fold, of_fold, times=comparison.times, **scoring, errors=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InterpolationWarning)  # which `compare` gave about all folds together
+                scores = score_all(y_fold, of_fold, times=comparison.times, **scoring, errors=False)
             seconds = predict_seconds + time.perf_counter() - started
             counts = (len(y_fold), int(y_fold.event.sum()))
             scored.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
@@ -162,6 +165,7 @@ def cross_validate(
         "times": comparison.times.tolist(),
         "reference": comparison.reference,
         "level": level,
+        "curves": comparison.scored[0].settings["curves"],
     }
     return CrossValidation(comparison, curves, made.y, fold, tuple(scored), settings)
 
@@ -177,7 +181,7 @@ class OutOfFold:
     fits: dict[str, list[Fit]]  # by estimator, for each fold
 
     def curves(self) -> dict[str, SurvivalCurves]:
-        """Return everybody's curves, in the order of the data."""
+        """Return the curves of all individuals, in the order of the data."""
         order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
         return {name: SurvivalCurves.concatenate([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
 
@@ -337,8 +341,8 @@ def _splits(cv: Any, X: Any, y: Any, n: int, groups: NDArray[Any] | None, seed: 
     if (tested != 1).any():
         never, often = np.count_nonzero(tested == 0), np.count_nonzero(tested > 1)
         raise InputError(
-            f"cv must test everybody exactly once, so that each has one prediction: of {n}, {never} are not tested "
-            f"and {often} more than once"
+            f"cv must test each individual exactly once, so that each has one prediction: of {n}, {never} are not "
+            f"tested and {often} more than once"
         )
     if groups is not None:
         torn = [np.unique(groups[test][np.isin(groups[test], groups[train])]) for train, test in splits]

@@ -16,12 +16,12 @@ from survscore.analysis.populations import AtTime
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import as_models
 from survscore.engine.moments import Moments, pair
-from survscore.inference.intervals import normal_quantile, simultaneous_quantile, student_quantile, with_degrees
+from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
-from survscore.results.rounding import DOUBT, Number, decimals
-from survscore.results.tables import Cell, Part, PrintedAsTables, Tables, spread_over
+from survscore.results.rounding import Number, decimals
+from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore.weighting import Weighting
 
 if TYPE_CHECKING:
@@ -91,12 +91,7 @@ class DecisionCurve(PrintedAsTables):
         band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
         varies, as where a model acts on nobody.
         """
-        return stacked(
-            [
-                {"strategy": name, "threshold": self.thresholds, "net_benefit": value, **self._limits(a, a)}
-                for a, (name, value) in enumerate(zip(self.strategies, self.net_benefit, strict=True))
-            ]
-        )
+        return stacked([self._columns(a, a) for a in range(len(self.strategies))])
 
     @property
     def contrasts(self) -> pd.DataFrame:
@@ -108,42 +103,35 @@ class DecisionCurve(PrintedAsTables):
         added, intervals are too wide, and not `reliable`; nor is a band with a third of such.
         """
         r = self.strategies.index(self.reference)
-        return stacked(
-            [
-                {
-                    "strategy": name,
-                    "reference": self.reference,
-                    "threshold": self.thresholds,
-                    "difference": self.net_benefit[a] - self.net_benefit[r],
-                    **self._limits(a, r),
-                    "discordant": self.discordant[pair(a, r)],
-                }
-                for a, name in enumerate(self.strategies)
-                if a != r
-            ]
-        )
+        return stacked([self._columns(a, r) for a in range(len(self.strategies)) if a != r])
 
-    def _limits(self, a: int, b: int) -> dict[str, NDArray[Any]]:
-        """Return standard errors and limits of a strategy, or of the difference of two."""
-        value = self.net_benefit[a] - (0.0 if a == b else self.net_benefit[b])
+    def _columns(self, a: int, b: int) -> dict[str, Any]:
+        """Return the table of a strategy (a = b), or of its difference to another, with standard errors and limits."""
+        names, value, degrees = {"strategy": self.strategies[a]}, self.net_benefit[a], self.support.score_degrees
+        label, beside = "net_benefit", dict[str, Any]()
+        if a != b:
+            names["reference"] = self.strategies[b]
+            label, beside = "difference", {"discordant": self.discordant[pair(a, b)]}
+            value, degrees = value - self.net_benefit[b], self.support.difference_degrees
         se = np.sqrt(self.moments.variance(a, b))
-        degrees = self.support.score_degrees if a == b else self.support.difference_degrees
         normal = simultaneous_quantile(self.moments.covariance_over_time(a, b), self.level, self.n_draws, self.seed)
-        if np.isnan(normal):  # nothing varies
-            normal = normal_quantile(self.level)
         known = np.where(se > 0, se, np.nan)
         half, wide = student_quantile(self.level, degrees) * known, with_degrees(normal, degrees) * known
         if a == b and self.strategies[a] == TREAT_NONE:  # zero, by what net benefit is
             half = wide = np.zeros_like(se)
         reliable = self.support.enough(FEW_FOR_DIFFERENCE) & (self.moments.added_share(a, b) <= MUCH_ADDED)
         return {
+            **names,
+            "threshold": self.thresholds,
+            label: value,
             "se": se,
             "lower": value - half,
             "upper": value + half,
             "band_lower": value - wide,
             "band_upper": value + wide,
             "reliable": reliable,
-            "band_reliable": np.full(reliable.size, self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size),
+            "band_reliable": self.reliable and 3 * np.count_nonzero(~reliable) < reliable.size,
+            **beside,
         }
 
     def plot(
@@ -168,21 +156,19 @@ class DecisionCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         r = self.strategies.index(self.reference)
         chosen = spread_over(np.arange(self.thresholds.size), MOST_THRESHOLDS)
-        limits = {a: self._limits(a, r) for a in range(len(self.strategies)) if a != r}
-        own = np.concatenate([self._limits(a, a)["se"] for a in range(len(self.strategies))])
-        places = decimals(own, otherwise=4)
-        finer = max(places, decimals(se for one in limits.values() for se in one["se"][chosen]))
+        everyone = range(len(self.strategies))
+        own, beside = [self._columns(a, a) for a in everyone], {a: self._columns(a, r) for a in everyone if a != r}
+        places = decimals(np.concatenate([one["se"] for one in own]), otherwise=4)
+        finer = max(places, decimals(se for one in beside.values() for se in one["se"][chosen]))
         rows: list[tuple[Cell, ...]] = []
         for j in chosen:
             for a, name in enumerate(self.strategies):
-                value, difference = self.net_benefit[a, j], self.net_benefit[a, j] - self.net_benefit[r, j]
-                beside: Cell = ""
+                difference: Cell = ""
                 if a != r:
-                    lower, upper, enough = (limits[a][key][j] for key in ("lower", "upper", "reliable"))
-                    known = bool(enough) or np.isnan(lower)
-                    beside = Number(difference, lower, upper, decimals=finer, sign="+", reliable=known)
+                    *limits, enough = (beside[a][key][j] for key in ("difference", "lower", "upper", "reliable"))
+                    difference = Number(*limits, sign="+", reliable=bool(enough)).rounded(finer)
                 threshold = f"{self.thresholds[j]:g}" if a == 0 else ""
-                rows.append((threshold, shown(name), Number(value, decimals=places), beside))
+                rows.append((threshold, shown(name), Number(self.net_benefit[a, j], decimals=places), difference))
         counted, events = self.support.n_counted[0], self.support.n_events[0]
         caption = (
             f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "
@@ -192,7 +178,7 @@ class DecisionCurve(PrintedAsTables):
         if len(chosen) < self.thresholds.size:
             notes.append(f"{len(chosen)} of {plural(self.thresholds.size, 'threshold')}; to_frame() has all")
         if any(isinstance(row[3], Number) and row[3].doubtful for row in rows):
-            notes.append(f"{DOUBT.strip()} too few events for a reliable interval")
+            notes.append(ON_TOO_FEW)
         header = ("threshold", "", "net benefit", f"difference to {shown(self.reference, 24)}")
         return Tables(caption, [Part("", header, rows, tuple(notes), "llrr", split=3)])
 

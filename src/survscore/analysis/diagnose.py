@@ -1,4 +1,4 @@
-"""Whether an IPCW score can be trusted on these data, and whether models know the censoring times."""
+"""Whether there are signs that an IPCW score is misled on these data, and that models encode the censoring time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.analysis.censoring_leak import Windows
+from survscore.analysis.dropout_test import DropoutTest, dropout_test
 from survscore.analysis.ipcw_evidence import (
     MORE_LOST,
     ONSET,
     Answer,
     Contrast,
-    Trust,
+    IPCWVerdict,
     contrasts_of,
     explained_variance,
+    ipcw_verdict,
     scores_by_cap,
     sentences,
-    trust,
     weights_over_time,
 )
 from survscore.censoring.product_limit import ProductLimit
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 N_POINTS = 41
 DEFAULT_SHARE = 0.1
-#: Of more individuals, as many are drawn for what needs everybody's influence.
+#: Of more individuals, as many are drawn for what needs each one's influence.
 MOST_ROWS = 10_000
 #: The same for models whose leakage nobody asked about.
 MOST_ROWS_UNASKED = 2_000
@@ -51,23 +52,24 @@ MOST_ROWS_UNASKED = 2_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """Whether IPCW can be trusted, and which models know C*. Numbers only; printed, it reads as an answer.
+    """Signs that IPCW is misled, and that models encode C*. Numbers only; printed, it reads as an answer.
 
     Attributes
     ----------
-    ipcw : {"can be trusted", "suspect", "can't be trusted", "not needed", "can't be told"}
-        The verdict on the data.
+    ipcw : {"no sign of a leak", "suspect", "misleading", "not needed", "too few"}
+        The verdict on IPCW with these data and models. "no sign of a leak" does not say that its scores are unbiased:
+        drop-out that depends on the risk, for one, leaves none of the signs that are looked for.
     sentences : tuple of str
-        The answer in words: first on IPCW, then on each model, then on covariates, weights and caps.
+        The answer in words: first on IPCW, then on each model, then on covariates, weights and caps, and on drop-out.
     models : pandas.DataFrame
-        One row per model: its verdict ("knows C*", "no sign", "unclear", "too few"); which share of the predicted
+        One row per model: its verdict ("encodes C*", "no sign", "unclear", "too few"); which share of the predicted
         survival is lost right after C* (fall_after) and would be by other ages and other individuals (fall_elsewhere);
         their difference (excess), their ratio as cumulative hazards (ratio), and that of the fall to the one right
         before C* (onset); and by how much the mean Brier score under IPCW differs from the administrative one, both
         against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the model). All with limits.
     pairs : pandas.DataFrame
         Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under both
-        weightings, how these differ, with limits, and whether both are sure and opposite (contradicts).
+        weightings, how these differ, with limits, and whether both are significant and opposite (contradicts).
     placebo : pandas.DataFrame
         The falls at C* (offset 0), a width before and at the placebo dates, of those looked at and of others at the
         same ages.
@@ -75,7 +77,8 @@ class Diagnosis:
         By time: how many have an IPCW weight, Kish's effective number, the largest weight and its share. By cap of the
         weights and model: the mean IPCW Brier score and its rank.
     censoring_r2 : Estimate or None
-        Which share of the variance of C* the covariates tell, where they were given.
+        The cross-validated R2 of C* predicted from the covariates, where they were given; negative where the
+        predictions are worse than the mean.
     offsets, survival
         Time since C*, from minus to plus `width`; and for each model and Kaplan-Meier the mean prediction there.
     width : float
@@ -86,9 +89,11 @@ class Diagnosis:
         Over which time mean scores were taken; None where there were none.
     level : float
         Of all intervals.
+    dropout : DropoutTest or None
+        Whether drop-out depends on predicted risk or on C*; None where nobody dropped out.
     """
 
-    ipcw: Trust
+    ipcw: IPCWVerdict
     sentences: tuple[str, ...]
     models: pd.DataFrame
     pairs: pd.DataFrame
@@ -102,6 +107,7 @@ class Diagnosis:
     n: int
     time_range: tuple[float, float] | None
     level: float
+    dropout: DropoutTest | None
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of models."""
@@ -110,7 +116,7 @@ class Diagnosis:
     def plot(
         self, ax: Any = None, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None
     ) -> DiagnosisDisplay:
-        """Draw the mean predictions around C*, and where each would go on if it did not know C*.
+        """Draw the mean predictions around C*, and where each would go on if it did not encode C*.
 
         Parameters
         ----------
@@ -144,29 +150,32 @@ def diagnose(
     level: float = 0.95,
     seed: int = 0,
 ) -> Diagnosis:
-    r"""Answer whether an IPCW score can be trusted here, and whether models know everybody's :math:`C^*`.
+    r"""Look for signs that predictions encode the censoring time :math:`C^*`, and that IPCW is misled by them.
 
-    Nothing happens to anybody at their own :math:`C^*`: the data end there, lives do not. A method that has learnt from
-    covariates that nobody is seen event-free after :math:`C^*` predicts a cliff there, and an IPCW score rewards it for
-    that; the administrative score does not. Honest predictions may depend on :math:`C^*` as well, since it is the same
-    date for everybody: by trends over calendar time, and by differences between early and late starters. So a model is
-    said to know :math:`C^*` only if two witnesses agree: its fall at :math:`C^*` stands out against other ages, others
-    and placebo dates, and IPCW rates it better than the administrative score does.
+    No individual's risk changes at its own :math:`C^*`: only follow-up ends there. A method that has learnt from
+    covariates that no individual is seen event-free after :math:`C^*` predicts a steep fall there, and an IPCW score
+    rewards it for that; the administrative score does not. Honest predictions may depend on :math:`C^*` as well, since
+    it is the same date for all: by trends over calendar time, and by differences between early and late starters. So a
+    model is said to encode :math:`C^*` only if two criteria are met: its fall at :math:`C^*` stands out against other
+    ages, other individuals and placebo dates, and IPCW rates it better than the administrative score does.
+
+    That no sign is found does not show that an IPCW score is unbiased. Informative drop-out, which biases both scores,
+    leaves no sign of this kind.
 
     Parameters
     ----------
     y, models, times, groups
         As for `compare`, with censoring times; some may have dropped out. Kaplan-Meier stands beside the models.
     X : array or data frame of shape (n, p), optional
-        Covariates: how well gradient boosting tells :math:`C^*` from them, for individuals it has not learnt from.
+        Covariates: how well gradient boosting predicts :math:`C^*` from them, for individuals it has not learnt from.
         Numbers, categories, text and dates, also missing (needs scikit-learn).
     weighting : "ipcw" or IPCW
-        The weighting that is in question.
+        The weighting to examine.
     width : float, optional
         Length of the windows; by default a tenth of the time that all predictions reach, or of the range of
         :math:`C^*` (1 to 99 %), if that is less.
     level : float, default 0.95
-        Of all intervals, on which verdicts rest.
+        Of all intervals, by which verdicts are made.
     seed : int
         Of the folds for `X`, and of the draw of 10 000 individuals from more.
 
@@ -194,17 +203,17 @@ def diagnose(
     with a geometric mean over the placebo dates :math:`d = -3.5 w, -4 w`, is one if hazards are a product of any
     function of age, a constant for each date of entry, and a log-linear trend over calendar time. Where too few have so
     much room, d and k are nearer. The fall elsewhere is the one that makes :math:`R = 1`. Placebo dates after
-    :math:`C^*` are of no use: predictions that know it have nothing left to lose there. Limits are from influences, on
-    the scale of :math:`\log R`.
+    :math:`C^*` are of no use: predictions that encode it have nothing left to lose there. Limits are from influences,
+    on the scale of :math:`\log R`.
 
     **The two weightings.** Differences of mean Brier scores to Kaplan-Meier under IPCW and under the administrative
     weighting are both sums of influences of the same individuals, so the interval of their difference allows for what
     they share.
 
-    **The rule.** A model knows C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
-    :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the data end is as steep right before C\*,
+    **The rule.** A model encodes C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
+    :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the cut-off is as steep right before C\*,
     and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
-    threefold on just the day of the data cut-off can't be distinguished from a weak leak: from a lower limit of 1.25
+    threefold on just the cut-off date cannot be distinguished from a weak leak: from a lower limit of 1.25
     on, the verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort
     effects, none of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
@@ -218,11 +227,11 @@ def diagnose(
     ...                             truth.times, "step")
     >>> found = ss.diagnose(sample.outcomes, {"truth": truth, "leaking": leaking})
     >>> found.ipcw
-    "can't be trusted"
+    'misleading'
     >>> found.models[["model", "verdict", "fall_after", "fall_elsewhere"]].round(2)
-         model   verdict  fall_after  fall_elsewhere
-    0    truth   no sign        0.08            0.08
-    1  leaking  knows C*        1.00            0.08
+         model     verdict  fall_after  fall_elsewhere
+    0    truth     no sign        0.08            0.08
+    1  leaking  encodes C*        1.00            0.08
     """
     import pandas as pd
 
@@ -237,17 +246,17 @@ def diagnose(
         raise InputError("diagnose needs outcomes with censoring_time (Outcomes.from_dates derives it)")
     questioned = as_weighting(weighting, y)
     if not isinstance(questioned, IPCW):
-        raise InputError(f"weighting must be 'ipcw' or IPCW(...), the one that is in question, not {weighting!r}")
+        raise InputError(f"weighting must be 'ipcw' or IPCW(...), the one to examine, not {weighting!r}")
     check_level(level)
     check_whole("seed", seed, 0)
     grouping = None if groups is None else Groups.of(groups, len(y))
-    scored_at = default_times(y, named.values()) if times is None else as_times(times)
+    scored_at = default_times(y, named) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
     width = _default_width(y.censoring_time, last) if width is None else width
     rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
     check_number("width", width, rule, lambda value: 0 < value < last / 2)
     offsets, survival, n = _around(y, named, float(width), last)
-    told = None if X is None else explained_variance(X, y.censoring_time, grouping, level, seed)
+    r2 = None if X is None else explained_variance(X, y.censoring_time, grouping, level, seed)
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)
 
@@ -256,36 +265,39 @@ def diagnose(
     windows = None if all_equal else Windows.of(np.asarray(some.censoring_time), float(width), last)
     time_range: tuple[float, float] | None = None
     contrasts: list[Contrast] = []
-    with suppress(InputError):  # where no time has a score under both, this witness is missing
+    with suppress(InputError):  # where no time has a score under both, this criterion is missing
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
     answers = _answers(curves_of, windows, contrasts, groups_of, level)
     why_not = (
-        "all C* are equal, so there is nobody to compare with"
+        "all C* are equal, so that there are no others to compare with"
         if all_equal
-        else "too few have room for windows at and before their C*, or a C* late enough to compare with"
+        else "too few individuals are followed long enough around their C*, or have a C* late enough to compare with"
     )
     weighted = not bool((weights["largest_weight"].dropna() <= 1 + 1e-9).all())
-    verdict, reasons = trust(answers, contrasts, told, weighted=weighted)
+    verdict, reasons = ipcw_verdict(answers, contrasts, r2, weighted=weighted)
     falls = [
         {"model": one.model, "offset": windows.offsets, "fall": leak.falls, "fall_of_others": leak.falls_of_others}
         for one in answers
         if windows is not None and (leak := one.leak) is not None
     ]
+    dropout = dropout_test(y, named, scored_at)
+    about_dropout = [] if dropout is None else [f"{one[0].upper()}{one[1:]}." for one in dropout.sentences(level)]
     return Diagnosis(
         ipcw=verdict,
-        sentences=sentences(answers, verdict, reasons, told, weights, caps, level, why_not),
+        sentences=(*sentences(answers, verdict, reasons, r2, weights, caps, level, why_not), *about_dropout),
         models=pd.DataFrame([_row(one) for one in answers]),
         pairs=pd.DataFrame([_pair_row(one) for one in contrasts]),
         placebo=stacked(falls) if falls else pd.DataFrame(columns=["model", "offset", "fall", "fall_of_others"]),
         weights=weights,
         caps=caps,
-        censoring_r2=told,
+        censoring_r2=r2,
         offsets=offsets,
         survival=survival,
         width=float(width),
         n=n,
         time_range=time_range,
         level=float(level),
+        dropout=dropout,
     )
 
 
@@ -321,7 +333,7 @@ def _around(
     rows = np.flatnonzero((end >= width) & (end <= last - width))
     if rows.size == 0:
         raise InputError(
-            f"nobody has a censoring_time from {width:g} to {last - width:g}, as a width of {width:g} needs"
+            f"no individual has a censoring_time from {width:g} to {last - width:g}, as a width of {width:g} needs"
         )
     offsets = np.linspace(-width, width, N_POINTS)
     own_times = np.maximum(end[rows, None] + offsets, 0.0)
@@ -339,7 +351,7 @@ def _around(
 def _drawn(
     y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], Weighting, Groups | None]:
-    """Return everybody, or as many as influences are computed for."""
+    """Return all individuals, or as many as influences are computed for."""
     if len(y) <= most:
         return y, dict(models), weighting, groups
     rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:most])
@@ -371,7 +383,7 @@ def _pair_row(contrast: Contrast) -> dict[str, Any]:
 def leaking_models(
     y: Outcomes, models: Mapping[str, Any], *, groups: ArrayLike | None = None, level: float = 0.95, seed: int = 0
 ) -> list[Answer]:
-    """Return the models that know C*, by the rule of `diagnose` on up to 2 000 individuals drawn by `seed`.
+    """Return the models that encode C*, by the rule of `diagnose` on up to 2 000 individuals drawn by `seed`.
 
     The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
     C*, and clearly more than right before. Models that are not in the processor's memory are left out, and there are
@@ -393,16 +405,16 @@ def leaking_models(
         return []
     suspects = {name: curves for name, curves in curves_of.items() if _falls(windows, curves)}
     if suspects:
-        with suppress(InputError):  # without a score under both weightings there is no second witness
-            times = default_times(some, suspects.values())
+        with suppress(InputError):  # without a score under both weightings there is no second criterion
+            times = default_times(some, suspects)
             contrasts, _ = contrasts_of(some, suspects, weighting, times, groups_of, level)
             answers = _answers(suspects, windows, contrasts, groups_of, level)
-            return [one for one in answers if one.verdict == "knows C*"]
+            return [one for one in answers if one.verdict == "encodes C*"]
     return []
 
 
 def _falls(windows: Windows, curves: SurvivalCurves) -> bool:
-    """Whether a model falls after C* at all, and more than right before: without that it can't know it."""
+    """Whether a model falls after C* at all, and more than right before: without that it cannot encode it."""
     own = curves[windows.order[windows.own]]
     at_end, before = windows.starts[:2]
     start, end, later = (float(own.before(ages).sum()) for ages in (before, at_end, at_end + windows.width))

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
 from survscore.analysis.distribution_sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import check_outcomes, check_predictions
+from survscore.engine.inputs import FEW_TIMES, check_outcomes, check_predictions, curves_read
 from survscore.inference.intervals import student_p, student_quantile
 from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadratic_test, ratio_limits
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
 from survscore.inference.units import Groups, PowerSums, small_sample
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
+from survscore.results.printing import warn_about_interpolation
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Cell, Part, PrintedAsTables, Tables
 
@@ -320,6 +321,8 @@ def distribution_calibration(
         raise InputError(
             "form='continuous' needs curves that fall between grid points, and these have interpolation='step'"
         )
+    if form == "continuous":
+        warn_about_interpolation(curves_read({"curves": curves}, curves.times, whole=True))
     units = None if groups is None else Groups.of(groups, len(y))
     y, curves = y.numpy(), curves.numpy()
     lost, why = y.n_dropped_out, "censoring_time is unknown"
@@ -327,8 +330,8 @@ def distribution_calibration(
         why = f"{lost} of {len(y)} dropped out"
     if test == "smooth" and lost != 0:  # right predictions would be rejected
         raise InputError(
-            f"test='smooth' needs everybody's exposure, but {why}; test='martingale' does without, and test='auto' "
-            "takes it by itself"
+            f"test='smooth' needs each individual's exposure, but {why}; test='martingale' does without, and "
+            "test='auto' takes it by itself"
         )
     exposure: Exposure = "known" if lost == 0 and test != "martingale" else "observed"
     sums = Followed.of(y, curves, exposure, form).sums(n_bins, keep=units is not None)
@@ -351,13 +354,17 @@ def distribution_calibration(
     n_events, notes = int(np.count_nonzero(y.event)), []
     if exposure == "observed" and test != "martingale":
         notes.append(
-            f"{why}: events are expected as long as each was seen (martingale), since the exposure of everybody is "
-            "not known"
+            f"{why}: events are expected as long as each was seen (martingale), since the exposure of all individuals "
+            "is not known"
         )
     if n_events > int(observed):
         by_interval = form == "intervals" and y.censoring_time is not None
         after = "the last grid point up to C*" if by_interval else "the last predicted time"
         notes.append(f"not counted: {plural(n_events - int(observed), 'event')} after {after}")
+    if form == "intervals" and curves.times.size <= FEW_TIMES:
+        notes.append(
+            f"the test is of the probabilities of {plural(curves.times.size, 'interval')}, not of curves in them"
+        )
     if sums.n_impossible:
         notes.append(
             f"{plural(int(sums.n_impossible), 'individual')} had the event where the curve is flat, or "

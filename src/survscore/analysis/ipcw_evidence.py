@@ -1,4 +1,4 @@
-"""Whether IPCW can be trusted: its agreement with the administrative score, its weights, covariates that predict C*."""
+"""Signs that IPCW is misled: its agreement with the administrative score, its weights, covariates that predict C*."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-KnowsCensoring = Literal["knows C*", "no sign", "unclear", "too few"]
-Trust = Literal["can be trusted", "suspect", "can't be trusted", "not needed", "can't be told"]
+LeakVerdict = Literal["encodes C*", "no sign", "unclear", "too few"]
+IPCWVerdict = Literal["no sign of a leak", "suspect", "misleading", "not needed", "too few"]
 
-#: A model knows C* if it falls after it more than this many times as steeply as elsewhere, with its interval, ...
+#: A model encodes C* if it falls after it more than this many times as steeply as elsewhere, with its interval, ...
 STEEPER = 3.0
 #: ... if this share of the predicted survival more is lost, with its interval, and if IPCW favours it.
 MORE_LOST = 0.05
@@ -41,8 +41,8 @@ MORE_LOST = 0.05
 ONSET = 1.2
 #: Below these it shows no sign at all; between, a change of the hazard on the cut-off date would explain it, too.
 SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST = 1.25, 0.02
-#: Covariates tell C* from here on, with the interval of R2.
-TOLD = 0.1
+#: Covariates predict C* from here on, with the interval of R2.
+PREDICTED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +150,11 @@ MOST_CATEGORIES = 255
 def explained_variance(
     X: Any, censoring_time: NDArray[np.float64], groups: Groups | None, level: float, seed: int
 ) -> Estimate:
-    r"""Return which share of the variance of C* gradient boosting tells from covariates, for those it has not seen.
+    r"""Return the cross-validated R2 of C* predicted from covariates by gradient boosting.
 
     :math:`R^2 = 1 - \sum_i (C^*_i - \hat C_i)^2 / \sum_i (C^*_i - \bar C)^2`, with :math:`\hat C_i` from the folds
-    without i (and without its group). Its standard error is that of a ratio of two means.
+    without i (and without its group). It is negative where the predictions are worse than the mean. Its standard error
+    is that of a ratio of two means.
     """
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -168,14 +169,14 @@ def explained_variance(
         raise InputError(f"X: {plural(rows.size, 'individual')} with a finite censoring_time are too few to learn from")
     features, target = features[rows], censoring_time[rows]
     if np.ptp(target) == 0:
-        return Estimate()  # nothing varies that could be told
+        return Estimate()  # nothing varies that could be predicted
     of_rows = None if groups is None else Groups.of(groups.codes[rows], rows.size)
     if of_rows is not None and of_rows.n_groups < N_FOLDS:
         raise InputError(f"X: {plural(of_rows.n_groups, 'group')} are too few for {N_FOLDS} folds")
     folds = KFold(N_FOLDS) if of_rows is None else GroupKFold(N_FOLDS)
     model = HistGradientBoostingRegressor(categorical_features=categorical, random_state=seed)
-    told = cross_val_predict(model, features, target, groups=None if of_rows is None else of_rows.codes, cv=folds)
-    errors, spread = np.square(target - told), np.square(target - target.mean())
+    predicted = cross_val_predict(model, features, target, groups=None if of_rows is None else of_rows.codes, cv=folds)
+    errors, spread = np.square(target - predicted), np.square(target - target.mean())
     missed = float(errors.sum() / spread.sum())
     influence = -(errors - missed * spread) / spread.sum()
     return Estimate.of(1.0 - missed, influence, of_rows, level)
@@ -197,7 +198,7 @@ def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return np.where(np.isinf(numbers), np.sign(numbers) * 1e300, numbers), False
-    if values.dtype.kind in "mM":  # dates tell C* better than anything
+    if values.dtype.kind in "mM":  # dates predict C* better than anything
         return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), False
     if values.dtype.kind not in "OUST":
         raise InputError(
@@ -238,12 +239,12 @@ class Answer:
         return self.leak is not None and self.leak.ratio.lower > ratio and self.leak.excess.lower > excess
 
     @property
-    def verdict(self) -> KnowsCensoring:
+    def verdict(self) -> LeakVerdict:
         """The rule."""
         if self.leak is None or not self.leak.ratio.known:
             return "too few"
         if self.stands_out() and self.begins and self.favour.upper < 0:
-            return "knows C*"
+            return "encodes C*"
         return "unclear" if self.stands_out(SLIGHTLY_STEEPER, SLIGHTLY_MORE_LOST) else "no sign"
 
     def falls(self, since: str) -> str:
@@ -253,48 +254,49 @@ class Answer:
 
     @property
     def warning(self) -> str:
-        """The verdict on a model that knows C*, in few words."""
-        return f"{self.model} {self.falls('C*')}: it knows when the data end, which IPCW scores reward."
+        """The verdict on a model that encodes C*, in few words."""
+        return f"{self.model} {self.falls('C*')}: it encodes the censoring time, which IPCW scores reward."
 
     def sentence(self, level: float, why_not: str) -> str:
-        """Return the verdict in words; `why_not` says why nothing can be told of anybody."""
-        name, leak, verdict, untold = (
-            self.model,
-            self.leak,
-            self.verdict,
-            f"Whether {self.model} knows C* can't be told",
-        )
+        """Return the verdict in words; `why_not` says why no model can be assessed."""
+        name, leak, verdict = self.model, self.leak, self.verdict
+        whether = f"Whether {name} encodes the censoring time"
         if leak is None or verdict == "too few":
-            return f"{untold}: {why_not if leak is None else 'it predicts that nobody is left to fall'}."
+            reason = why_not if leak is None else "its predicted survival is zero before C*"
+            return f"{whether} cannot be assessed: {reason}."
         falls = f"it {self.falls('it')}"
         if verdict == "no sign":
-            return f"No sign that {name} knows C*: {falls}."
+            return f"No sign was found that {name} encodes the censoring time: {falls}."
         times = f"{_times(leak.ratio.value)} times as steeply, {_interval(leak.ratio, level, _times)}"
-        if verdict == "knows C*":
+        if verdict == "encodes C*":
             better = -self.favour
             return (
-                f"{name} knows C*: {falls} ({times}), and IPCW rates it better by {better.value:.4f} "
+                f"{name} encodes the censoring time: {falls} ({times}), and IPCW rates it better by {better.value:.4f} "
                 f"({_interval(better, level, '{:.4f}'.format)}) than the administrative score does."
             )
-        but = "which a change of the hazard on the day on which the data end would explain, too"
+        but = "which a change of the hazard on the cut-off date would explain, too"
         if self.stands_out() and not self.begins:
             but = "but it is about as steep right before C*, as if hazards had changed some time before"
         elif self.stands_out():
             but = "but IPCW does not rate it better than the administrative score does"
-        return f"{untold}: {falls} ({times}), {but}."
+        return f"{whether} is unclear: {falls} ({times}), {but}."
 
 
-def trust(
-    answers: Sequence[Answer], contrasts: Sequence[Contrast], told: Estimate | None, *, weighted: bool
-) -> tuple[Trust, list[str]]:
-    """Return whether IPCW can be trusted on these data, and the reasons, in words."""
+def ipcw_verdict(
+    answers: Sequence[Answer], contrasts: Sequence[Contrast], r2: Estimate | None, *, weighted: bool
+) -> tuple[IPCWVerdict, list[str]]:
+    """Return whether there are signs that IPCW is misled on these data, and the reasons, in words.
+
+    That there are none is no proof: drop-out that depends on the risk, for one, leaves none of these signs.
+    """
     if not weighted:
         return "not needed", ["nobody is censored before the last time that is scored"]
-    knowing = [one.model for one in answers if one.verdict == "knows C*"]
+    leaking = [one.model for one in answers if one.verdict == "encodes C*"]
     contradicted = [one for one in contrasts if one.contradicts]
-    covariates = told is not None and told.lower > TOLD
+    covariates = r2 is not None and r2.lower > PREDICTED
     moved = [one.model for one in answers if one.favour.lower > 0 or one.favour.upper < 0]
-    reasons = [f"{_several(knowing)} {'knows' if len(knowing) == 1 else 'know'} C*"] if knowing else []
+    encodes = "encodes" if len(leaking) == 1 else "encode"
+    reasons = [f"{_several(leaking)} {encodes} the censoring time"] if leaking else []
     if contradicted:
         one = contradicted[0]
         order, opposite = ("better", "worse") if one.ipcw.upper < 0 else ("worse", "better")
@@ -303,47 +305,48 @@ def trust(
             f"by it, {one.model} is significantly {order} than {one.reference}, and by the administrative score "
             f"significantly {opposite}{more}"
         )
-    if covariates and told is not None:
-        reasons.append(f"covariates tell C* (R2 {told.value:.2f})")
-    if knowing or contradicted or (covariates and moved):
-        return "can't be trusted", reasons
+    if covariates and r2 is not None:
+        reasons.append(f"covariates predict C* (R2 {r2.value:.2f})")
+    if leaking or contradicted or (covariates and moved):
+        return "misleading", reasons
     if moved:
-        reasons.append(f"it rates {_several(moved)} otherwise than the administrative score does")
+        reasons.append(f"its rating of {_several(moved)} differs significantly from that of the administrative score")
     unclear = [one.model for one in answers if one.verdict == "unclear"]
     if unclear:
-        reasons.append(f"{_several(unclear)} may know C*")
+        reasons.append(f"{_several(unclear)} may encode the censoring time")
     if reasons:
         return "suspect", reasons
     if all(one.verdict == "too few" for one in answers) and not any(one.favour.known for one in answers):
-        return "can't be told", ["there is too little to go by"]
-    return "can be trusted", ["no model shows a sign of knowing C*, and the weightings agree"]
+        return "too few", ["neither falls at C* nor differences between the weightings can be assessed"]
+    return "no sign of a leak", [
+        "no model's predictions fall at C* more than elsewhere, and IPCW does not differ significantly from the "
+        "administrative score; informative drop-out would not show in this"
+    ]
 
 
 def sentences(
     answers: Sequence[Answer],
-    verdict: Trust,
+    verdict: IPCWVerdict,
     reasons: Sequence[str],
-    told: Estimate | None,
+    r2: Estimate | None,
     weights: pd.DataFrame,
     caps: pd.DataFrame,
     level: float,
     why_not: str,
 ) -> tuple[str, ...]:
     """Return the answer in words: about IPCW, each model, covariates, weights and caps."""
-    advice = "" if verdict in ("can be trusted", "not needed") else "; go by the administrative score"
-    whether = {
+    advice = "" if verdict in ("no sign of a leak", "not needed") else "; use the administrative score"
+    heading = {
+        "no sign of a leak": "No sign of a leak was found",
         "suspect": "IPCW is suspect here",
+        "misleading": "IPCW is misleading here",
         "not needed": "Weights are not needed here",
-        "can't be told": "Whether IPCW can be trusted here can't be told",
+        "too few": "Too few data to assess IPCW",
     }
-    found = [f"{whether.get(verdict, f'IPCW {verdict} here')}: {'; '.join(reasons)}{advice}."]
+    found = [f"{heading[verdict]}: {'; '.join(reasons)}{advice}."]
     found += [one.sentence(level, why_not) for one in answers]
-    if told is not None:
-        found.append(
-            f"Covariates tell {_share(max(told.value, 0.0))} of the variance of C* ({_interval(told, level, _share)})."
-            if told.known
-            else "Covariates have nothing to tell: all C* are equal."
-        )
+    if r2 is not None:
+        found.append(_about_covariates(r2, level))
     defined = weights[weights["n_effective"].notna()]
     if len(defined):
         last = defined.iloc[-1]
@@ -355,8 +358,18 @@ def sentences(
     if best["model"].nunique() > 1:
         caps_of = best["max_weight"].map("{:g}".format).replace("inf", "none")
         which = ", ".join(best["model"] + " with " + caps_of)
-        found.append(f"Which model IPCW likes best depends on the cap of its weights: {which}.")
+        found.append(f"The best model under IPCW depends on the cap of its weights: {which}.")
     return tuple(found)
+
+
+def _about_covariates(r2: Estimate, level: float) -> str:
+    """Return how well covariates predict C*, in words: a share of its variance only where that is positive."""
+    if not r2.known:
+        return "Covariates cannot predict C*: all C* are equal."
+    if r2.value <= 0:
+        write = "{:.2f}".format
+        return f"Covariates do not predict C*: R2 {write(r2.value)} ({_interval(r2, level, write)}), cross-validated."
+    return f"Covariates predict {_share(r2.value)} of the variance of C* ({_interval(r2, level, _share)})."
 
 
 def _several(names: Sequence[str]) -> str:

@@ -30,18 +30,31 @@ class Decisions:
     risk: (
         Values  # (strategies, n); infinite where all are treated, minus infinity where none, and of who is not counted
     )
-    event: NDArray[np.bool_]  # (n,)
-    share: Values  # of the weights, (n,)
+    event: Values  # whether with event, or with which probability, (1, n), or (strategies, n) where these differ
+    share: Values  # of the weights, (1, n), or (strategies, n) as `event`
     weight_sum: float
-    estimation: Estimation  # where the weights come from, and what was estimated inside them
+    #: Where the weights come from, and what was estimated inside them: one for all strategies, or one for each.
+    estimations: list[Estimation]
 
     @classmethod
     def of(cls, at: AtTime, thresholds: Values) -> Decisions:
         """Take models at a time."""
-        survival = np.array([*at.survival, *np.full((2, at.weight.size), [[-np.inf], [np.inf]])], dtype=np.float64)
-        risk = np.where(at.weight > 0, 1.0 - survival, -np.inf)
-        share = at.weight / at.weight.max()  # before they are added up: they may be as large as numbers go
-        return cls(thresholds, risk, at.label != EVENT_FREE, share / share.sum(), float(at.weight.sum()), at.estimation)
+        weight = at.weight  # who is counted has one in all strata
+        survival = np.array([*at.survival, *np.full((2, weight.shape[1]), [[-np.inf], [np.inf]])], dtype=np.float64)
+        risk = np.where(weight[0] > 0, 1.0 - survival, -np.inf)
+        share = weight / weight.max(axis=1, keepdims=True)  # before they are added up: they may be as large as can be
+        share /= share.sum(axis=1, keepdims=True)
+        known = (at.label != EVENT_FREE) * 1.0
+        event = np.array([known if free is None else 1.0 - free for free in at.event_free])
+        estimations = at.estimations
+        if len(estimations) > 1:  # all or none are treated by predictions that are the same for everybody
+            event, share = (np.append(one, one[-1:], axis=0) for one in (event, share))
+            estimations = [*estimations, estimations[-1]]
+        return cls(thresholds, risk, event, share, float(weight[0].sum()), estimations)
+
+    def _of(self, strategy: int) -> int:
+        """Return which of `event` and `estimations` a strategy has."""
+        return strategy if len(self.event) > 1 else 0
 
     @property
     def odds(self) -> Values:
@@ -56,9 +69,10 @@ class Decisions:
     @cached_property
     def net_benefit(self) -> Values:
         """By strategy and threshold; of each strategy by one sort."""
-        parts = np.array([np.where(self.event, self.share, 0.0), np.where(self.event, 0.0, self.share)])
         found = []
-        for risk in self.risk:
+        for s, risk in enumerate(self.risk):
+            event, share = self.event[self._of(s)], self.share[self._of(s)]
+            parts = np.array([event * share, (1.0 - event) * share])
             order = np.argsort(risk, kind="stable")
             below = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
             with_event, without = below[:, -1:] - below[:, np.searchsorted(risk[order], self._least, side="left")]
@@ -91,7 +105,7 @@ class Decisions:
                 for table, one in zip(by_group, influence, strict=True):
                     arrays.add_rows(table, groups.codes[rows], one)
             if jumps is not None:
-                of_jumps += crossed(jumps[1], self.estimation.training_steps[jumps[0], None])
+                of_jumps += crossed(jumps[1], self.estimations[0].training_steps[jumps[0], None])
         found = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
         # differences have one with event and one without, on whom strategies would have differed, more
         one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
@@ -112,7 +126,8 @@ class Decisions:
 
         Where a curve was estimated inside the weights, individuals come in order of time.
         """
-        exits, k, n = self.estimation.exits, self.thresholds.size, self.share.size
+        first, k, n = self.estimations[0], self.thresholds.size, self.share.shape[1]
+        exits, projects = first.exits, first.weights.hidden_share is not None
         width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
         blocks = [slice(first, min(first + width, n)) for first in range(0, n, width)]
         if exits is None:
@@ -122,30 +137,43 @@ class Decisions:
         if exits.martingale:  # all individuals of one time belong together
             blocks = [slice(0, n)]
         # all thresholds belong to one time, also where jumps of a training curve are held against it
-        exits = exits.at_one_time(0, k)
-        codes = np.zeros(n, dtype=np.intp) if exits.codes is None else exits.codes
-        moves = self.estimation.moves(slice(0, 1))  # whose weights move with what was estimated
-        moves = np.ones((n, 1), dtype=bool) if moves is None else moves
-        totals = np.zeros((len(self.risk), exits.n_strata, k))
-        for block in blocks:
+        every = [one.exits.at_one_time(0, k) for one in self.estimations if one.exits is not None]
+        of_strategy = [every[self._of(s)] for s in range(len(self.risk))]
+        # whose weights move with what was estimated
+        capped = [one.moves(slice(0, 1)) for one in self.estimations]
+        moves = np.array([np.ones((n, 1), dtype=bool) if one is None else one for one in capped])
+        totals = [np.zeros((one.n_strata, k)) for one in of_strategy]
+        for block in blocks if not projects else ():
             rows = exits.order[block]
-            for total, one in zip(totals, self._deviations(rows) * moves[rows], strict=True):
-                arrays.add_rows(total, codes[block], one)
-        operators = [CurveInfluence(exits, slice(0, k), -total) for total in totals]
+            for total, of, one in zip(totals, of_strategy, self._deviations(rows) * moves[:, rows], strict=True):
+                codes = np.zeros(len(rows), dtype=np.intp) if of.codes is None else of.codes[block]
+                arrays.add_rows(total, codes, one)
+        operators = [CurveInfluence(one, slice(0, k), -total) for one, total in zip(of_strategy, totals, strict=True)]
         for block in blocks:
             rows = exits.order[block]
             influence = self._deviations(rows)
-            moving = influence * moves[rows]
+            moving = self._gradients(rows) if projects else influence * moves[:, rows]
             if exits.model.fitted_on_sample:
-                for operator, one, x in zip(operators, influence, moving, strict=True):
-                    operator.add(one, x, block, 0)
+                in_block = [one.in_block(block) for one in every]
+                for s, operator in enumerate(operators):
+                    operator.add(influence[s], moving[s], in_block[self._of(s)], 0)
                 yield rows, influence, None
             else:
-                found = [operator.at_training_jumps(x, block, 0) for operator, x in zip(operators, moving, strict=True)]
+                some = every[0].in_block(block)
+                found = [operator.at_training_jumps(x, some, 0) for operator, x in zip(operators, moving, strict=True)]
                 yield rows, influence, (found[0][0], np.array([X for _, X in found]))
 
     def _deviations(self, rows: Any) -> Values:
         """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
-        worth = np.where(self.event[rows, None], 1.0, -self.odds)
-        benefit = np.where(self.risk[:, rows, None] >= self._least, worth, 0.0)
-        return np.asarray(self.share[rows, None] * (benefit - self.net_benefit[:, None]))
+        event = self.event[:, rows, None]
+        benefit = self._acts(rows) * (event - (1.0 - event) * self.odds)
+        return np.asarray(self.share[:, rows, None] * (benefit - self.net_benefit[:, None]))
+
+    def _gradients(self, rows: Any) -> Values:
+        """Return how net benefits move with the logarithms of projected statuses, (strategies, rows, thresholds)."""
+        hidden = self.estimations[0].weights.hidden(slice(0, 1))[rows]
+        event_free = (1.0 - self.event[:, rows, None]) * hidden
+        return np.asarray(-self.share[:, rows, None] * self._acts(rows) * event_free * (1.0 + self.odds))
+
+    def _acts(self, rows: Any) -> NDArray[np.bool_]:
+        return np.asarray(self.risk[:, rows, None] >= self._least)

@@ -14,13 +14,14 @@ from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.influence import Estimation
-from survscore.engine.inputs import as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.inputs import as_models, check_outcomes, check_predictions, curves_read, default_times
 from survscore.engine.placing import check_on_processor, on_processor
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
+from survscore.results.printing import warn_about_interpolation
 from survscore.weighting import Administrative
 from survscore.weighting.base import check_censoring_time
-from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
+from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,12 +74,12 @@ def counted_population(
     2   5.0          1   0.25           0.300  70.0
     """
     check_outcomes(y)
-    end = check_censoring_time(y, "counted_population", "without it everybody is counted")
+    end = check_censoring_time(y, "counted_population", "without it each individual is counted")
     named = {} if models is None else as_models(models)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("counted_population", y, named)
-    wanted = default_times(y, named.values()) if times is None else as_times(times)
+    wanted = default_times(y, named) if times is None else as_times(times)
     counted = end[:, None] >= wanted
     number = np.count_nonzero(counted, axis=0)
     table: dict[str, NDArray[Any]] = {"time": wanted, "n_counted": number, "share": number / len(y)}
@@ -132,29 +133,34 @@ class AtTime:
 
     evaluation: Evaluation
     scored: ScoreArrays  # the Brier scores, for the numbers of individuals behind them
-    estimation: Estimation  # where the weights come from, and what was estimated inside them
+    #: Where the weights come from, and what was estimated inside them: one for all models, or one for each and one for
+    #: predictions that are the same for everybody.
+    estimations: list[Estimation]
     survival: list[NDArray[Any]]  # what each model predicts, (n,)
-    weight: NDArray[np.float64]
+    weight: NDArray[np.float64]  # (estimations, n)
     label: NDArray[Any]
+    event_free: list[NDArray[np.float64] | None]  # as `estimations`: the probabilities of projected statuses
 
     @classmethod
     def of(cls, y: Outcomes, models: Mapping[str, SurvivalCurves], time: float, what: str, **settings: Any) -> Self:
         """Weight individuals at a time; `what` is computed, and `settings` are those of `Evaluation.of`."""
         at, curves = as_times([time], "time"), dict[str, SurvivalCurves]()
+        warn_about_interpolation(curves_read(models, at))
         for name, predicted in models.items():
             y, curves[name] = on_processor(y, predicted, at)
-        evaluation = Evaluation.of(y, curves, metric="brier", times=at, errors=False, needs_numpy=what, **settings)
+        evaluation = Evaluation.of(y, curves, times=at, errors=False, needs_numpy=what, **settings)
         if len(evaluation.weightings) > 1:
             raise InputError("weighting must be one, not several")
         (scored,) = evaluation.run()
         if scored.undefined:
             raise InputError(f"there is no {what} at {time:g}: {next(iter(scored.undefined))}")
         index = evaluation.index
-        weights = evaluation.weightings[0].prepare(index)
-        label = np.where(index.before_time <= 0, weights.label, EVENT_FREE)
+        weighting = evaluation.weightings[0]
+        several = weighting.prepare_models(index, evaluation.models.known_to(weighting, index), null=True)
+        estimations = [Estimation(index, weights) for weights in several]
         survival = [predicted.at(index.times)[:, 0] for predicted in curves.values()]
-        weight = sum(weights.cells(index.times), np.zeros(()))[:, 0]
-        return cls(evaluation, scored, Estimation(index, weights), survival, weight, label)
+        label, weight, event_free = zip(*(one.statuses(0) for one in estimations), strict=True)
+        return cls(evaluation, scored, estimations, survival, np.array(weight), label[0], list(event_free))
 
     @property
     def time(self) -> float:
@@ -183,7 +189,7 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     time : float
         The horizon t.
     weighting : Administrative, optional
-        How to weight for drop-outs; by default by Kaplan-Meier.
+        How to weight for drop-outs; by default by one Kaplan-Meier curve.
 
     Returns
     -------

@@ -13,27 +13,39 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.parallel import LONG_VECTOR, each
 from survscore._utils.units import Unit, plural_word
-from survscore._validation import InputError, UnfitError, as_times, check_choice
+from survscore._validation import InputError, UnfitError, as_times, check_choice, plural
 from survscore._version import __version__
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request, Segments
 from survscore.analysis.distribution_calibration import distribution_calibration
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import ScoreArrays
-from survscore.engine.inputs import Null, as_models, check_outcomes, default_horizon, one_or_more
+from survscore.engine.inputs import (
+    FEW_TIMES,
+    Null,
+    as_models,
+    check_outcomes,
+    check_predictions,
+    curves_read,
+    default_horizon,
+    is_coarse,
+    one_or_more,
+    reads_whole_curves,
+    shared_times,
+)
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
 from survscore.engine.pooled import SampleView
 from survscore.inference.units import Groups
-from survscore.metrics import E50, E90, ICI, METRICS, Brier, FollowUpMetric, Metric, as_metric, metric_label
+from survscore.metrics import CRPS, E50, E90, ICI, METRICS, Brier, FollowUpMetric, Metric, as_metric, metric_label
 from survscore.metrics.calibration import fit_spline
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import ALL, Key, padded
-from survscore.results.printing import warn_about
+from survscore.results.printing import warn_about, warn_about_interpolation
 from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
-from survscore.weighting import Weighting, as_weighting
+from survscore.weighting import Projected, Weighting, as_weighting, default_weightings
 
 NO_ERROR = 1e-12  # a standard error that is rounding
 SKILL, INTEGRATED = "skill", "integrated_brier"
@@ -71,12 +83,16 @@ def score_table(
     y, models, weighting, reference, null, groups, level
         As for `compare`.
     horizons : array_like, optional
-        At which times; by default one, the median of follow-up. What is over all time goes up to the last of them.
+        At which times; by default one, the median of follow-up, or the last time up to then that the models share, if
+        these predict at few (at most 20). What is over all time goes up to the last of them. Where models predict at
+        few times, and nobody said how to read between these (`interpolation`), the integrated Brier score is the mean
+        from the first to the last time that they share.
     metric : str or Metric, or several
         Names of `compare`'s metrics, ``"skill"`` (the scaled Brier score, against the null model),
         ``"integrated_brier"`` and ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for
         everything. By default Brier, skill, AUC, observed/expected, slope, corrected miscalibration, integrated Brier,
-        CRPS, concordance and distribution.
+        CRPS, concordance and distribution; CRPS, which needs whole curves, only if all models predict at more than 20
+        times or say how they are read between these (`interpolation`).
     thresholds : sequence of float
         Threshold probabilities: for each, the net benefit.
     by : mapping of str to labels, data frame, or labels, optional
@@ -128,10 +144,13 @@ def score_table(
     """
     check_outcomes(y)
     named = as_models(models)
+    for name, curves in named.items():
+        check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("score_table", y, named)
-    wanted = _asked_metrics(metric, thresholds, with_null=null is not False)
-    times = default_horizon(y, named.values()) if horizons is None else np.unique(as_times(horizons))
-    weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+    wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(named))
+    times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
+    several = default_weightings(y) if weighting is None else one_or_more(weighting, Weighting, "weighting")
+    weightings = [as_weighting(one, y) for one in several]
     codes = None if groups is None else Groups.of(groups, len(y)).codes
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
@@ -139,14 +158,20 @@ def score_table(
     total = _Part(y, named, (ALL,) * len(segments.by), wanted, request)
     found, scored = total.rows()
     warn_about(scored)
+    # whole curves are read by threads, whose warnings would not point at the caller's line
+    whole = reads_whole_curves(wanted)
+    read = curves_read(named, times, whole=whole)
+    if whole or not scored:
+        warn_about_interpolation(read)
     for key, rows in segments.rows.items():
         found += total.segment_of(key, rows).rows()[0]
     settings = {
-        "metric": [one if isinstance(one, str) else one.name for one in wanted],
+        "metric": [_name(one) for one in wanted],
         "horizons": times.tolist(),
         "reference": reference,
         "groups": groups is not None,
         "level": level,
+        "curves": read,
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
     }
@@ -154,26 +179,33 @@ def score_table(
 
 
 def _asked_metrics(
-    metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool
+    metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool, coarse: bool
 ) -> list[str | Metric]:
-    """Return what was asked for, each once; a test or what is made of a metric by its name."""
+    """Return the metrics that were asked for, each once; what is `MADE` of them, and the test, by name.
+
+    Unasked, there is no CRPS of `coarse` curves: it would be that of straight lines between few times.
+    """
     if metric is None or (isinstance(metric, str) and metric == "all"):
         every = DEFAULT if metric is None else EVERY
-        found: list[str | Metric] = [one for one in every if with_null or one != SKILL]
+        unfit = {*(() if with_null else (SKILL,)), *((CRPS.name,) if coarse and metric is None else ())}
+        found: list[str | Metric] = [one for one in every if one not in unfit]
     else:
         found = [metric] if isinstance(metric, (str, Metric)) else list(metric)
     found += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
     if not found:
         raise InputError("metric must name at least one metric")
     for one in found:
-        if isinstance(one, str) and one not in MADE:
-            if one.split("@")[0] not in METRICS:
-                check_choice("metric", one, (*METRICS, *MADE))
-            as_metric(one)
+        if isinstance(one, str) and one.split("@")[0] not in METRICS:
+            check_choice("metric", one, (*METRICS, *MADE))
     if SKILL in found and not with_null:
         raise InputError("metric: 'skill' needs the null model, which was left out (null=False)")
-    names = [one if isinstance(one, str) else one.name for one in found]
-    return [one for place, one in enumerate(found) if names[place] not in names[:place]]
+    metrics = [one if isinstance(one, str) and one in MADE else as_metric(one) for one in found]
+    names = [_name(one) for one in metrics]
+    return [one for place, one in enumerate(metrics) if names[place] not in names[:place]]
+
+
+def _name(metric: str | Metric) -> str:
+    return metric if isinstance(metric, str) else metric.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +230,7 @@ class _Part:
         # one null model for all that is scored
         null = KaplanMeierNull.of(self.y, scored=True) if self.request.null is True else self.request.null
         with_null = replace(self, request=replace(self.request, null=null))
-        wanted = [as_metric(one) for one in self.metrics if not (isinstance(one, str) and one in MADE)]
+        wanted = [one for one in self.metrics if isinstance(one, Metric)]
         if SKILL in self.metrics and Brier.name not in {one.name for one in wanted}:
             wanted.append(Brier())
         at_times = [one for one in wanted if not isinstance(one, FollowUpMetric)]
@@ -208,7 +240,9 @@ class _Part:
         if at_times:
             parts.append(partial(with_null._at_horizons, at_times, scored))
         if up_to:
-            parts.append(partial(with_null._up_to, up_to, self.request.weighting))
+            # these have no projected form; where nothing else was asked for, the table says so
+            others = [one for one in self.request.weighting if not isinstance(one, Projected)]
+            parts.append(partial(with_null._up_to, up_to, others or self.request.weighting))
         if INTEGRATED in self.metrics:
             parts.append(with_null._integrated)
         if DISTRIBUTION in self.metrics:
@@ -217,8 +251,7 @@ class _Part:
         for rows in each(lambda part: part(), parts, threads=len(self.y) >= LONG_VECTOR):
             for row in rows:
                 found.setdefault(row.metric, []).append(row)
-        names = [one if isinstance(one, str) and one in MADE else as_metric(one).name for one in self.metrics]
-        return [row for name in names for row in found[name]], scored
+        return [row for one in self.metrics for row in found[_name(one)]], scored
 
     def _at_horizons(self, metrics: Sequence[Metric], scored: list[ScoreArrays]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
@@ -240,11 +273,8 @@ class _Part:
         for one in of.scored:
             seen = Estimates(one, of.level)
             for row in self._rows_of(of, seen):
-                place = (
-                    of.weightings.index(row.weighting),
-                    of.models.index(row.model),
-                    of.times.tolist().index(row.time),
-                )
+                weighting, model = of.weightings.index(row.weighting), of.models.index(row.model)
+                place = (weighting, model, of.times.tolist().index(row.time))
                 rows.append(_with_limits(row, limits.get(place)) if one.metric in DISTANCES else row)
             if one.metric == Brier.name and SKILL in self.metrics:
                 rows += self._skill_rows(of, seen)
@@ -266,21 +296,33 @@ class _Part:
         return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
 
     def _integrated(self) -> list[TableRow]:
-        """Return mean Brier scores from time 0 to the last horizon, or as far as there are scores."""
-        horizon = float(np.asarray(self.request.times)[-1])
-        grid = np.linspace(0.0, horizon, N_INTEGRATED)
-        request = replace(self.request, metric=Brier(), times=grid, ranges=[(0.0, horizon)], variances="means")
+        """Return mean Brier scores over the times up to the last horizon, or as far as there are scores."""
+        grid, about = self._integration_times(float(np.asarray(self.request.times)[-1]))
+        first, horizon = float(grid[0]), float(grid[-1])
+        request = replace(self.request, metric=Brier(), times=grid, ranges=[(first, horizon)], variances="means")
         of_grid = request.run(self.y, self.models)
         try:
-            weights, (_, until) = of_grid.means_over(0.0, horizon, nan="stop")[Brier.name]
+            weights, (_, until) = of_grid.means_over(first, horizon, nan="stop")[Brier.name]
         except InputError as error:
-            weights, until, told = np.full(grid.size, np.nan), horizon, str(error)
+            weights, until, told = np.full(grid.size, np.nan), horizon, about if grid.size == 1 else str(error)
         else:
-            told = "" if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
+            told = about if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
         at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
         means = [Estimates(one, of_grid.level, weights) for one in of_grid.scored]
         rows = [row for mean in means for row in self._rows_of(at_end, mean, labels=labels, over_time=True)]
         return [replace(row, note=told) for row in rows]
+
+    def _integration_times(self, horizon: float) -> tuple[NDArray[np.float64], str]:
+        """Return the times over which a mean is taken, and what to know about them; a single time has no mean."""
+        try:
+            shared = shared_times(self.models, horizon) if is_coarse(self.models) else None
+        except InputError as error:
+            return np.array([horizon]), str(error)
+        if shared is None:  # many predicted times, or it was said how to read between few
+            return np.linspace(0.0, horizon, N_INTEGRATED), ""
+        if shared.size == 1:
+            return np.array([horizon]), f"a mean over time needs two predicted times up to {horizon:g}"
+        return shared, f"mean over the {shared.size} predicted times from {shared[0]:g} to {shared[-1]:g}"
 
     def _distribution(self, name: str) -> list[TableRow]:
         """Return the test of whole distributions of one model, which needs no weights."""
@@ -291,7 +333,8 @@ class _Part:
             )
         except UnfitError as error:
             return [TableRow(self.segment, *shown, math.nan, note=str(error))]
-        degrees = "degree" if found.df == 1 else "degrees"
+        degrees, n_times = "degree" if found.df == 1 else "degrees", self.models[name].times.size
+        coarse = f"; by the probabilities of {plural(n_times, 'interval')}" if n_times <= FEW_TIMES else ""
         row = TableRow(
             self.segment,
             *shown,
@@ -302,7 +345,7 @@ class _Part:
             n_events=float(found.n_events),
             n_lost=float(found.n_dropped_out or 0),
             n_groups=float(found.n_groups or math.nan),
-            note=found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}",
+            note=found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}{coarse}",
         )
         return [row]
 

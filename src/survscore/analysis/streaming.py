@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from numpy.typing import ArrayLike
 
 from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
-from survscore.engine.evaluation import Evaluation, ScorePlan
+from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import check_outcomes, one_or_more
+from survscore.engine.prepared import PreparedWeights
 from survscore.engine.sums import Sums
 from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
@@ -66,15 +67,13 @@ class StreamingScore:
             if not isinstance(one, Loss):
                 raise InputError(f"{one.name} needs all predictions at once, not batches")
         self._y = y
-        self._settings: dict[str, Any] = {
-            "metric": metrics,
-            "weighting": [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")],
-            "times": None if times is None else as_times(times),
-        }
+        self._metrics = metrics
+        self._weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        self._times = None if times is None else as_times(times)
         # made when the first batch comes, of which it keeps the first curve
         self._first: SurvivalCurves | None = None
         self._evaluation: Evaluation | None = None
-        self._plan: ScorePlan | None = None
+        self._weights: PreparedWeights | None = None
         self._arrivals = Arrivals(len(y))
         self._sums: Sums | None = None
 
@@ -94,12 +93,15 @@ class StreamingScore:
         if self._evaluation is None:  # only now is it known how far predictions reach
             pushed = PushedCurves(curves[[0]], self.n)
             self._first = pushed.first
-            self._evaluation = Evaluation.of(self._y, {"curves": pushed}, errors=False, **self._settings)
-            self._plan = self._evaluation.prepare() if self._evaluation.index.times.size else None
+            self._evaluation = Evaluation.of(
+                self._y, {"curves": pushed}, metric=self._metrics, weighting=self._weightings, times=self._times,
+                errors=False,
+            )  # fmt: skip
+            self._weights = self._evaluation.prepare() if self._evaluation.index.times.size else None
         rows = self._arrivals.rows_of(len(curves))
-        if self._plan is not None:
+        if self._weights is not None:
             device = self._evaluation.index.outcomes.device
-            sums = self._plan.update(Block(rows, [curves if device is None else curves.to(device)]))
+            sums = self._weights.update(Block(rows, [curves if device is None else curves.to(device)]))
             self._sums = sums if self._sums is None else self._sums + sums
         return self
 
@@ -109,12 +111,12 @@ class StreamingScore:
         They have no standard errors; means over time are given by their `integrated`.
         """
         self._arrivals.check_complete()
-        evaluation, plan = cast("Evaluation", self._evaluation), self._plan  # made with the first of those who came
+        # made with the first of those who came
+        evaluation, weights = cast("Evaluation", self._evaluation), self._weights
         # without times that predictions reach, there was nothing to sum
-        found = evaluation.run() if plan is None else evaluation.finish(plan, cast("Sums", self._sums))
+        found = evaluation.run() if weights is None else evaluation.finish(weights, cast("Sums", self._sums))
         warn_about(found)
-        default_times = self._settings["times"] is None
-        return [ScoreCurve.of(evaluation, scored, default_times=default_times) for scored in found]
+        return [ScoreCurve.of(evaluation, scored, default_times=self._times is None) for scored in found]
 
     def result(self) -> ScoreCurve:
         """Return the score, as `results` does, of one metric under one weighting."""

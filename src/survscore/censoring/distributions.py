@@ -29,7 +29,7 @@ class CensoringDistribution(ABC):
 
     @abstractmethod
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return G(t), the same for everybody who is still event-free at t."""
+        """Return G(t), the same for each individual who is still event-free at t."""
 
     @abstractmethod
     def before(self, outcomes: Outcomes) -> NDArray[np.float64]:
@@ -107,8 +107,8 @@ class KaplanMeierCensoring(CensoringDistribution):
 class KnownCensoring(CensoringDistribution):
     r"""The step function :math:`G_i(t) = 1\{C^*_i > t\}` of administrative censoring (eq:ipcw_admin_n).
 
-    Whoever is counted at all has weight one: the censored are simply left out from their censoring on. The score
-    is then minimised by :math:`S_i(t) 1\{C^*_i > t\}`, not by the true survival: use it to show that, not to judge.
+    Each individual who is counted has weight one: the censored are left out from their censoring on. The score is then
+    minimised by :math:`S_i(t) 1\{C^*_i > t\}`, not by the true survival: use it to show that, not to judge.
     """
 
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:

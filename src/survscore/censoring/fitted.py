@@ -66,13 +66,15 @@ class FittedOnSample(CensoringModel):
     #: Whether the influence is that of the Nelson-Aalen estimate, as in R's riskRegression: :math:`1/Y_s` and
     #: :math:`q_s/Y_s^2` with all at risk just before s, tied events too, and for :math:`s \le T_i`.
     martingale: bool = False
+    #: The power of the curve that is inside the metric, larger than zero: all that its logarithm adds is times it.
+    power: float = 1.0
 
     fitted_on_sample: ClassVar[bool] = True
 
     def own_risk(self, time: Array) -> NDArray[np.float64]:
         """Return what M is divided by in the term of one who exits, at each jump; `time` is that of all individuals."""
         if not self.martingale:
-            risk: NDArray[np.float64] = arrays.as_float64(self.curve.at_risk)
+            risk: NDArray[np.float64] = arrays.as_float64(self.curve.at_risk) / self.power
             return risk
         found = []
         for k, part in enumerate(self.curve.strata()):
@@ -84,5 +86,5 @@ class FittedOnSample(CensoringModel):
 
     def steps(self, time: Array) -> NDArray[np.float64]:  # noqa: D102
         if not self.martingale:
-            return self.curve.greenwood
+            return self.curve.greenwood * self.power
         return self.curve.exits / self.own_risk(time) ** 2

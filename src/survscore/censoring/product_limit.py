@@ -72,10 +72,11 @@ class ProductLimit:
         """
         n, order = len(time), None
         if codes is not None:  # stratum after stratum
-            order = arrays.in_order(codes)
+            order = arrays.by_code(codes, n_strata)
             time, leaves, codes = time[order], leaves[order], codes[order]
         rows = arrays.positions(leaves)
-        new, own = arrays.take(leaves, rows), arrays.take(time, rows)  # who is the first to leave at a time
+        own = arrays.take(time, rows)
+        new = arrays.take(leaves, rows)  # who is the first to leave at a time
         new[1:] = own[1:] != own[:-1]
         if codes is not None:
             new[1:] |= codes[rows][1:] != codes[rows][:-1]
@@ -83,7 +84,7 @@ class ProductLimit:
         exits = arrays.concatenate([place[1:], [len(rows)]]) - place if len(rows) else place
         jumps = leaves & ~leaves
         jumps[first] = True
-        passed = arrays.as_int32(arrays.namespace(jumps).cumsum(jumps, 0))
+        passed = arrays.running_count(jumps)
         passed -= arrays.as_int8(leaves)
         if codes is None or order is None:
             return cls(own[new], exits, n - first, n), passed

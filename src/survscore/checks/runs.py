@@ -15,8 +15,7 @@ import numpy as np
 
 from survscore._validation import InputError, shown
 from survscore._version import __version__
-from survscore.engine.averaging import trapezoid_weights
-from survscore.engine.evaluation import Range
+from survscore.engine.averaging import Range, trapezoid_weights
 from survscore.metrics import METRICS, Direction
 from survscore.results.comparison import Comparison
 from survscore.results.segments import SegmentedComparison

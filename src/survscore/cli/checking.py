@@ -17,7 +17,7 @@ from survscore.cli.screen import check_parent, check_target, noted, one_line, pr
 
 if TYPE_CHECKING:
     from survscore.checks import Finding, History, Rule, Run
-    from survscore.engine.evaluation import Range
+    from survscore.engine.averaging import Range
 
 OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "junit_path", "markdown_path")
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOSSES = {"brier": "Brier score", "log": "Logarithmic loss"}
 LEGEND = {
     "uncensored": "all event times, as only a simulation has them: the truth.",
+    "projected": "everybody, with their own prediction; where C* < t, with the share event-free at t among others of "
+    "similar predicted risk.",
     "administrative": "counts at each time t those with C* >= t.",
     "IPCW": "the usual score, weighted by the inverse probability of not being censored, by Kaplan-Meier.",
     "censored left out": "those with unknown status dropped, as classifiers do.",
@@ -83,17 +85,30 @@ def what_was_seen(found: Demo) -> str:
 
     rows = found.summary()
     rows = rows[rows.loss == "brier"].set_index("weighting")
-    truth, ours = rows.prefers[s.UNCENSORED], rows.prefers[s.ADMINISTRATIVE]
-    if not truth or not ours:
+    truth, ours = rows.prefers[s.UNCENSORED], (rows.prefers[s.PROJECTED], rows.prefers[s.ADMINISTRATIVE])
+    if not truth or not all(ours):
         return (
-            "At this size the methods do not differ significantly, in truth or by the administrative score: take more "
-            "individuals (without --size quick), or another --seed."
+            "At this size the methods do not differ significantly, in truth, by the projected or by the administrative "
+            "score: take more individuals (without --size quick), or another --seed."
         )
-    percent = 100 * abs(rows.difference[s.UNCENSORED]) / rows[truth][s.UNCENSORED]
+    other = s.BCE if truth == s.HAZARD else s.HAZARD
+    higher = {name: 100 * (rows[other][name] / rows[truth][name] - 1) for name in rows.index}
     fooled = [name for weighting, name in _names().items() if rows.prefers[weighting] not in ("", truth)]
-    right = "The administrative score says so, too." if ours == truth else "The administrative score does not say so."
+    right = (
+        f"The projected score says {higher[s.PROJECTED]:.0f} %, and the administrative score "
+        f"{higher[s.ADMINISTRATIVE]:.1f} %: it never looks beyond C*."
+        if ours == (truth, truth)
+        else "The projected and the administrative score do not both say so."
+    )
     others = f" Misled: {'; '.join(fooled)}." if fooled else " No score was misled."
-    return f"{truth} is better in truth: the other's Brier score is {percent:.0f} % higher. {right}{others}"
+    skill = {name: 100 * found.against_null(name) for name in (truth, other)}
+    null = ", ".join(
+        f"that of {name} is {abs(value):.0f} % {'lower' if value > 0 else 'higher'}" for name, value in skill.items()
+    )
+    return (
+        f"{truth} is better in truth: the other's Brier score is {higher[s.UNCENSORED]:.0f} % higher. Compared with "
+        f"Kaplan-Meier's, {null}. {right}{others}"
+    )
 
 
 def _names() -> dict[str, str]:

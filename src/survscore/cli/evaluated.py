@@ -12,7 +12,7 @@ from survscore._validation import shown as printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.engine.evaluation import Range
+    from survscore.engine.averaging import Range
     from survscore.results.comparison import Comparison
 
 SHOWN_TIMES = 4  # of many
@@ -43,7 +43,9 @@ class Evaluated:
     @classmethod
     def of(cls, result: Any, time_range: Range | None, unit: str | None = None) -> Evaluated:
         """Tell a comparison from one with segments."""
-        segmented = result if hasattr(result, "parts") else None
+        from survscore.results.segments import SegmentedComparison
+
+        segmented = result if isinstance(result, SegmentedComparison) else None
         return cls(result if segmented is None else segmented.total, segmented, time_range, unit)
 
     def frames(self) -> dict[str, pd.DataFrame]:

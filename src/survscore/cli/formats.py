@@ -30,7 +30,7 @@ OUTCOMES, one row per individual: times ...
                     thing only: yes, y, event, churned, died, dead, deceased, failed; no, n, censored, active, alive
     censoring_time  C*, when follow-up of this individual ends, also if the event came first; at least time. Who has
                     no event and a time before C* dropped out, and administrative scores weight for that. Without
-                    this column only IPCW scores are possible, and they mislead if predictions can tell C*.
+                    this column only IPCW scores are possible, and they mislead if predictions encode C*.
                     Where it is below time by no more than one in the last digit shown, and not both are whole
                     numbers, that is taken for rounding, and said
 
@@ -47,8 +47,14 @@ OUTCOMES, one row per individual: times ...
     A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
     --unit M and Y count months and years of the calendar: whole ones, plus the fraction of the one begun.
 
-    Where a date may be another end than the event, name it --end, beside what tells: --event (a column of 0 and 1), or
-    --reason and --event-reasons churn,fraud. Other ends before the cut-off are drop-outs.
+    Where a date may be another end than the event, name it --end, beside what tells: --event (a column of 0 and 1;
+    other ends before the cut-off are drop-outs), or --reason, a column of reasons, and what each of them means:
+
+    --event-reasons churn,fraud       the event
+    --censored-reasons moved,active   the event may still come, unseen: drop-outs, and who was still there
+    --competing-reasons died          it can't come any more. These are refused (competing risks are not supported), or,
+                                      with --competing event-free, kept event-free until C*, which is right if nobody
+                                      drops out. Do not name them as censored, which overstates the risk of the event
 
     --date-format '%d.%m.%Y' (or %Y%m%d, or decimal-year for 2017.5) and --origin 1970-01-01 (for numbers of days) take
     dates that are written otherwise; so do epoch-seconds and epoch-milliseconds, since 1970.
@@ -123,7 +129,7 @@ def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **a
       survscore formats --check outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    usual = {"monotone": "check", "predicts": "survival"}
+    usual = {"monotone": "check", "predicts": "survival", "competing": "refuse"}
     asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
     about_files = {"--check": check, "--json": as_json, "--toml": toml}
     about_files |= {f"--{name.removesuffix('_column').replace('_', '-')}": True for name in asked}

@@ -109,6 +109,10 @@ def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Se
     of_means = (None, None) if findings.means is None else (findings.means.scores, findings.means.contrasts)
     printed: list[Any] = []
     for metric in compared.metrics:
+        concluded = findings.recommendations.get(metric)
+        if concluded is not None:
+            told = (printable(sentence, most=4000) for sentence in concluded.sentences)
+            printed.append(Text.assemble(("Recommendation: ", "bold"), "\n".join(told), "\n"))
         tables = [None if table is None else table[table["metric"] == metric] for table in (*by_time, *of_means)]
         printed += difference_tables(compared, metric, blocks_of(*tables), unit, _over(tables[2], unit))
         about_lost = [

@@ -14,8 +14,9 @@ from click.shell_completion import CompletionItem
 from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError
 from survscore.inference.multiplicity import CORRECTIONS
+from survscore.io.flags import split_words
 from survscore.metrics import LOSSES, METRICS, as_metric
-from survscore.weighting import IPCW, WEIGHTINGS, Administrative, weightings_that_fit
+from survscore.weighting import IPCW, WEIGHTINGS, Administrative, default_weightings, weightings_that_fit
 from survscore.weighting.base import NORMALIZE
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
 Dropout = Literal["kaplan-meier", "refuse"]
 DROPOUT: tuple[Dropout, ...] = ("kaplan-meier", "refuse")
+Usual = Literal["none", "shown", "all"]  # weightings where none is asked for
 FIXED = "fixed"
 KNOWN = "known"  # IPCW with known censoring times, which the library has no name of its own for
 MOST_TIMES = 100_000
@@ -183,7 +185,7 @@ def words(context: click.Context, parameter: click.Parameter, value: str | None)
     """Return the words of a list; None, where none was given."""
     if value is None:
         return None
-    found = tuple(word.strip() for word in value.split(",") if word.strip())
+    found = tuple(split_words(value))
     if not found:
         raise click.BadParameter("it must name one reason or more, separated by commas", context, parameter)
     return found
@@ -254,8 +256,16 @@ reading = several(
     outcome_columns,
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
            "--reason tells which."),
-    option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended."),
+    option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "
+           "in it must be named in one of the next three options."),
     option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud."),
+    option("--competing-reasons", metavar="WORD,...", callback=words,
+           help="Which are other events after which the event can't come any more: repaid."),
+    option("--censored-reasons", metavar="WORD,...", callback=words,
+           help="Which mean that the event may still come: drop-outs, and who was still there: moved,active."),
+    choice("--competing", of=["refuse", "event-free"], default="refuse", show_default=True,
+           help="What to do with competing events: refuse them, or keep these individuals event-free until C*, which "
+           "is right if nobody drops out."),
     option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', decimal-year for 2017.5, "
            "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
@@ -286,8 +296,9 @@ files = several(
 
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
-           help="Whom to count: all individuals; those with C* >= t; all not censored, by the inverse of how likely "
-           "that is; the same with known C*. Repeat it for several. Censored data have no default."),
+           help="Whom to count: all individuals; those with C* >= t; everybody, with projected statuses after C*; all "
+           "not censored, by the inverse of how likely that is; the same with known C*. Repeat it for several. "
+           "Comparisons show administrative and projected by default, where C* is known."),
     choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
            help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
     option("--population", type=Population(),
@@ -320,7 +331,7 @@ scoring = several(
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
            help="What to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others."),
     times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
-                 usual="101 times up to where 5 % are still followed"),
+                 usual="the predicted times, if at most 20; else 101, up to where 5 % are still followed"),
     option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
            usual="all times"),
     segments,
@@ -368,15 +379,19 @@ def as_weightings(
     train: Outcomes | None = None,
     dropout: Dropout | None = None,
     population: Literal["fixed"] | float | None = None,
-    default_that_fits: bool = False,
+    usual: Usual = "none",
+    metrics: Sequence[str] = (),
 ) -> list[Weighting]:
-    """Return the weightings that were asked for, or by default those that fit the data."""
+    """Return the weightings that were asked for; by default those that comparisons show, or all that fit the data."""
     y, censoring = study.outcomes, study.censoring
     if not names:
         choices = weightings_that_fit(y)
-        if not default_that_fits and not y.event.all():
+        if usual != "none" and choices.default:
+            names = tuple(one.name for one in default_weightings(y, map(as_metric, metrics)))
+        elif usual == "all" or y.event.all():
+            names = choices.names
+        else:
             raise InputError(f"--weighting must be given, since there are censored individuals. {choices.sentence}")
-        names = choices.names
     if train is not None and censoring is not None:
         raise InputError("--train and --censoring both say where IPCW weights come from; give one")
     weighted = {"--cap": bool(caps), "--divide-by": divide_by is not None, "--train": train is not None}

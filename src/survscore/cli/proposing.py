@@ -13,6 +13,7 @@ import click
 from survscore._validation import InputError, shown, without_controls
 from survscore.cli.screen import one_line
 from survscore.cli.study_files import as_toml
+from survscore.io.flags import REASON_OPTIONS, split_words
 
 if TYPE_CHECKING:
     from survscore.io.proposals import Proposal
@@ -168,7 +169,7 @@ def study_file(proposal: Proposal) -> str:
     options = dict(proposal.options)
     shared = {own: options.pop(name) for own, name in of_models.items() if name in options}
     outcomes: dict[str, Any] = {"file": proposal.outcomes} | {
-        name: str(value).split(",") if name == "event-reasons" else value
+        name: split_words(str(value)) if name in REASON_OPTIONS else value
         for name, value in options.items()
         if name not in ("by-order", "groups")
     }

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 from survscore._utils.jobs import Progress
-from survscore._validation import InputError
+from survscore._validation import InputError, InterpolationWarning
 from survscore._version import __version__
 from survscore.cli import options, study_files
 from survscore.cli.options import FILE
@@ -23,7 +25,7 @@ from survscore.cli.sources import Source, shared_form, sources
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.engine.evaluation import Range
+    from survscore.engine.averaging import Range
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
     from survscore.results.score_curve import ScoreCurve
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
+REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons", "competing")
 DATES = ("start", "event_date", "last_seen", "end", "date_format", "origin")
 Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
@@ -86,20 +89,25 @@ def score(**arguments: Any) -> None:
 def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, show: Progress) -> dict[str, Any]:
     """Return the score curves of every model."""
     from survscore.engine.evaluation import Evaluation
+    from survscore.engine.inputs import curves_read, reads_whole_curves
+    from survscore.results.printing import warn_about_interpolation
     from survscore.scores import score_all
 
     metrics, level = arguments["metrics"], arguments["level"]
     # one grid for all models, within the reach of all of them unless times were named
-    times = Evaluation.of(
+    plan = Evaluation.of(
         study.outcomes, study.models, metric=metrics, weighting=weightings, times=arguments["times"], level=level
-    ).times
+    )
+    warn_about_interpolation(curves_read(study.models, plan.index.times, whole=reads_whole_curves(plan.metrics)))
     scores = {}
-    for done, (name, curves) in enumerate(study.models.items()):
-        show(done, len(study.models), f"scoring {name}")
-        scores[name] = score_all(
-            study.outcomes, curves, metric=metrics, weighting=weightings, times=times, groups=study.groups,
-            level=level, ranges=[arguments["time_range"]],
-        )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterpolationWarning)  # of one model at a time, without its name
+        for done, (name, curves) in enumerate(study.models.items()):
+            show(done, len(study.models), f"scoring {name}")
+            scores[name] = score_all(
+                study.outcomes, curves, metric=metrics, weighting=weightings, times=plan.times, groups=study.groups,
+                level=level, ranges=[arguments["time_range"]],
+            )  # fmt: skip
     return scores
 
 
@@ -136,7 +144,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     write = results_writer(arguments)
     time_range = arguments["time_range"]
     with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show)
+        study, weightings = read(arguments, show, usual="shown", metrics=arguments["metrics"])
         show(0, 1, "comparing")
         compared: Any = compare_models(
             study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
@@ -221,7 +229,7 @@ def report(
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show, default_that_fits=True)
+        study, weightings = read(arguments, show, usual="all")
         tested = None
         if as_of:
             tested = backtest(
@@ -248,7 +256,7 @@ def report(
     for sentence, metric, weighting in zip(judged["sentence"], judged["metric"], judged["weighting"], strict=True):
         if (metric, weighting) == (first_metric, summary["headline"]):
             say(sentence)
-    if summary["around_censoring"]["ipcw"] in ("can't be trusted", "suspect"):
+    if summary["around_censoring"]["ipcw"] in ("misleading", "suspect"):
         say(one_line(summary["around_censoring"]["sentences"][0]))
     if tested is not None:
         say(one_line(tested.sentence))
@@ -258,7 +266,7 @@ def report(
 @click.command(short_help="Write files to play with.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--study", type=click.Choice(["simple", "complicated", "independent", "constant"]), default="simple",
-              show_default=True, help="Kind of censoring; in the first two, covariates tell C*.")  # fmt: skip
+              show_default=True, help="Kind of censoring; in the first two, covariates predict C*.")  # fmt: skip
 @click.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
 @click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
@@ -294,7 +302,9 @@ def simulate(
     say(f"Try: {shlex.join(command)}")
 
 
-def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = False) -> tuple[Study, list[Weighting]]:
+def read(
+    arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
+) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, and say which weightings it was asked for."""
     from survscore.io import Form, read_outcomes, read_study
 
@@ -321,7 +331,7 @@ def read(arguments: Arguments, show: Progress, *, default_that_fits: bool = Fals
     )
     train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
     weightings = options.as_weightings(
-        study, arguments["names"], train=train, default_that_fits=default_that_fits,
+        study, arguments["names"], train=train, usual=usual, metrics=metrics,
         **{name: arguments[name] for name in ("caps", "divide_by", "dropout", "population")},
     )  # fmt: skip
     _warn_if_reversed(study, weightings, arguments)
@@ -355,7 +365,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments of `read_outcomes` that options stand for."""
-    named = ("time", "event", "censoring_time", "cutoff", *DATES, "reason", "event_reasons", "unit")
+    named = ("time", "event", "censoring_time", "cutoff", *DATES, *REASONS, "unit")
     late = "drop" if arguments["drop_late_starts"] else "raise"
     return {name: arguments[name] for name in named} | {"late_starts": late}
 
@@ -461,6 +471,8 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
 
 def settings_of(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
     """Return how results were made, as plain data."""
+    from survscore.engine.inputs import curves_read
+
     y = study.outcomes
     return {
         "survscore": __version__,
@@ -472,10 +484,7 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "events": int(y.event.sum()),
         "dropped_out": y.n_dropped_out,
         "files": study.files,
-        "curves": {
-            name: {"interpolation": curves.interpolation, "extrapolation": curves.extrapolation}
-            for name, curves in study.models.items()
-        },
+        "curves": curves_read(study.models, np.zeros(0)),
         "options": _asked(arguments),
     }
 

@@ -32,8 +32,15 @@ IN_OPTIONS = {
     "predictions_unit=": "--predictions-unit=",
     "predictions_unit (": "--predictions-unit (",
     "reason= and event_reasons= take": "--reason and --event-reasons take",
-    "reason and event_reasons go together": "--reason and --event-reasons go together",
-    "event_reasons must be": "--event-reasons must be",
+    "reason needs event_reasons": "--reason needs --event-reasons",
+    "what reasons mean needs reason=,": "what reasons mean needs --reason,",
+    "in event_reasons, censored_reasons (": "in --event-reasons, --censored-reasons (",
+    "or competing_reasons (it": "or --competing-reasons (it",
+    "competing='event-free' needs competing_reasons": "--competing event-free needs --competing-reasons",
+    "competing='event-free'": "--competing event-free",
+    "(time = censoring_time, event = 0)": (
+        "(time = C*, event = 0; for a file of outcomes, --reason with --competing-reasons and --competing event-free)"
+    ),
     "date_format and origin both": "--date-format and --origin both",
     "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": (
         "--date-format %Y%m%d takes yyyymmdd, --date-format decimal-year takes 2017.5, --origin takes numbers of days"
@@ -65,6 +72,8 @@ IN_OPTIONS = {
     "np.clip the predictions": "cut the predictions at 0 and 1",
     "score several `times`": "score several --times",
     "groups= is for": "--groups is for",
+    "(times= or horizons=)": "(--times or --horizons)",
+    "(interpolation=)": "(--interpolation)",
     "overwrite=True replaces": "--force replaces",
     "by= gives scores": "--by gives scores",
     "; the table `undefined` has all": "",

@@ -140,7 +140,7 @@ def kkbox_synthesize(out_dir: Path, customers: int, seed: int, force: bool) -> N
 @kkbox.command("describe")
 @click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def kkbox_describe(data: Path) -> None:
-    """Describe prepared DATA (Parquet): follow-up, churn, censoring, and how well covariates tell C*."""
+    """Describe prepared DATA (Parquet): follow-up, churn, censoring, and how well covariates predict C*."""
     from survscore.datasets.kkbox import describe, read
 
     found = describe(read(data))
@@ -148,5 +148,5 @@ def kkbox_describe(data: Path) -> None:
         click.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value:.1%}")
     click.echo("\nquantiles in days\n" + found.quantiles.T.to_string(float_format="{:.0f}".format))
     click.echo("\n" + found.horizons.to_string(index=False, float_format="{:.3f}".format))
-    click.echo(f"\ncovariates tell C* of other customers with R2 {found.censoring_r2:.2f}, "
+    click.echo(f"\ncovariates predict C* of other customers with R2 {found.censoring_r2:.2f}, "
                f"and a mean error of {found.censoring_error:.0f} days")  # fmt: skip

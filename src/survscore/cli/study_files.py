@@ -21,15 +21,15 @@ from survscore._validation import InputError, shown
 from survscore.cli import options
 from survscore.cli.sources import FLAGS, SETTINGS, Source
 from survscore.io.files import check_regular
+from survscore.io.flags import joined_words
 
 LARGEST = 1 << 20  # bytes
 # Which tables there are, beside [models.NAME]: what an option is about.
 TABLES = ("outcomes", "models", "score", "compare", "report", "table")
 OUTCOME_OPTIONS = (
     "id", "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "end", "reason",
-    "event-reasons", "date-format", "origin", "drop-late-starts",
+    "event-reasons", "competing-reasons", "censored-reasons", "competing", "date-format", "origin", "drop-late-starts",
 )  # fmt: skip
-JOINED = ("event-reasons",)  # lists that the command line takes as one text
 
 
 def _load(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -146,7 +146,9 @@ def _value(path: Path, where: str, parameter: click.Parameter, value: Any) -> An
         return _file(path, where, value)
     if isinstance(parameter, click.Option) and parameter.multiple:
         return [_text(path, where, one) for one in (value if isinstance(value, list) else [value])]
-    return _text(path, where, value, joined=where.rsplit(maxsplit=1)[-1] in JOINED)
+    if parameter.callback is options.words and isinstance(value, list) and value:
+        return joined_words([_text(path, where, one) for one in value])
+    return _text(path, where, value)
 
 
 def _text(path: Path, where: str, value: Any, *, joined: bool = False) -> str:

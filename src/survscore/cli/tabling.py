@@ -71,7 +71,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         check_target(out, tuple(FORMATS), inputs(arguments))
     metrics = arguments["metrics"]
     with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show)
+        study, weightings = read(arguments, show, usual="shown")
         show(0, 1, "judging")
         found = score_table(
             study.outcomes, study.models, horizons=horizons, metric="all" if metrics == ("all",) else metrics or None,

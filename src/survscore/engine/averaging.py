@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, check_choice, plural
 
 WhereNaN = Literal["raise", "stop"]
+Range = tuple[float | None, float | None]
+Ranges = Sequence[Range] | Literal["any"] | None
 
 
 def check_range(given: Any) -> None:

@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
+from survscore.weighting import Weighting
+from survscore.weighting.interval_weights import TimeIndex
 
 #: Columns in memory to one that is read, from which on it pays to gather those once: less is fetched with each pass.
 SPARSE = 8
 #: Of one float64 matrix of a block, 384 KB: larger ones leave the L2 cache, smaller ones cost calls.
 BLOCK_CELLS = 3 << 14
-DEVICE_CELLS = 3 << 22  # of a block on a CUDA device
+DEVICE_CELLS = 15 << 21  # of a block on a CUDA device, of all models and the weights
 FEWEST_ROWS = 64
 
 
-def row_blocks(n_rows: int, n_columns: int, like: Any = None) -> Iterator[slice]:
+def row_blocks(n_rows: int, n_columns: int, like: Any = None, n_models: int = 1) -> Iterator[slice]:
     """Cut rows into blocks whose matrices stay in the cache, or keep a device busy, the same on every machine."""
-    cells = DEVICE_CELLS if arrays.on_device(like) else BLOCK_CELLS
+    cells = DEVICE_CELLS // (n_models + 1) if arrays.on_device(like) else BLOCK_CELLS
     size = max(FEWEST_ROWS, cells // max(n_columns, 1))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
@@ -97,6 +99,11 @@ class InBatches:
     def extrapolation(self) -> str:
         """What holds after the last grid point."""
         return self.first.extrapolation
+
+    @property
+    def default_interpolation(self) -> bool:
+        """Whether that was left to the library."""
+        return self.first.default_interpolation
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""
@@ -201,6 +208,12 @@ class Models:
         found = [curves for curves in self.curves.values() if isinstance(curves, SurvivalCurves)]
         return found if len(found) == len(self.curves) else None
 
+    def matrices(self, metric: str) -> list[SurvivalCurves]:
+        """Return all curves as matrices, which a metric needs."""
+        if self.in_memory is None:
+            raise InputError(f"{metric} needs all predictions at once, not batches")
+        return self.in_memory
+
     def gathered(self, times: NDArray[np.float64]) -> Models:
         """Return the same for several passes over some times: where few columns are read of many, copies of these."""
 
@@ -218,11 +231,20 @@ class Models:
                 part.append(curves.only_at(times))
         return Models({name: SurvivalCurves.concatenate(several) for name, several in parts.items()}, self.n)
 
+    def known_to(self, weighting: Weighting, index: TimeIndex) -> Mapping[str, SurvivalCurves]:
+        """Return what weights may depend on: matrices in memory, or of batches the times that a weighting reads."""
+        times = weighting.reads(index)
+        if times is None or self.in_memory is not None:
+            return {name: one for name, one in self.curves.items() if isinstance(one, SurvivalCurves)}
+        if not self.repeatable:
+            raise InputError(f"{str(weighting)!r} needs all predictions before they are scored; strata=None needs none")
+        return {name: one for name, one in self.collected(times).curves.items() if isinstance(one, SurvivalCurves)}
+
     def blocks(self, n_times: int) -> Iterator[Block]:
         """Yield all individuals, block by block; batches stay as they come."""
         matrices = self.in_memory
         if matrices is not None:
-            for rows in row_blocks(self.n, n_times, matrices[0].probabilities):
+            for rows in row_blocks(self.n, n_times, matrices[0].probabilities, len(matrices)):
                 yield Block(rows, [curves[rows] for curves in matrices])
             return
         yield from self._zipped()

@@ -32,13 +32,12 @@ class LostLosses:
     losses: NDArray[np.float64]
     unknown: NDArray[np.bool_]
 
-    def extremes(self, weights: NDArray[np.float64], a: int, b: int) -> tuple[float, float]:
-        """Return the least and the most that the lost can add to a mean over time."""
+    def extremes(self, weights: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
+        """Return the least and the most that each of the lost can add to a mean over time, (2, lost)."""
         event_free, event = np.where(self.unknown, contrast(self.losses, a, b), 0.0) * np.where(weights, weights, 0.0)
         # event-free up to some time, with event from there on: all that can have happened to one individual
         until = np.concatenate((np.zeros((event_free.shape[0], 1)), np.cumsum(event_free - event, axis=1)), axis=1)
-        total = float(event.sum())
-        return total + float(until.min(axis=1).sum()), total + float(until.max(axis=1).sum())
+        return np.asarray(event.sum(axis=1) + np.array([until.min(axis=1), until.max(axis=1)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +55,25 @@ class AllBounds:
     of_averages: NDArray[np.float64]
     #: Where the lost are few, what it takes for any other mean.
     kept: LostLosses | None
+    #: The smallest |z| of each difference over all that can have happened to the lost (`engine.completions`), where its
+    #: sign does not change; None where it was not computed. Shape (pairs, times) and (pairs, ranges).
+    smallest_z: NDArray[np.float64] | None = None
+    smallest_z_of_averages: NDArray[np.float64] | None = None
 
     @property
     def n_times(self) -> int:
         """At how many times there are bounds."""
         return int(self.known.shape[1])
+
+    @property
+    def decided(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which differences have the same sign whatever happened, at each time and of the means; see `pair`."""
+        every = pairs(len(self.known))
+        at_times = np.array([np.prod(self.at_times(a, b), axis=0) for a, b in every])
+        of_means = [[np.prod(self.of_average(average, a, b)) for average in self.averages] for a, b in every]
+        differ = np.array([[a != b] for a, b in every])
+        with np.errstate(invalid="ignore"):
+            return differ & (at_times > 0), differ & (np.array(of_means).reshape(len(every), -1) > 0)
 
     def at_times(self, a: int, b: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the bounds of a model's scores (a = b), or of a difference, at each time."""
@@ -75,7 +88,7 @@ class AllBounds:
         known = float(contrast(self.known, a, b)[used] @ weights[used])
         p = pair(a, b)
         if self.kept is not None:
-            low, high = self.kept.extremes(np.where(used, weights, 0.0), a, b)
+            low, high = self.kept.extremes(np.where(used, weights, 0.0), a, b).sum(axis=1).tolist()
             return known + low, known + high
         for r, asked in enumerate(self.averages):
             if np.array_equal(asked, weights):
@@ -85,6 +98,18 @@ class AllBounds:
         at_times = self.at_times(a, b)
         return float(at_times[0][used] @ weights[used]), float(at_times[1][used] @ weights[used])
 
+    def z_at_times(self, a: int, b: int) -> NDArray[np.float64]:
+        """Return the smallest |z| of a difference at each time; NaN where it was not computed."""
+        return np.full(self.n_times, np.nan) if self.smallest_z is None else self.smallest_z[pair(a, b)]
+
+    def z_of_average(self, weights: NDArray[np.float64], a: int, b: int) -> float:
+        """Return the same of a mean over time; NaN where that range was not asked for when scoring."""
+        if self.smallest_z_of_averages is not None:
+            for asked, z in zip(self.averages, self.smallest_z_of_averages.T, strict=True):
+                if np.array_equal(asked, weights):
+                    return float(z[pair(a, b)])
+        return float("nan")
+
 
 def bounds_of(
     index: TimeIndex,
@@ -93,19 +118,12 @@ def bounds_of(
     models: Models,
     constants: Sequence[SurvivalCurves],
     known_losses: NDArray[np.float64],
-    known_weights: NDArray[np.float64],
+    divisor: NDArray[np.float64],
     averages: NDArray[np.float64],
 ) -> AllBounds:
-    """Return the bounds, given the sums over those of known status: losses (models, times) and weights (times)."""
+    """Return the bounds, from the losses of those of known status, (models, times), and what all count, (times,)."""
     times, m = index.times, index.times.size
-    if weights.dropout_index is None:
-        raise TypeError("nobody is lost")
-    lost = arrays.to_host(arrays.positions(weights.dropout_index < weights.population_index))
-    divisor, k = known_weights.copy(), len(known_losses)
-    size = max(1, CELLS_PER_CHUNK // m)
-    chunks = [lost[start : start + size] for start in range(0, lost.size, size)]
-    for rows in chunks:
-        divisor += _shares(weights, rows, times).sum(axis=0)
+    chunks, k = in_chunks(lost_rows(weights), m), len(known_losses)
     lower, upper = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), m))
     of_averages = np.zeros((2, n_pairs(k), len(averages)))
     kept = None
@@ -114,19 +132,50 @@ def bounds_of(
     for rows in chunks:
         with np.errstate(invalid="ignore", divide="ignore"):
             share = _shares(weights, rows, times) / divisor
-        predicted = [*_of_rows(models, rows, times), *(one.at(times) for one in constants)]
-        losses = np.array(
-            [[loss.of_event_free(survival) * share, loss.of_event(survival) * share] for survival in predicted]
-        )
+        losses = losses_of(rows, times, loss, models, constants) * share
         found = LostLosses(losses, share > 0)
         for p, (a, b) in enumerate(pairs(k)):
             both = np.where(found.unknown, contrast(losses, a, b), 0.0)
             lower[p] += both.min(axis=0).sum(axis=0)
             upper[p] += both.max(axis=0).sum(axis=0)
             for r, average in enumerate(averages):
-                of_averages[:, p, r] += found.extremes(average, a, b)
+                of_averages[:, p, r] += found.extremes(average, a, b).sum(axis=1)
         kept = found if len(chunks) == 1 and losses.size <= KEPT else None
     return AllBounds(known, lower, upper, averages, of_averages, kept)
+
+
+def lost_rows(weights: IntervalWeights) -> NDArray[np.intp]:
+    """Return who is lost while belonging to the population."""
+    if weights.dropout_index is None:
+        raise TypeError("nobody is lost")
+    return arrays.to_host(arrays.positions(weights.dropout_index < weights.population_index))
+
+
+def in_chunks(rows: NDArray[np.intp], n_times: int) -> list[NDArray[np.intp]]:
+    """Cut individuals into parts whose matrices are small."""
+    size = max(1, CELLS_PER_CHUNK // n_times)
+    return [rows[start : start + size] for start in range(0, rows.size, size)]
+
+
+def n_in_population(
+    weights: IntervalWeights, times: NDArray[np.float64], known_weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what everybody in the population counts at each time, of whom `known_weights` are of known status."""
+    parts = in_chunks(lost_rows(weights), times.size)
+    return sum((_shares(weights, rows, times).sum(axis=0) for rows in parts), known_weights)
+
+
+def losses_of(
+    rows: NDArray[np.intp],
+    times: NDArray[np.float64],
+    loss: Loss,
+    models: Models,
+    constants: Sequence[SurvivalCurves],
+) -> NDArray[np.float64]:
+    """Return what some individuals would cost each model event-free and with event, (models, 2, rows, times)."""
+    predicted = [*_of_rows(models, rows, times), *(one.at(times) for one in constants)]
+    predicted = [np.broadcast_to(one, (rows.size, times.size)) for one in predicted]
+    return np.array([[loss.of_event_free(survival), loss.of_event(survival)] for survival in predicted])
 
 
 def _shares(weights: IntervalWeights, rows: NDArray[np.intp], times: NDArray[np.float64]) -> NDArray[np.float64]:

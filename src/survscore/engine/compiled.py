@@ -59,7 +59,7 @@ def first_moments(
     kinds = np.array([KERNELS[type(loss)] for loss in losses], dtype=np.int64)
     epsilons = np.array([loss.epsilon for loss in losses], dtype=np.float64)
     label, time_index = _fixed(index.label, np.int8), _fixed(index.before_time, np.int32)
-    most = max(part.n_buckets() for part in weightings)
+    most = max(max(part.n_buckets(), *(one.n_strata for one in part.each)) for part in weightings)
     shape = (len(losses), len(weightings), most, m)
     found = [np.zeros((2, len(matrices), len(losses), part.n_buckets(), m)) for part in weightings]
     packed: Any = None
@@ -72,14 +72,20 @@ def first_moments(
 
         def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, ...]:
             tally = len(weightings) if a == 0 else 0
-            out = (np.zeros(shape), np.zeros(shape), np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))
+            out = (np.zeros(shape), np.zeros(shape), np.zeros(shape if weights.cut.size else (0, 0, 0, 0)),
+                   np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))  # fmt: skip
             kernels.first_moments(readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, *out)
             return out
 
         parts = each(block, _cut(n, ROW_BLOCKS, ROWS), threads=True)
-        first, second, *tally = (np.asarray(sum(arrays_of)) for arrays_of in zip(*parts, strict=True))
+        first, second, beyond, *tally = (np.asarray(sum(arrays_of)) for arrays_of in zip(*parts, strict=True))
         tallies = tally if a == 0 else tallies
         for q, one in enumerate(of_model):
+            if one.hidden_share is not None:  # of all strata together; everybody has weight one
+                found[q][0, a, :, 0] = (first[:, q] + second[:, q]).sum(axis=1)
+                if one.observed_index is not None:
+                    found[q][0, a, :, 1] = beyond[:, q].sum(axis=1)
+                continue
             k, table = n_buckets(one), one.weight_at_risk
             at_risk = np.tile(table, (k // len(table), 1)) if table is not None else np.ones((k, m))
             with np.errstate(invalid="ignore"):
@@ -264,7 +270,7 @@ class _SecondMoments:
         several, none = scored.weights.each, np.zeros((len(scored.weights.each), 0))
         inverse_risk, step, moves = none, none, np.zeros(none.shape, dtype=np.bool_)
         if scored.fitted:
-            exits = [scored.exits[id(one)] for one in several]
+            exits = [one for one in scored.exits if one is not None]
             inverse_risk = np.stack([one.inverse_risk() for one in exits])
             step = np.stack([one.step() for one in exits])
             moves = np.stack([_taken(one.weight_at_event < one.max_weight, order) for one in several])
@@ -291,7 +297,7 @@ class _SecondMoments:
         slope = np.zeros(0) if null is None else null.slope[columns]
         common = np.zeros(0) if null is None else (null.slope * null.common)[columns]
         offset = scored.offset[:, columns] if scored.by_n else np.zeros((0, width))
-        arrays_of = (scored.centre[:, columns], scored.scale[columns], offset, free, with_event, slope, common)
+        arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common)
         kind = KERNELS[type(scored.loss)]
         return kernels.Deviation(kind, float(scored.loss.epsilon), *(_fixed(one, np.float64) for one in arrays_of))
 
@@ -320,7 +326,10 @@ def _weights(
     scale: Values | None = None,
     codes: Sequence[Any] | None = None,
 ) -> Any:
-    """Return weights as kernels take them, perhaps in another order; `scale` multiplies what depends on time."""
+    """Return weights as kernels take them, perhaps in another order.
+
+    `scale`, of each of them, multiplies what depends on time.
+    """
     from survscore.engine import kernels
 
     n = len(several[0].label)
@@ -331,17 +340,27 @@ def _weights(
     reference = np.zeros((len(several), n_strata, n_times if projects else 0))
     for q, one in enumerate(several):
         if one.weight_at_risk is not None:
-            at_risk[q, : one.n_strata] = one.weight_at_risk if scale is None else one.weight_at_risk * scale
-        if one.reference is not None:
+            at_risk[q, : one.n_strata] = one.weight_at_risk if scale is None else one.weight_at_risk * scale[q]
+        if isinstance(one.reference, np.ndarray):
             reference[q, : one.n_strata] = one.reference
     nothing = np.zeros(n if projects else 0)
     shares = [nothing if one.hidden_share is None else one.hidden_share for one in several]
+    in_order = order if projects else None
+    lasts: list[Any] = [nothing[:0]]
+    cuts: list[Any] = [nothing[:0]]
+    if projects and order is None:  # of sums; where influences are made, everybody counts to the end
+        lasts = [one.last_index for one in several]
+        if any(one.observed_index is not None for one in several):
+            always = np.broadcast_to(np.int32(n_times), n)
+            cuts = [always if one.observed_index is None else one.observed_index for one in several]
     return kernels.Weights(
         event=_stacked([one.event_index for one in several], order, np.int32),
         stop=_stacked([one.follow_up_index for one in several], order, np.int32),
         own=_stacked([one.weight_at_event for one in several], order, np.float64),
         code=_stacked([np.zeros(n, dtype=np.int32) if one is None else one for one in codes], order, np.int32),
-        share=_stacked(shares, order if projects else None, np.float64),
+        share=_stacked(shares, in_order, np.float64),
+        last=_stacked(lasts, None, np.int32),
+        cut=_stacked(cuts, None, np.int32),
         at_risk=_fixed(at_risk, np.float64),
         reference=_fixed(reference, np.float64),
     )

@@ -6,7 +6,7 @@ the weights, and tells how it moves with that curve; the rest is the same as for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,28 +17,15 @@ from survscore._utils import arrays
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation
-from survscore.engine.moments import Moments
 from survscore.engine.null import KaplanMeierNull, NullInfluence
-from survscore.engine.pooled import JointMoments
+from survscore.engine.plan import Plan
+from survscore.engine.pooled import JointMoments, PooledValues
+from survscore.engine.prepared import MetricResult, WeightedSums, reasons_of
 from survscore.inference.support import Support
 from survscore.inference.units import Groups, Units
 from survscore.metrics import FollowUpMetric, History
 from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
-
-
-@dataclass(frozen=True, eq=False)
-class HistoryScores:
-    """What a metric of histories came to at each horizon."""
-
-    #: Shape (models, times).
-    values: NDArray[np.float64]
-    #: None where errors were not asked for.
-    moments: Moments | None
-    #: On how many individuals, events and groups that is based.
-    support: Support
-    #: Why there is no value; nothing where there is. Shape (models, times).
-    reasons: NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +46,11 @@ class Histories:
     def of(cls, metric: FollowUpMetric, weighting: Weighting, estimation: Estimation) -> Histories:
         """Take the weights as they were prepared, with what was estimated inside them."""
         index = estimation.index
+        if estimation.weights.hidden_share is not None:
+            raise UnfitError(
+                f"metric {metric.name!r} has no projected form, since it is of the whole follow-up and not of statuses "
+                "at one time: use Administrative() or IPCW()"
+            )
         until = weighting.seen_until(index)
         if until is None:
             raise UnfitError(
@@ -73,41 +65,30 @@ class Histories:
         """Return what happened up to a time."""
         model, outcomes = self.estimation.weights.censoring_model, self.index.outcomes
         lost = None if model is None else model.curve
-        return History(horizon, outcomes.time, self.index.label, self.until, lost, lambda: self.index.order)
+        return History(horizon, outcomes.time, self.index.label, self.until, self.index.order, lost)
 
-    def evaluate(
-        self,
-        metric: FollowUpMetric,
-        curves: Sequence[SurvivalCurves],
-        null: KaplanMeierNull | Literal["counted"] | None,
-        groups: Groups | None,
-        averages: NDArray[np.float64],
-        *,
-        any_range: bool,
-        errors: bool,
-    ) -> HistoryScores:
-        """Return the values, their moments, and on how many they rest, horizon by horizon; the null model's last."""
-        times, n, estimation = self.index.times, self.until.size, self.estimation
-        predictions = [one.numpy() for one in curves]
+    def evaluate(self, metric: FollowUpMetric, plan: Plan) -> tuple[PooledValues, Support]:
+        """Return values with their moments, and on how many they rest, horizon by horizon; the null model's last."""
+        times, n, estimation, null = self.index.times, self.until.size, self.estimation, plan.null
+        predictions = [one.numpy() for one in plan.models.matrices(metric.name)]
         if null is not None:
             predictions.append(_null_prediction(metric, null, predictions[0]))
-        groups = None if groups is None else replace(groups, codes=arrays.to_host(groups.codes))
-        support = self._support(metric, groups)
+        support = self._support(metric, plan.host_groups)
+        averages = plan.averages([np.zeros(times.size, dtype=np.bool_)])
         elsewhere, exits = estimation.training_steps, estimation.exits
         of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
         steps = np.concatenate((elsewhere, null.curve.greenwood)) if of_others else elsewhere  # type: ignore[union-attr]
         joint = JointMoments(
-            metric, len(predictions), n, groups, support.units, averages, steps,
-            martingale=exits is not None and exits.martingale, any_range=any_range,
+            metric, len(predictions), n, plan.host_groups, support.units, averages, steps,
+            by_units=exits is not None and exits.martingale, any_range=plan.any_range,
         )  # fmt: skip
-        values = np.full((len(predictions), times.size), np.nan)
-        reasons = np.full(values.shape, "", dtype=object)
+        tables = PooledValues.nothing(len(predictions), times.size)
         for j, horizon in enumerate(times):
             history = self.up_to(float(horizon))
             found = [metric.evaluate(one, history) for one in predictions]
-            values[:, j] = [one.value for one in found]
-            reasons[:, j] = [one.reason for one in found]
-            if not errors:
+            tables.values[:, j] = [one.value for one in found]
+            tables.reasons[:, j] = [one.reason for one in found]
+            if not plan.errors:
                 continue
             deviations = np.array([one.influence for one in found])[:, :, None]
             n_jumps = 0 if exits is None else len(exits.model.curve.times)
@@ -128,7 +109,7 @@ class Histories:
                     moved = np.concatenate((moved, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, moved, label, metric.speaks_for(history))
-        return HistoryScores(values, joint.finish() if errors else None, support, reasons)
+        return replace(tables, moments=joint.finish() if plan.errors else None), support
 
     @staticmethod
     def _null_influence(
@@ -152,6 +133,32 @@ class Histories:
         n_counted, n_events, n_event_free = numbers
         units = Units.of(stop, groups, n_times, n_counted)
         return Support(n_counted, n_events + n_event_free, n_events, n_event_free, units, groups is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUpRunner:
+    """Metrics of all that happened up to each time."""
+
+    plan: Plan
+    weightings: Sequence[WeightedSums]
+
+    def run(self, q: int) -> Mapping[str, MetricResult]:
+        """Return values, variances, and why models have none, under one weighting."""
+        metrics = [metric for metric in self.plan.metrics if isinstance(metric, FollowUpMetric)]
+        return {metric.name: self._result(metric, self.weightings[q]) for metric in metrics}
+
+    def _result(self, metric: FollowUpMetric, weighted: WeightedSums) -> MetricResult:
+        plan = self.plan
+        # all models share one history, and with it one curve
+        weighting = weighted.weighting.without_predictions()
+        if weighting is weighted.weighting:
+            estimation = weighted.estimations(plan.index)[0]
+        else:
+            estimation = Estimation(plan.index, weighting.prepare(plan.index))
+        histories = Histories.of(metric, weighting, estimation)
+        found, support = histories.evaluate(metric, plan)
+        where = np.asarray(np.isnan(found.values).any(axis=0))
+        return MetricResult(found.values, found.moments, None, support, where, reasons_of(plan.names, found.reasons))
 
 
 def _null_prediction(

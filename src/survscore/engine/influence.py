@@ -18,6 +18,7 @@ Both running sums, of x and of greenwood X, are carried from block to block, by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -27,10 +28,11 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
-from survscore._utils.products import Influences, cross_products
+from survscore._utils.products import cross_products
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
 from survscore.inference.units import Groups
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+from survscore.metrics.sample import CountedStatuses
+from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
 
@@ -62,6 +64,9 @@ class OrderedExits:
     index: TimeIndex
     #: The evaluation time of each column.
     times: NDArray[np.float64]
+    #: How many individuals have a time up to that of each column, in the processor's memory: looking it up makes no
+    #: device wait. Shape (times,).
+    n_until: NDArray[np.int32]
 
     @classmethod
     def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
@@ -77,12 +82,31 @@ class OrderedExits:
             risk, steps = model.own_risk(own), model.steps(own)
             # jumps are numbered stratum by stratum, so that equal numbers are exits together
             rows = arrays.positions(exits)
-            rows = rows if codes is None else rows[arrays.in_order(jump[rows])]
+            rows = rows if codes is None else rows[arrays.by_code(codes[rows], n_strata)]
             ends = jump[rows] >= 0
             ends[:-1] = jump[rows][1:] != jump[rows][:-1]
             last = exits & ~exits
             last[rows[ends]] = True
-        return cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times)
+        n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
+        return cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
+
+    def column_of(self, position: int) -> int:
+        """Return the first evaluation time at or after that of the individual at a position in order."""
+        return int(np.searchsorted(self.n_until, position, side="right"))
+
+    def in_block(self, block: slice) -> BlockExits:
+        """Return who exits in a block of individuals, which all models with these weights share."""
+        codes = order = sorted_codes = edges = None
+        if self.codes is not None:
+            codes = self.codes[block]
+            order = arrays.by_code(codes, self.n_strata)
+            sorted_codes = codes[order]
+            ends = arrays.columns(self.n_strata + 1, codes)
+            edges = arrays.count_below(sorted_codes, ends, inclusive=False)
+        exits = _picked(self.exits[block], order)
+        at = arrays.positions(exits)
+        row = at if order is None else order[at]
+        return BlockExits(block, codes, order, sorted_codes, edges, exits, at, row, self.jump[block][row])
 
     def inverse_risk(self) -> Array:
         """Return 1/r of those who exit, 0 of others."""
@@ -100,12 +124,33 @@ class OrderedExits:
         """Return the same for so many columns that all belong to one evaluation time."""
         reached = self.first_column <= column
         first = arrays.where(reached, np.int32(0), np.int32(width))
-        return replace(self, first_column=first, times=np.repeat(self.times[column], width))
+        times, n_until = np.repeat(self.times[column], width), np.repeat(self.n_until[column], width)
+        return replace(self, first_column=first, times=times, n_until=n_until)
 
     @property
     def martingale(self) -> bool:
         """Whether an individual counts as having stayed through the jump at its own time; see `FittedOnSample`."""
         return isinstance(self.model, FittedOnSample) and self.model.martingale
+
+
+@dataclass(frozen=True, eq=False)
+class BlockExits:
+    """Who exits in a block of individuals in order of time; with several strata, one stratum after the other."""
+
+    #: Which positions in order.
+    block: slice
+    #: The strata, the order by stratum, the strata in it, and where each begins; None for one stratum. Shape (rows,),
+    #: and (strata + 1,).
+    codes: Array | None
+    order: Array
+    sorted_codes: Array
+    edges: Array
+    #: Who exits, by stratum. Shape (rows,).
+    exits: Array
+    #: Their places by stratum, and in order of time, and their jumps. Shape (exits,).
+    at: Array
+    row: Array
+    jump: Array
 
 
 class CurveInfluence:
@@ -125,128 +170,99 @@ class CurveInfluence:
         self.rows, self.columns = rows, columns
         self.sum, self.drift = start + 0.0, start * 0.0
 
-    def add(self, influence: Array, x: Array, block: slice, lo: int) -> None:
+    def add(self, influence: Array, x: Array, some: BlockExits, lo: int) -> None:
         """Add to the influences of a block, (rows, columns), what comes with the gradients x, (rows, columns from lo).
 
         Before column `lo` lie the times before those of the whole block. No jump of the block, or later, reaches them:
         what was summed up so far is all that they get.
         """
-        rows = self.rows
-        by_stratum = self._by_stratum(block)
-        exits = _picked(rows.exits[block], by_stratum.order)
-        at = arrays.positions(exits)
-        row = at if by_stratum.order is None else by_stratum.order[at]
-        X = self._at_jumps(_picked(x, by_stratum.order), at + 1, by_stratum, lo)
-        self._until_jump(X, rows.first_column[block][row], lo)
-        added = self.spread(X, at, row, exits, by_stratum, block, lo)
+        codes = None if some.order is None else some.sorted_codes[some.at]
+        X = self._at_jumps(_picked(x, some.order), some.at + 1, some, codes, lo)
+        first = self.rows.first_column[some.block][some.row]
+        self._until_jump(X, first, lo, until=self.rows.column_of(some.block.stop - 1))
+        added = self.spread(X, some, lo)
         early = self.drift[:, :lo]
-        influence[:, :lo] += early if by_stratum.codes is None else early[by_stratum.codes]
+        influence[:, :lo] += early if some.codes is None else early[some.codes]
         influence[:, lo:] += added
 
-    def spread(
-        self, X: Array, at: Array, row: Array, exits: Array, by_stratum: _ByStratum, block: slice, lo: int
-    ) -> Array:
+    def spread(self, X: Array, some: BlockExits, lo: int) -> Array:
         """Return what the jumps of a block, and those before it, add to its rows, (rows, columns from lo on)."""
         rows, xp = self.rows, arrays.namespace(X)
-        jump = rows.jump[block][row]
-        drift = arrays.running_sums(X * (rows.steps[jump] * rows.last[block][row])[:, None])
-        count = xp.cumsum(exits, 0)
-        stayed = self._exits_until_time(count, by_stratum, block) if rows.martingale else count - exits * 1
+        drift = arrays.running_sums(X * (rows.steps[some.jump] * rows.last[some.block][some.row])[:, None])
+        count = xp.cumsum(some.exits, 0)
+        stayed = self._exits_until_time(count, some) if rows.martingale else count - some.exits * 1
         added, carried = drift[stayed], self.drift[:, lo:]
-        if by_stratum.order is None:
+        if some.order is None:
             added += carried
             carried += drift[-1]
         else:
             padded = arrays.concatenate([count[:1] * 0, count])
-            first, last = padded[by_stratum.edges[:-1]], padded[by_stratum.edges[1:]]
-            added += (carried - drift[first])[by_stratum.sorted_codes]
+            first, last = padded[some.edges[:-1]], padded[some.edges[1:]]
+            added += (carried - drift[first])[some.sorted_codes]
             carried += drift[last] - drift[first]
-        added[at] -= X / rows.risk[jump][:, None]
-        if by_stratum.order is not None:
+        added[some.at] -= X / rows.risk[some.jump][:, None]
+        if some.order is not None:
             back = xp.empty_like(added)
-            back[by_stratum.order] = added
+            back[some.order] = added
             added = back
         return added
 
-    def at_training_jumps(self, x: Array, block: slice, lo: int) -> tuple[Array, Array]:
+    def at_training_jumps(self, x: Array, some: BlockExits, lo: int) -> tuple[Array, Array]:
         """Return which jumps of a curve fitted to others fall between the rows of a block, and X(s; t) there."""
-        curve = self.rows.model.curve
+        curve, block, codes = self.rows.model.curve, some.block, None
         lo = lo if block.start else 0  # jumps before the first row reach all columns
-        by_stratum = self._by_stratum(block)
         time = self.rows.index.ordered_time
         passed = arrays.count_below(time, curve.times, inclusive=True)  # scored individuals with T <= s
         jumps = arrays.positions(((passed > block.start) | (block.start == 0)) & (passed <= block.stop))
         at = passed[jumps] - block.start
-        if by_stratum.order is not None:  # rows of the same stratum among the first of the block
+        if some.order is not None:  # rows of the same stratum among the first of the block
             codes = arrays.beside(np.repeat(np.arange(self.rows.n_strata), np.diff(curve.starts)), at)[jumps]
             place = at * 0
             for k in range(self.rows.n_strata):
                 inside = codes == k
-                members = by_stratum.order[by_stratum.edges[k] : by_stratum.edges[k + 1]]
-                place[inside] = by_stratum.edges[k] + arrays.count_below(members, at[inside], inclusive=False)
+                members = some.order[some.edges[k] : some.edges[k + 1]]
+                place[inside] = some.edges[k] + arrays.count_below(members, at[inside], inclusive=False)
             at = place
-            by_stratum = by_stratum.of_jumps(codes)
         X = arrays.zeros((len(jumps), x.shape[1]), x)
-        X[:, lo:] = self._at_jumps(_picked(x[:, lo:], by_stratum.order), at, by_stratum, lo)
+        X[:, lo:] = self._at_jumps(_picked(x[:, lo:], some.order), at, some, codes, lo)
         first = arrays.count_below(self.rows.times, curve.times[jumps], inclusive=False)
-        self._until_jump(X[:, lo:], first, lo)
+        self._until_jump(X[:, lo:], first, lo, until=self.columns.stop)
         return jumps, X
 
-    def _by_stratum(self, block: slice) -> _ByStratum:
-        if self.rows.codes is None:
-            return _ByStratum(None, None, None, None)
-        codes = self.rows.codes[block]
-        order = arrays.in_order(codes)
-        ends = arrays.columns(self.rows.n_strata + 1, codes)
-        return _ByStratum(codes, order, codes[order], arrays.count_below(codes[order], ends, inclusive=False))
+    def _at_jumps(self, x: Array, at: Array, some: BlockExits, codes: Array | None, lo: int) -> Array:
+        """Return the running sums after the first `at` rows, each within its stratum; then carry them on.
 
-    def _at_jumps(self, x: Array, at: Array, by_stratum: _ByStratum, lo: int) -> Array:
-        """Return the running sums after the first `at` rows, each within its stratum; then carry them on."""
+        `codes` are the strata of the jumps.
+        """
         sums, carried = arrays.running_sums(x), self.sum[:, lo:]
         X = sums[at]
-        if by_stratum.order is None:
+        if codes is None:
             X += carried
             carried += sums[-1]
         else:
-            first, last = sums[by_stratum.edges[:-1]], sums[by_stratum.edges[1:]]
-            codes = by_stratum.jump_codes if by_stratum.jump_codes is not None else by_stratum.sorted_codes[at - 1]
+            first, last = sums[some.edges[:-1]], sums[some.edges[1:]]
             X += (carried - first)[codes]
             carried += last - first
         return X
 
-    def _until_jump(self, X: Array, first: Array, lo: int) -> None:
-        """Set X(s; t) to zero where t < s; `first` is the index of the first time that is not."""
-        until = int(first.max()) - self.columns.start if len(X) else 0
+    def _until_jump(self, X: Array, first: Array, lo: int, *, until: int) -> None:
+        """Set X(s; t) to zero where t < s; `first` is the index of the first time that is not, at most `until`."""
+        until = min(until, self.columns.stop) - self.columns.start
         if until > lo:
             column = arrays.columns(self.columns.stop, first)[self.columns.start + lo : self.columns.start + until]
             X[:, : until - lo] *= column >= first[:, None]
 
-    def _exits_until_time(self, count: Array, by_stratum: _ByStratum, block: slice) -> Array:
+    def _exits_until_time(self, count: Array, some: BlockExits) -> Array:
         """Return how many exit rows have a time of at most each row's own; a block does not end within a time."""
-        time = _picked(self.rows.index.ordered_time[block], by_stratum.order)
-        if by_stratum.order is None:
+        time = _picked(self.rows.index.ordered_time[some.block], some.order)
+        if some.order is None:
             return count[arrays.count_below(time, time, inclusive=True) - 1]
         found = count * 0
-        edges = arrays.to_host(by_stratum.edges)
+        edges = arrays.to_host(some.edges)
         for start, stop in pairwise(edges):
-            some = time[start:stop]
-            found[start:stop] = count[start + arrays.count_below(some, some, inclusive=True) - 1]
+            part = time[start:stop]
+            found[start:stop] = count[start + arrays.count_below(part, part, inclusive=True) - 1]
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class _ByStratum:
-    """The rows of a block, one stratum after the other; nothing where there is one stratum."""
-
-    codes: Array | None
-    order: Array
-    sorted_codes: Array
-    edges: Array
-    jump_codes: Array | None = None
-
-    def of_jumps(self, codes: Array) -> _ByStratum:
-        """Return the same for jumps of these strata."""
-        return _ByStratum(self.codes, self.order, self.sorted_codes, self.edges, codes)
 
 
 def _picked(values: Array, order: Array | None) -> Array:
@@ -272,12 +288,38 @@ class Estimation:
         model = self.weights.censoring_model
         return model.curve.greenwood if model is not None and not model.fitted_on_sample else np.zeros(0)
 
+    def statuses(self, place: int) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return everybody's status and weight at one of the times; where some are projected, also their probabilities.
+
+        Probabilities are those of being event-free.
+        """
+        weights, index, column = self.weights, self.index, slice(place, place + 1)
+        early, late = weights.cells(index.times, column)
+        label = np.where(index.before_time <= place, weights.label, EVENT_FREE)
+        if weights.hidden_share is None:
+            return label, (early + late)[:, 0], None
+        event_free = weights.event_free((label == EVENT_FREE)[:, None], index.times, column)[:, 0]
+        return label, (early + late)[:, 0], np.minimum(event_free, 1.0)  # rounding may leave more
+
+    def of_counted(
+        self, influence: NDArray[np.float64], counted: CountedStatuses, column: slice
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return everybody's deviations and influences, (numbers, individuals, 1), and X(s; t), at one time.
+
+        From the influences of those who are counted then, (numbers, counted), on several numbers.
+        """
+        parts = [part for part in counted.by_individual(influence) if part is not None]
+        everybody = np.zeros((len(parts), len(influence), len(self.index.outcomes), 1))
+        everybody[:, :, counted.individuals, 0] = parts
+        return everybody[0], *self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
+
     def influences(
-        self, deviations: NDArray[np.float64], columns: slice
+        self, deviations: NDArray[np.float64], columns: slice, gradients: NDArray[np.float64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return everybody's influences, (models, individuals, times), and X(s; t), (models, training jumps, times).
 
-        `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric.
+        `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric, and
+        `gradients` how the metric moves with the logarithms of projected statuses, where there are any.
         """
         exits = self.exits
         if exits is None:
@@ -285,13 +327,15 @@ class Estimation:
         n_jumps = self.training_steps.size
         influences = deviations.copy()
         X = np.zeros((len(deviations), n_jumps, deviations.shape[2]))
-        everybody, lo = slice(0, len(exits.order)), int(exits.first_column[0]) - columns.start
+        everybody, lo = exits.in_block(slice(0, len(exits.order))), exits.column_of(0) - columns.start
         lo = min(max(lo, 0), deviations.shape[2])
-        moves = self.moves(columns)
+        moves, projects = self.moves(columns), self.weights.hidden_share is not None
         for a, deviation in enumerate(deviations):
-            x = (deviation if moves is None else deviation * moves)[exits.order]
+            moving = gradients[a] if gradients is not None else deviation if moves is None else deviation * moves
+            x = moving[exits.order] * (gradients is not None or not projects)
             total = np.zeros((exits.n_strata, x.shape[1]))
-            arrays.add_rows(total, np.zeros(len(x), dtype=np.intp) if exits.codes is None else exits.codes, x)
+            if not projects:
+                arrays.add_rows(total, np.zeros(len(x), dtype=np.intp) if exits.codes is None else exits.codes, x)
             operator = CurveInfluence(exits, columns, -total)
             if n_jumps:
                 jumps, found = operator.at_training_jumps(x, everybody, lo)
@@ -307,10 +351,9 @@ class Estimation:
         exits = self.exits
         if exits is None or not exits.model.fitted_on_sample:
             return np.zeros(len(self.index.outcomes))
-        operator = CurveInfluence(exits, slice(0, 1), np.zeros((1, 1)))
-        rows, whole = arrays.positions(exits.exits), _ByStratum(None, None, None, None)
-        X = -M[exits.jump[rows]][:, None]
-        added = operator.spread(X, rows, rows, exits.exits, whole, slice(0, len(exits.order)), 0)
+        operator = CurveInfluence(exits, slice(0, 1), np.zeros((exits.n_strata, 1)))
+        everybody = exits.in_block(slice(0, len(exits.order)))
+        added = operator.spread(-M[everybody.jump][:, None], everybody, 0)
         found = np.empty(len(added))
         found[exits.order] = added[:, 0]
         return found
@@ -326,33 +369,32 @@ class Estimation:
 
 
 def joint_covariance(
-    influence: NDArray[np.float64] | Influences,
-    estimation: Estimation,
+    several: Sequence[NDArray[np.float64]],
+    sources: Sequence[tuple[Estimation, CountedStatuses]],
     column: slice,
     groups: Groups | None,
     factor: NDArray[np.float64] | float,
-    counted: tuple[NDArray[np.intp], int],
 ) -> NDArray[np.float64]:
-    """Return the covariance of several numbers at one time, from the influences on them, (numbers, counted).
+    """Return the covariance of several numbers at one time, from influences on them, (numbers, counted), of each model.
 
-    Where individuals are independent and nothing was estimated, they are never all in memory.
-
-    Those are the influences while what was estimated inside the weights is held fixed, of those who are `counted`: who
-    they are, and of how many. `factor`, for each number or for all, is that of a sample variance.
+    Those are the influences while what was estimated inside the weights is held fixed, of those who are counted; for
+    each model, `sources` tell who these are. `factor`, for each number or for all, is that of a sample variance.
     """
-    rows, n = counted
-    by_unit, codes = Influences.of(influence), None if groups is None else groups.codes
-    X = np.zeros((len(influence), 0, 1))
-    if estimation.exits is None:  # nobody else has any influence
-        codes = None if codes is None else codes[rows]
+    if all(source is sources[0] for source in sources):
+        several, sources = [np.concatenate(several)], sources[:1]
+    estimation, counted = sources[0]
+    by_unit, codes = several[0], None if groups is None else groups.codes
+    X = np.zeros((len(by_unit), 0, 1))
+    if len(sources) == 1 and estimation.exits is None and counted.other is None:  # nobody else has any influence
+        codes = None if codes is None else codes[counted.rows]
     else:
-        everybody = np.zeros((len(influence), n, 1))
-        everybody[:, rows, 0] = by_unit.whole()
-        everybody, X = estimation.influences(everybody, column)
-        by_unit = Influences.of(everybody[:, :, 0])
+        found = [
+            of_model.of_counted(one, status, column) for one, (of_model, status) in zip(several, sources, strict=True)
+        ]
+        by_unit = np.concatenate([everybody[:, :, 0] for _, everybody, _ in found])
+        X = np.concatenate([jumps for _, _, jumps in found])
     if groups is not None and codes is not None:
-        by_unit = Influences.of(np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit.whole()]))
-    root = np.broadcast_to(np.sqrt(factor), len(influence))
-    found = sum((cross_products(block, block) for block in by_unit.blocks()), np.zeros((len(influence),) * 2))
-    found *= np.outer(root, root)
-    return np.asarray(found + (X[:, :, 0] * estimation.training_steps) @ X[:, :, 0].T)
+        by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
+    root = np.broadcast_to(np.sqrt(factor), len(by_unit))
+    products = cross_products(by_unit, by_unit) * np.outer(root, root)
+    return np.asarray(products + (X[:, :, 0] * estimation.training_steps) @ X[:, :, 0].T)

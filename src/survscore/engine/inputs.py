@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, check_choice, check_length
+from survscore._validation import InputError, check_choice, check_length, plural
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
+from survscore.metrics import FollowUpMetric
 from survscore.outcomes import Outcomes
 
 DEFAULT_STEPS = 100
 DEFAULT_QUANTILE = 0.95
 DEFAULT_NUMBER = 20
+#: Models that predict at no more times than these are evaluated where they predict. Between m equidistant times, a
+#: straight line misses a curve of constant hazard by up to (H / m)^2 / 8, with H the cumulative hazard at the last: for
+#: H = 1 that is 0.008 with 4 times, which changes verdicts, and 0.0003 with 20, which does not.
+FEW_TIMES = 20
+WHOLE_CURVE = "whole curve"
 NULL_MODEL = "Kaplan-Meier"
 COUNTED_MODEL = "share of those counted"
 
@@ -63,23 +70,26 @@ def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
     return several
 
 
-def default_horizon(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
+def default_horizon(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.float64]:
     """Return the one time up to which histories are looked at: the median of follow-up, within the curves' reach.
 
     Half of the individuals could be followed so far; a later one would leave out more of them, an earlier one events.
+    Of models that predict at few times, it is the last that they share up to then.
     """
     y = y.numpy()
     follow_up = y.time if y.censoring_time is None else y.censoring_time
     median = float(np.quantile(follow_up, 0.5, method="lower"))
     median = median if np.isfinite(median) else float(y.time.max())
-    return np.array([min([median, *(float(curves.times[-1]) for curves in several if curves.extrapolation == "nan")])])
+    end = min(median, _reach(models))
+    shared = shared_times(models, end)
+    return np.array([end]) if shared is None else shared[-1:]
 
 
-def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.float64]:
-    """Return equidistant times from 0 to where enough individuals are still followed, within the curves' reach.
+def default_times(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.float64]:
+    """Return the predicted times that models share where these are few, else equidistant times from 0.
 
-    Those are 5 %, and 20 or, of few, a quarter. A score further out rests on too few for an interval; whoever wants it
-    names the times.
+    Up to where enough individuals are still followed, within the curves' reach: 5 %, and 20 or, of few, a quarter.
+    Further out there are too few for an interval; name the times to get a score there.
     """
     follow_up: Any = y.time if y.censoring_time is None else y.censoring_time
     place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
@@ -89,8 +99,119 @@ def default_times(y: Outcomes, several: Iterable[Predictions]) -> NDArray[np.flo
     else:
         last = float(np.partition(follow_up, place)[place])
     last = last if np.isfinite(last) else float(y.time.max())
-    last = min([last, *(float(curves.times[-1]) for curves in several if curves.extrapolation == "nan")])
-    return np.linspace(0.0, last, DEFAULT_STEPS + 1) if last > 0 else np.zeros(1)
+    last = min(last, _reach(models))
+    if last <= 0:
+        return np.zeros(1)
+    shared = shared_times(models, last)
+    return np.linspace(0.0, last, DEFAULT_STEPS + 1) if shared is None else shared
+
+
+def _reach(models: Mapping[str, Predictions]) -> float:
+    """Return the last time at which all models say something."""
+    return min([np.inf, *(float(curves.times[-1]) for curves in models.values() if curves.extrapolation == "nan")])
+
+
+def shared_times(models: Mapping[str, Predictions], end: float) -> NDArray[np.float64] | None:
+    """Return the times up to `end` that all models with few predicted times share; None where all have many.
+
+    Curves with many are read at these as well, which changes next to nothing. If the models share none up to `end`, it
+    is the first after it; if they share none at all, None where all say how they are read between their times.
+    """
+    grids = {name: curves.times[curves.times > 0] for name, curves in models.items()}
+    few = {name: own for name, own in grids.items() if 0 < own.size <= FEW_TIMES}
+    if not few:  # of many times there may be few up to `end`
+        within = [own[own <= end] for own in grids.values()]
+        same = all(np.array_equal(own, within[0]) for own in within)
+        return within[0] if within and same and 0 < within[0].size <= FEW_TIMES else None
+    reach = _reach(models)
+    shared = reduce(np.intersect1d, few.values())
+    shared = shared[shared <= reach]
+    if shared.size:
+        return shared[shared <= end] if shared[0] <= end else shared[:1]
+    if not any(models[name].default_interpolation for name in few):
+        return None
+    listed = "; ".join(f"{name!r} at {_some(own)}" for name, own in few.items())
+    raise InputError(
+        f"models that predict at few times are compared at the times they share, and these share none"
+        f"{f' up to {reach:g}' if np.isfinite(reach) else ''}: {listed}. Name the times (times= or horizons=), and say "
+        "how to read between predicted times (interpolation=)"
+    )
+
+
+def _some(times: NDArray[np.float64], most: int = 6) -> str:
+    told = ", ".join(f"{time:g}" for time in times[:most])
+    return told if times.size <= most else f"{told} and {times.size - most} more"
+
+
+def reads_whole_curves(metrics: Iterable[Any]) -> bool:
+    """Whether any of the metrics is made of what is predicted at all times, not only at the evaluation times."""
+    return any(isinstance(one, FollowUpMetric) and not one.of_order for one in metrics)
+
+
+def curves_read(
+    models: Mapping[str, Predictions], times: NDArray[np.float64], *, whole: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Return how each model was read, as plain data for the settings of a result.
+
+    `whole`: not at the times alone, but the whole curve. ``"read_between"`` is there where a model with few times was
+    read between these by straight lines, and nobody said that it should be.
+    """
+    return {
+        name: read_as(
+            curves.times, curves.interpolation, curves.extrapolation, times,
+            unsaid=curves.default_interpolation, whole=whole,
+        )
+        for name, curves in models.items()
+    }  # fmt: skip
+
+
+def read_as(
+    grid: NDArray[np.float64],
+    interpolation: str,
+    extrapolation: str,
+    times: NDArray[np.float64],
+    *,
+    unsaid: bool,
+    whole: bool = False,
+) -> dict[str, Any]:
+    """Return how one model was read; `unsaid`: the interpolation was left to the library. See `curves_read`."""
+    predicted = grid[grid > 0]
+    found: dict[str, Any] = {
+        "n_times": int(predicted.size), "first": float(grid[0]), "last": float(grid[-1]),
+        "interpolation": interpolation, "extrapolation": extrapolation,
+    }  # fmt: skip
+    if unsaid and 0 < predicted.size <= FEW_TIMES:
+        between = (times > 0) & (times < grid[-1]) & ~np.isin(times, grid)
+        if whole:
+            found["read_between"] = WHOLE_CURVE
+        elif between.any():
+            found["read_between"] = plural(int(between.sum()), "time")
+    return found
+
+
+def is_coarse(models: Mapping[str, Predictions]) -> bool:
+    """Whether a model predicts at few times, and nobody said how to read between them."""
+    return bool(about_interpolation(curves_read(models, np.zeros(0), whole=True)))
+
+
+def about_interpolation(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each model with few times that was read between them, unasked; see `curves_read`."""
+    sentences = []
+    for name, how in read.items():
+        where = how.get("read_between")
+        if where is None:
+            continue
+        who = "the predictions are" if list(read) == ["curves"] else f"the predictions of {name!r} are"
+        extent = f"{how['first']:g} to {how['last']:g}" if how["n_times"] > 1 else f"{how['last']:g}"
+        lines = "by straight lines that start from S(0) = 1"
+        told = (
+            f"for the whole curve they are read between these {lines}. Say how to read between predicted times"
+            if where == WHOLE_CURVE
+            else f"at {where} they are read between these {lines}. Name predicted times (times= or horizons=), or say "
+            "how to read between them"
+        )
+        sentences.append(f"{who} at {plural(how['n_times'], 'time')} ({extent}), and {told} (interpolation=)")
+    return sentences
 
 
 def null_name(null: Any) -> str:

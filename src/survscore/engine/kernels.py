@@ -10,13 +10,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import carray, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from survscore._utils.kernels import _log, called, compiled, dot, inlined
 
 DIRECT, LINEAR, GEOMETRIC = 0, 1, 2  # how evaluation times are read off the grid
 BRIER, LOG = 0, 1
+CACHE_LINE = 64  # bytes
+AHEAD = 8  # rows, which are asked for while this one is worked on
 
 Array = Any
 
@@ -40,6 +44,7 @@ class Readers(NamedTuple):
 class Weights(NamedTuple):
     """The index ranges of `IntervalWeights` of one or several weightings (or models), (weightings, individuals).
 
+    `share` is empty where no status is projected; `last`, and `cut` where sums are parted, are for first moments alone.
     `at_risk` and `reference` are tables by stratum, (weightings, strata, times).
     """
 
@@ -48,12 +53,14 @@ class Weights(NamedTuple):
     own: Array
     code: Array
     share: Array
+    last: Array
+    cut: Array
     at_risk: Array
     reference: Array
 
 
 class Deviation(NamedTuple):
-    """What turns losses into influences; see `ScoredLoss`, (models, times) or (times,).
+    """What turns losses into influences; see `ScoredLoss`, (models, times), (weightings, times) or (times,).
 
     `event_free` and `with_event` are the losses of predictions that are the same for everybody, after those of models.
     """
@@ -102,6 +109,32 @@ def _double_at(context, address):
     return pointer(types.int64), lambda context, builder, signature, args: builder.inttoptr(
         args[0], context.get_value_type(signature.return_type)
     )
+
+
+@intrinsic
+def _prefetch(context, address):
+    """Ask for the cache line at an address, to be read soon."""
+
+    def generate(context, builder, signature, args):
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        read, soon, data = flag(0), flag(3), flag(1)
+        builder.call(ask, [builder.inttoptr(args[0], byte), read, soon, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@inlined
+def _fetch_ahead(readers, row, first_column, n_columns):
+    """Ask for what the models predict for an individual: in order of time rows are all over the memory."""
+    for q in range(readers.address.size):
+        if readers.mode[q] == DIRECT:
+            size = 4 if readers.single[q] else 8
+            place = readers.address[q] + row * readers.stride[q] + size * readers.lower[q, first_column]
+            for byte in range(0, size * n_columns, CACHE_LINE):
+                _prefetch(place + byte)
 
 
 @called
@@ -186,6 +219,20 @@ def _add_brier(total, survival, y, factor):
 
 
 @inlined
+def _add_fractions(total, event_free, with_event, share, reference, factor):
+    """Add losses of a status that is a fraction."""
+    for j in range(total.size):
+        total[j] += factor * (with_event[j] + share * reference[j] * (event_free[j] - with_event[j]))
+
+
+@inlined
+def _add_brier_fractions(total, survival, share, reference, factor):
+    for j in range(total.size):
+        prediction = np.float64(survival[j])
+        total[j] += factor * (prediction * prediction + share * reference[j] * (1.0 - 2.0 * prediction))
+
+
+@inlined
 def _add_squares(total, x, y, factor):
     """Add the squares of x, or of the difference of x and y, by a factor of 0 or 1."""
     for j in range(x.size):
@@ -198,6 +245,16 @@ def _brier_deviations(survival, y, centre, weight, own, out):
     for j in range(out.size):
         distance = np.float64(survival[j]) - y
         out[j] = (distance * distance - centre[j]) * weight[j] * own
+
+
+@inlined
+def _brier_fractions(survival, centre, scale, running, reference, share, own, out):
+    """Fill in deviations of a status that is a fraction, and add to `running` what moves with its logarithm."""
+    for j in range(out.size):
+        prediction, weight = np.float64(survival[j]), scale[j] * own
+        slope = share * reference[j] * (1.0 - 2.0 * prediction)
+        out[j] = (prediction * prediction + slope - centre[j]) * weight
+        running[j] += slope * weight
 
 
 @inlined
@@ -220,30 +277,44 @@ def _tally(ends, late, event, end, own, status):
 
 
 @compiled
-def first_moments(readers, a, kinds, epsilons, weights, label, time_index, start, stop, first, second, ends, late):
+def first_moments(
+    readers, a, kinds, epsilons, weights, label, time_index, start, stop, first, second, beyond, ends, late
+):  # fmt: skip
     """Add the losses of model a, of individuals from `start` to `stop`, (losses, weightings, buckets, times).
 
-    Those of the first range go to `first`, without the weight that depends on time, those of later ones to `second`.
+    Those of the first range go to `first`, without the weight that depends on time, those of later ones to `second`,
+    and from `cut` on to `beyond`.
     Of the first model, weights are added up as well, in `ends` and `late`.
     """
     n_weightings, m, projects = weights.event.shape[0], readers.lower.shape[1], weights.share.shape[1] > 0
     survival, loss, other = np.empty(m), np.empty(m), np.empty(m)
     # the commonest case: nothing is stored in between
-    plain = n_weightings == 1 and kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT
-    plain = plain and readers.single[a] and not projects
+    plain = kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT
+    plain, cuts = plain and readers.single[a], weights.cut.shape[1] > 0
     for i in range(start, stop):
         last, with_event = 0, label[i] != 0
         for q in range(n_weightings):
             event, end, bucket = weights.event[q, i], max(weights.stop[q, i], weights.event[q, i]), weights.code[q, i]
-            last = max(last, m if projects and weights.share[q, i] > 0.0 else end)
+            last = max(last, weights.last[q, i] if projects and weights.share[q, i] > 0.0 else end)
             if ends.size:
                 _tally(ends[q, bucket], late[q], event, end, weights.own[q, i], 1 if with_event else 0)
             if plain:
                 place = readers.address[a] + i * readers.stride[a] + 4 * readers.lower[a, 0]
-                row = carray(_single_at(place), (end,))
-                _add_brier(first[0, 0, bucket, :event], row[:event], 1.0, 1.0)
-                y = 0.0 if with_event else 1.0
-                _add_brier(second[0, 0, bucket, event:end], row[event:end], y, weights.own[0, i])
+                row, own = carray(_single_at(place), (m,)), weights.own[q, i]
+                share = weights.share[q, i] if projects else 0.0
+                _add_brier(first[0, q, bucket, :event], row[:event], 1.0, 1.0)
+                y, cut = 0.0 if with_event else 1.0, min(max(weights.cut[q, i], event), end) if cuts else end
+                _add_brier(second[0, q, bucket, event:cut], row[event:cut], y, own)
+                if cut < end:
+                    _add_brier(beyond[0, q, bucket, cut:end], row[cut:end], y, own)
+                if share > 0.0:
+                    final, reference = weights.last[q, i], weights.reference[q, bucket]
+                    cut = min(max(weights.cut[q, i], end), final) if cuts else final
+                    _add_brier_fractions(second[0, q, bucket, end:cut], row[end:cut], share, reference[end:cut], own)
+                    if cut < final:
+                        _add_brier_fractions(
+                            beyond[0, q, bucket, cut:final], row[cut:final], share, reference[cut:final], own
+                        )
         if plain:
             continue
         _read(readers, a, i, 0, survival[:last])
@@ -254,15 +325,20 @@ def first_moments(readers, a, kinds, epsilons, weights, label, time_index, start
             _losses(kinds[k], epsilons[k], loss[middle:last], not with_event)
             for q in range(n_weightings):
                 event, end, own, bucket = weights.event[q, i], weights.stop[q, i], weights.own[q, i], weights.code[q, i]
+                cut = min(max(weights.cut[q, i], event), end) if cuts else end
                 _add(first[k, q, bucket, :event], loss[:event], 1.0)
-                _add(second[k, q, bucket, event:end], loss[event:end], own)
+                _add(second[k, q, bucket, event:cut], loss[event:cut], own)
+                if cut < end:
+                    _add_rarely(beyond[k, q, bucket, cut:end], loss[cut:end], own)
                 if projects and weights.share[q, i] > 0.0:  # whose status is a fraction
-                    _copy(survival[end:], other[end:])
-                    _losses(kinds[k], epsilons[k], other[end:], False)
-                    reference = weights.reference[q, bucket]
-                    for j in range(end, m):
-                        fraction = weights.share[q, i] * reference[j]
-                        second[k, q, bucket, j] += own * (other[j] + fraction * (loss[j] - other[j]))
+                    final, share, reference = weights.last[q, i], weights.share[q, i], weights.reference[q, bucket]
+                    _copy(survival[end:final], other[end:final])
+                    _losses(kinds[k], epsilons[k], other[end:final], False)
+                    cut = min(max(weights.cut[q, i], end), final) if cuts else final
+                    for total, low, high in ((second[k, q, bucket], end, cut), (beyond[k, q, bucket], cut, final)):
+                        if low < high:
+                            event_free, gone = loss[low:high], other[low:high]
+                            _add_fractions(total[low:high], event_free, gone, share, reference[low:high], own)
 
 
 @compiled
@@ -285,6 +361,8 @@ def second_moments(
     short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or projects)
     kind, epsilon = deviation.kind, deviation.epsilon
     for i in range(start, stop):
+        if i + AHEAD < stop:
+            _fetch_ahead(readers, visits.row[i + AHEAD], first_column, m)
         width, w, k, own, share, event, end, exits = m, 0, 0, 0.0, 0.0, 0, 0, False
         reach, with_event = min(max(np.int64(visits.time_index[i]) - first_column, 0), m), visits.label[i] != 0
         for q in range(n_models):
@@ -298,13 +376,12 @@ def second_moments(
                 continue
             d, begin = influence[q], event if carry else 0
             final = m if share > 0.0 else end
-            centre, scale = deviation.centre[q], deviation.scale
+            centre, scale = deviation.centre[q], deviation.scale[w]
             # losses, and from them deviations
-            plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT and readers.single[q] and share == 0.0
+            plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT and readers.single[q]
             if plain:  # the commonest case, in one go
                 place = readers.address[q] + visits.row[i] * readers.stride[q] + 4 * readers.lower[q, first_column]
-                row = carray(_single_at(place), (end,))
-                at_risk = weights.at_risk[w, k]
+                row, at_risk = carray(_single_at(place), (m,)), weights.at_risk[w, k]
                 _brier_deviations(row[begin:event], 1.0, centre[begin:event], at_risk[begin:event], 1.0, d[begin:event])
                 y = 0.0 if with_event else 1.0
                 _brier_deviations(row[event:end], y, centre[event:end], scale[event:end], own, d[event:end])
@@ -327,7 +404,10 @@ def second_moments(
                 _deviate(d[begin:event], centre[begin:event], weights.at_risk[w, k, begin:event], 1.0)
                 _deviate(d[event:end], centre[event:end], scale[event:end], own)
             r = running[q, k]
-            if share > 0.0:
+            if share > 0.0 and plain:
+                reference = weights.reference[w, k, end:]
+                _brier_fractions(row[end:], centre[end:], scale[end:], r[end:], reference, share, own, d[end:])
+            elif share > 0.0:
                 x, y, c, v, s, g = (
                     d[end:],
                     other[end:],

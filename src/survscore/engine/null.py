@@ -30,8 +30,6 @@ from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss
 from survscore.outcomes import Outcomes
 
-STEP = 1e-5  # of the numerical derivative of a loss
-
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeierNull:
@@ -99,11 +97,10 @@ class NullInfluence:
     ) -> NullInfluence:
         """Take the sums of weights by stretch and status, (3, times), and what their mean loss is divided by."""
         survival = null.curve.table(times)[0]
-        low, high = np.maximum(survival - STEP, 0.0), np.minimum(survival + STEP, 1.0)
+        event_free, with_event = loss.slopes(survival)
         with np.errstate(invalid="ignore"):
-            change = weight_sums[:2].sum(axis=0) * (loss.of_event_free(high) - loss.of_event_free(low))
-            change += weight_sums[2] * (loss.of_event(high) - loss.of_event(low))
-            slope = np.where(scale > 0, scale * change / (high - low) * survival, 0.0)
+            change = weight_sums[:2].sum(axis=0) * event_free + weight_sums[2] * with_event
+            slope = np.where(scale > 0, scale * change * survival, 0.0)
         return cls(null, slope, null.greenwood(times))
 
     @property

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.products import Influences
+from survscore._utils.parallel import cached_property
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation, joint_covariance
 from survscore.engine.moments import Moments, Totals, contrast, pairs
+from survscore.engine.plan import Plan
+from survscore.engine.prepared import MetricResult, WeightedSums, averages_of, reasons_of
 from survscore.inference.units import Groups, Units
 from survscore.metrics import Found, JointMetric, MetricSample, SampleMetric
 from survscore.metrics.sample import CountedStatuses
-from survscore.weighting.interval_weights import EVENT_FREE
 
-Covariance = Callable[[NDArray[np.float64] | Influences], NDArray[np.float64]]
+Covariance = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,8 @@ def added_variances(
 def why_no_value(found: Found, n_units: float, *, grouped: bool) -> str:
     """Return why there is no value; nothing where there is. A bias can't be taken off where one unit is left."""
     if not found.reason and found.squared is not None and n_units <= 1:
-        return f"only one {'group' if grouped else 'individual'} is counted, so that chance can't be told"
+        one = "group" if grouped else "individual"
+        return f"only one {one} is counted, so that the part of chance cannot be estimated"
     return found.reason
 
 
@@ -109,16 +112,18 @@ class SampleView:
     #: How many individuals are counted, or groups of them.
     n_units: float
     grouped: bool
-    #: Turns influences of the sample on several numbers, a matrix or `Influences`, into their covariance.
+    #: Turns influences of the sample on several numbers, (numbers, rows), into their covariance.
     covariance: Covariance
 
 
-#: Is shown all models at all times, so that nothing need be fitted again for numbers that are no metrics.
+#: Is shown all models at all times, with the position of the weighting, so that nothing need be fitted again for
+#: numbers that are no metrics.
+OnSample = Callable[[int, SampleView], None]
 
 
 def evaluate_pooled(
     requests: Sequence[SampleRequest],
-    estimation: Estimation,
+    estimations: Sequence[Estimation],
     curves: Sequence[SurvivalCurves],
     groups: Groups | None,
     units: Units,
@@ -129,26 +134,25 @@ def evaluate_pooled(
     """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
 
     All metrics of a model share one sample. Predictions on a device come to the processor's memory one time at a time.
+    `estimations` has one for all models, or where strata differ one for each.
     """
-    index, weights = estimation.index, estimation.weights
+    index = estimations[0].index
     m, n = index.times.size, len(index.outcomes)
-    joint = [JointMoments.of(one, n, groups, units, estimation) if errors else None for one in requests]
+    joint = [JointMoments.of(one, n, groups, units, estimations[0]) if errors else None for one in requests]
     found = [PooledValues.nothing(one.n_models, m) for one in requests]
     for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
         column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
-        early, late = weights.cells(index.times, column)
-        weight = (early + late)[:, 0]
-        label = np.where(index.before_time <= j, weights.label, EVENT_FREE)
-        counted = CountedStatuses.of(label, weight)
-        at_time = _AtTime(j, estimation, groups, units, label, weight, counted)
+        several = [_AtTime.of(j, one, groups, units) for one in estimations]
+        at_time = [several[a if len(several) > 1 else 0] for a in range(len(curves))]
         by_model = []
         for a, one in enumerate(curves):
-            sample = counted.with_predictions(_at(one, index.times[column], n))
+            sample = at_time[a].counted.with_predictions(_at(one, index.times[column], n))
             if on_sample is not None:
-                on_sample(at_time.view(a, sample))
+                on_sample(at_time[a].view(a, sample))
             by_model.append({q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models})
         for q in here:
-            at_time.put(requests[q], [by_model[a].pop(q) for a in range(requests[q].n_models)], found[q], joint[q])
+            of_models = [by_model[a].pop(q) for a in range(requests[q].n_models)]
+            _put(at_time[: len(of_models)], requests[q], of_models, found[q], joint[q])
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(found, joint, strict=True)
@@ -167,6 +171,17 @@ class _AtTime:
     weight: NDArray[np.float64]
     counted: CountedStatuses
 
+    @classmethod
+    def of(cls, place: int, estimation: Estimation, groups: Groups | None, units: Units) -> _AtTime:
+        """Take the weights at one of the times."""
+        label, weight, event_free = estimation.statuses(place)
+        return cls(place, estimation, groups, units, label, weight, CountedStatuses.of(label, weight, event_free))
+
+    @cached_property
+    def source(self) -> tuple[Estimation, CountedStatuses]:
+        """What influences are made of."""
+        return self.estimation, self.counted
+
     @property
     def column(self) -> slice:
         """The time, as a range of columns."""
@@ -177,34 +192,46 @@ class _AtTime:
         n_units = float(self.units.counted[self.place])
         return SampleView(model, self.place, sample, n_units, self.groups is not None, self.covariance)
 
-    def covariance(self, influence: NDArray[np.float64] | Influences) -> NDArray[np.float64]:
+    def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
-        counted = self.counted.rows, self.weight.size
-        factor = self.units.inflation[self.place]
-        return joint_covariance(influence, self.estimation, self.column, self.groups, factor, counted)
+        return covariance_of([influence], [self])
 
-    def put(
-        self, request: SampleRequest, of_models: Sequence[Found], values: PooledValues, moments: JointMoments | None
-    ) -> None:
-        """Put what models have of a metric into its tables, and add their influences to its moments."""
-        j, rows, n_models = self.place, self.counted.rows, len(of_models)
-        squares = squared_errors(of_models, self.covariance)
-        for a, one in enumerate(of_models):
-            values.values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
-            values.reasons[a, j] = why_no_value(one, self.units.counted[j], grouped=self.groups is not None)
-        if moments is None:
-            return
+
+def covariance_of(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime]) -> NDArray[np.float64]:
+    """Return the covariance of numbers of each model; see `influence.joint_covariance`."""
+    factor = at[0].units.inflation[at[0].place]
+    return joint_covariance(several, [one.source for one in at], at[0].column, at[0].groups, factor)
+
+
+def _put(
+    at: Sequence[_AtTime],
+    request: SampleRequest,
+    of_models: Sequence[Found],
+    values: PooledValues,
+    moments: JointMoments | None,
+) -> None:
+    """Put what models have of a metric into its tables, and add their influences to its moments."""
+    first, n_models = at[0], len(of_models)
+    j, counted = first.place, first.counted
+    squares = squared_errors(of_models, at)
+    for a, one in enumerate(of_models):
+        values.values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
+        values.reasons[a, j] = why_no_value(one, first.units.counted[j], grouped=first.groups is not None)
+    if moments is None:
+        return
+    added = added_variances(request.metric, n_models, squares, first.weight)
+    if first.estimation.exits is None and counted.other is None:  # nobody else has any influence
         deviations = np.array([one.influence for one in of_models])[:, :, None]
-        added = added_variances(request.metric, n_models, squares, self.weight)
-        if self.estimation.exits is None:  # nobody else has any influence
-            everybody = np.ones(rows.size, dtype=np.bool_)
-            nothing = np.zeros((n_models, 0, 1))
-            moments.add(j, deviations, deviations, nothing, self.counted.label, everybody, added, rows)
-            return
-        of_all = np.zeros((n_models, self.weight.size, 1))
-        of_all[:, rows] = deviations
-        influence, X = self.estimation.influences(of_all, self.column)
-        moments.add(j, of_all, influence, X, self.label, self.weight > 0, added)
+        everybody = np.ones(len(counted), dtype=np.bool_)
+        nothing = np.zeros((n_models, 0, 1))
+        moments.add(j, deviations, deviations, nothing, counted.label, everybody, added, counted.rows)
+        return
+    found = [
+        one.estimation.of_counted(of_model.influence[None], one.counted, one.column)
+        for one, of_model in zip(at, of_models, strict=True)
+    ]
+    of_all, influence, X = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    moments.add(j, of_all, influence, X, first.label, first.weight > 0, added)
 
 
 class JointMoments:
@@ -220,8 +247,9 @@ class JointMoments:
         As for `influence.by_influence`.
     steps : ndarray of shape (jumps,)
         Greenwood's weights of the curves that are estimated from others.
-    martingale : bool
-        Whether the estimation of weights counts as in R's riskRegression, where variances have n/(n - 1).
+    by_units : bool
+        Whether variances have n/(n - 1) of a mean whatever the metric says: where weights are estimated as in R's
+        riskRegression, and where statuses are fractions.
     """
 
     def __init__(
@@ -234,11 +262,11 @@ class JointMoments:
         averages: NDArray[np.float64],
         steps: NDArray[np.float64],
         *,
-        martingale: bool,
+        by_units: bool,
         any_range: bool,
     ) -> None:
         self.metric, self.groups, self.units, self.steps, self.any_range = metric, groups, units, steps, any_range
-        self.by_units = groups is not None or martingale
+        self.by_units = groups is not None or by_units
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones((1, m)), any_range=any_range, whole=any_range)
@@ -255,7 +283,8 @@ class JointMoments:
         exits = estimation.exits
         return cls(
             request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
-            martingale=exits is not None and exits.martingale, any_range=request.any_range,
+            by_units=(exits is not None and exits.martingale) or estimation.weights.hidden_share is not None,
+            any_range=request.any_range,
         )  # fmt: skip
 
     def add(
@@ -327,12 +356,54 @@ def _inflation(
     return found
 
 
-def squared_errors(found: Sequence[Found], covariance: Covariance) -> SquaredErrors | None:
+def squared_errors(found: Sequence[Found], at: Sequence[_AtTime]) -> SquaredErrors | None:
     """Return the errors whose squares are part of the values; None where there are none."""
-    rows = [one.squared for one in found if one.squared is not None]
-    return SquaredErrors(covariance(Influences.stacked(rows)), models_of_squares(found)) if rows else None
+    rows = [(one.squared, here) for one, here in zip(found, at, strict=True) if one.squared is not None]
+    return SquaredErrors(covariance_of(*zip(*rows, strict=True)), models_of_squares(found)) if rows else None
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Return everybody's prediction at a time, in the processor's memory; one row may stand for all."""
     return np.broadcast_to(arrays.to_host(curves.at(time)[:, 0]), n)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleRunner:
+    """Metrics of all who are counted at a time, taken together: they share what they look at."""
+
+    plan: Plan
+    weightings: Sequence[WeightedSums]
+    on_sample: OnSample | None = None
+
+    def run(self, q: int) -> Mapping[str, MetricResult]:
+        """Return values, variances, and why models have none, of all pooled metrics under one weighting."""
+        plan, weighted = self.plan, self.weightings[q]
+        metrics = [metric for metric in plan.metrics if isinstance(metric, SampleMetric)]
+        if not metrics:
+            return {}
+        curves = plan.read_models.matrices(metrics[0].name)
+        n_models = len(curves)
+        if plan.null is not None and any(metric.scores_null for metric in metrics):  # which discriminates nobody
+            curves = [*curves, SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")]
+        requests = []
+        for metric in metrics:
+            averages = averages_of(plan, metric, q, self.weightings)
+            k, undefined = len(curves) if metric.scores_null else n_models, weighted.undefined[metric.name]
+            requests.append(SampleRequest(metric, k, averages, plan.any_range, undefined.where))
+        found = evaluate_pooled(
+            requests, weighted.estimations(plan.index), curves, plan.host_groups, weighted.units, errors=plan.errors,
+            on_sample=None if self.on_sample is None else partial(self.on_sample, q),
+        )  # fmt: skip
+        return {
+            request.metric.name: self._result(request, values, weighted)
+            for request, values in zip(requests, found, strict=True)
+        }
+
+    def _result(self, request: SampleRequest, values: PooledValues, weighted: WeightedSums) -> MetricResult:
+        scores, moments = values.values, values.moments
+        if request.n_models < len(self.plan.names):  # the null model has no value
+            scores = np.concatenate((scores, np.full((1, scores.shape[1]), np.nan)))
+            moments = None if moments is None else moments.and_one_without()
+        undefined = weighted.undefined[request.metric.name]
+        reasons = {**undefined.reasons, **reasons_of(self.plan.names, values.reasons)}
+        return MetricResult(scores, moments, None, weighted.support(undefined.where), undefined.where, reasons)

@@ -20,7 +20,7 @@ from survscore.engine.blocks import Models, row_blocks
 from survscore.engine.influence import CurveInfluence, OrderedExits
 from survscore.engine.moments import Moments, Totals
 from survscore.engine.null import NullInfluence
-from survscore.engine.sums import ModelWeights, cell_weights, hidden, loss_cells, status
+from survscore.engine.sums import ModelWeights, cell_weights, loss_cells
 from survscore.inference.units import Groups, Units
 from survscore.metrics import Loss
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
@@ -48,8 +48,9 @@ class ScoredLoss:
     scores: NDArray[np.float64]
     #: Shape (models and constants, times).
     centre: NDArray[np.float64]
-    #: Shape (times,).
+    #: As `weights` has them. Shape (weights, times).
     scale: NDArray[np.float64]
+    #: Shape (models and constants, times).
     offset: NDArray[np.float64]
     #: For each model, by stratum, the sum of the deviations whose weights move with the curve that was estimated. Shape
     #: (strata, times).
@@ -68,13 +69,10 @@ class ScoredLoss:
         return any(one.censoring_model is not None for one in self.weights.each)
 
     @cached_property
-    def exits(self) -> dict[int, OrderedExits]:
-        """The individuals in order of time, and the jumps among them, of each model's weights."""
-        return {
-            id(one): OrderedExits.of(self.index, one.censoring_model)
-            for one in self.weights.each
-            if one.censoring_model is not None
-        }
+    def exits(self) -> list[OrderedExits | None]:
+        """The individuals in order of time, and the jumps among them, for each of the weights."""
+        models = [one.censoring_model for one in self.weights.each]
+        return [None if model is None else OrderedExits.of(self.index, model) for model in models]
 
     def constant_losses(self, constant: SurvivalCurves) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the losses of a prediction that is the same for everybody: event-free, and with event."""
@@ -122,6 +120,11 @@ class Influences:
 
     def __init__(self, scored: ScoredLoss, models: Models, columns: slice) -> None:
         self.scored, self.models, self.columns = scored, models, columns
+        # moved once where predictions live, not with every block
+        time = scored.index.outcomes.time
+        self.column = arrays.columns(columns.stop, time)[columns.start :]
+        self.scale, self.centre = (arrays.beside(one[..., columns], time) for one in (scored.scale, scored.centre))
+        self.constants = [arrays.beside(one.at(scored.index.times[columns]), time) for one in scored.constants]
         totals = [total[:, columns] for total in scored.moving_totals]
         if scored.fitted and any(one.individual for one in scored.weights.each):
             self.operators = [self._operator(a, 0.0 * total) for a, total in enumerate(totals)]
@@ -129,7 +132,7 @@ class Influences:
         self.operators = [self._operator(a, total) for a, total in enumerate(totals)]
 
     def _operator(self, a: int, total: NDArray[np.float64]) -> CurveInfluence | None:
-        exits = self.scored.exits.get(id(self.scored.weights[a]))
+        exits = self.scored.exits[self.scored.weights.place(a)]
         start = -arrays.beside(total, self.scored.index.outcomes.time)
         return None if exits is None else CurveInfluence(exits, self.columns, start)
 
@@ -152,18 +155,21 @@ class Influences:
         scored, columns = self.scored, self.columns
         for block, rows, influences, gradients in self._deviations():
             jumps: list[Any] = []
+            exits = [None if one is None else one.in_block(block) for one in scored.exits]
             for a, (x, lo) in gradients.items():
-                operator = self.operators[a]
-                if operator is not None and operator.rows.model.fitted_on_sample:
-                    operator.add(influences[a], x[:, lo:], block, lo)
-                elif operator is not None:
-                    jumps.append(operator.at_training_jumps(x, block, lo))
+                operator, some = self.operators[a], exits[scored.weights.place(a)]
+                if operator is None or some is None:
+                    continue
+                if operator.rows.model.fitted_on_sample:
+                    operator.add(influences[a], x[:, lo:], some, lo)
+                else:
+                    jumps.append(operator.at_training_jumps(x, some, lo))
             if jumps and totals is not None:
                 steps = self.operators[0].rows.model.curve.greenwood  # type: ignore[union-attr]
                 totals.add_jumps(jumps[0][0], steps, [X for _, X in jumps], columns)
             if scored.by_n:
                 stop = scored.weights[0].population_index[rows]
-                inside = self._column(rows) < stop[:, None]
+                inside = self.column < stop[:, None]
                 for a in range(len(influences)):
                     influences[a] -= inside * arrays.beside(scored.offset[a, columns], influences[a])
             if scored.null is not None and scored.null.of_scored:
@@ -178,23 +184,25 @@ class Influences:
         for block, rows, curves, picked in self._predictions():
             influences: list[Array] = []
             gradients: dict[int, tuple[Array, int]] = {}
-            event_free, cells = self._event_free(rows), {}
+            event_free = self._event_free(rows)
+            parts = [one.rows(rows) for one in self.scored.weights.each]
+            times = self.scored.index.times
+            cells = [
+                (part, self._weights(part, scale), part.event_free(event_free, times, self.columns))
+                for part, scale in zip(parts, self.scale, strict=True)
+            ]
             for a in range(len(self.scored.scores)):
-                weights = self.scored.weights[a]
-                if id(weights) not in cells:
-                    part = weights.rows(rows)
-                    cells[id(weights)] = part, self._weights(part), status(part, event_free, self.columns)
-                part, cell, fraction = cells[id(weights)]
+                part, cell, fraction = cells[self.scored.weights.place(a)]
                 if a < len(curves):
                     survival = _at(curves[a], self.scored.index.times[self.columns], picked)
                 else:
-                    survival = self._constant(a - len(curves), cell)
+                    survival = self.constants[a - len(curves)]
                 deviation = self._deviation(a, survival, fraction, cell)
                 if self.operators[a] is not None:
                     gradients[a] = self._gradient(a, part, deviation, survival, fraction, cell, block)
                 influences.append(deviation)
                 del survival
-            del cells, event_free, part, cell, fraction  # matrices, which nobody needs any more
+            del cells, parts, event_free, part, cell, fraction  # matrices, which nobody needs any more
             yield block, rows, influences, gradients
 
     def _predictions(self) -> Iterator[tuple[slice, Any, Sequence[SurvivalCurves], Any]]:
@@ -210,39 +218,30 @@ class Influences:
         matrices = models.in_memory
         if matrices is None:
             raise TypeError("batches have no order of time")
-        martingale = any(one.martingale for one in scored.exits.values())
+        martingale = any(one is not None and one.martingale for one in scored.exits)
         index = scored.index
-        blocks = row_blocks(models.n, self.columns.stop - self.columns.start, like=index.outcomes.time)
+        width = self.columns.stop - self.columns.start
+        blocks = row_blocks(models.n, width, index.outcomes.time, len(matrices))
         for block in _between_times(blocks, index) if martingale else blocks:
             rows = index.order[block]
             yield block, rows, matrices, rows
 
-    def _column(self, like: Any) -> Array:
-        own = self.scored.index.before_time
-        return arrays.columns(self.columns.stop, own)[self.columns.start :]
-
     def _event_free(self, rows: Any) -> Array:
         index = self.scored.index
         with_event = arrays.as_bool(index.label[rows])[:, None]
-        return (self._column(rows) < index.before_time[rows][:, None]) | ~with_event
+        return (self.column < index.before_time[rows][:, None]) | ~with_event
 
-    def _weights(self, part: IntervalWeights) -> Array:
+    def _weights(self, part: IntervalWeights, scale: Array) -> Array:
         """Return the weights of a block divided by the sum of the weights; 0 where there is no score."""
-        columns = self.columns
-        scale = arrays.beside(self.scored.scale[columns], part.event_index)
         if not part.individual:
-            return cell_weights(part, columns) * scale
-        early, late = part.cells(self.scored.index.times, columns)
+            return cell_weights(part, self.columns) * scale
+        early, late = part.cells(self.scored.index.times, self.columns)
         return arrays.where(scale > 0, early + late, 0.0) * scale
-
-    def _constant(self, place: int, like: Array) -> Array:
-        survival = self.scored.constants[place].at(self.scored.index.times[self.columns])
-        return arrays.beside(survival, like)
 
     def _deviation(self, a: int, survival: Array, event_free: Array, cell: Array) -> Array:
         """Return w (loss - centre) / sum of w."""
         deviation = loss_cells(self.scored.loss, survival, event_free)
-        deviation -= arrays.beside(self.scored.centre[a, self.columns], deviation)
+        deviation -= self.centre[a]
         deviation *= cell
         return deviation
 
@@ -257,19 +256,18 @@ class Influences:
         block: slice,
     ) -> tuple[Array, int]:
         """Return what the running sums of the operator are of, and the first column that the block's jumps reach."""
-        first = self.operators[a].rows.first_column[block]  # type: ignore[union-attr]
-        columns, lo = self.columns, min(max(int(first[0]), self.columns.start), self.columns.stop) - self.columns.start
+        first = self.operators[a].rows.column_of(block.start)  # type: ignore[union-attr]
+        columns, lo = self.columns, min(max(first, self.columns.start), self.columns.stop) - self.columns.start
         if part.hidden_share is not None:  # the slope of the loss by status
             loss = self.scored.loss
             slope = loss_cells(loss, survival, event_free * 0.0 + 1.0) - loss_cells(loss, survival, event_free * 0.0)
-            return slope * event_free * cell * hidden(part, columns), lo
+            return slope * event_free * cell * part.hidden(columns), lo
         if not part.capped:
             return deviation, lo
         # a capped weight does not move with the curve
-        column = self._column(deviation)
         early = part.at_risk(columns) < part.max_weight  # of the curve that was estimated, not of the population
         late = (part.weight_at_event < part.max_weight)[:, None]
-        return deviation * arrays.where(column < part.event_index[:, None], early, late), lo
+        return deviation * arrays.where(self.column < part.event_index[:, None], early, late), lo
 
 
 def _at(curves: SurvivalCurves, times: NDArray[np.float64], rows: Any = None) -> Array:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore.engine.blocks import Block
+from survscore.engine.blocks import Block, row_blocks
 from survscore.metrics import Loss
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, WeightSums
 
@@ -26,27 +27,40 @@ class ModelWeights:
 
     each: tuple[IntervalWeights, ...]
 
+    def place(self, model: int) -> int:
+        """Return the position in `each` of a model's weights."""
+        return model if model < len(self.each) else 0
+
     def __getitem__(self, model: int) -> IntervalWeights:
-        return self.each[model if model < len(self.each) else 0]
+        return self.each[self.place(model)]
 
     def rows(self, rows: Any) -> ModelWeights:
         """Return the weights of some individuals."""
         return ModelWeights(tuple(one.rows(rows) for one in self.each))
 
     def n_buckets(self) -> int:
-        """Return how many sums are kept apart: by stratum, and whether the weight was capped."""
+        """Return how many sums are kept apart; see `n_buckets`."""
         return max(n_buckets(one) for one in self.each)
 
 
 def n_buckets(weights: IntervalWeights) -> int:
-    """Return how many sums of a weighting are kept apart: those of each stratum, and of capped weights."""
-    split = weights.censoring_model is not None and weights.capped and weights.hidden_share is None
-    return weights.n_strata * (2 if split else 1)
+    """Return how many sums of a weighting are kept apart: those of each stratum, and of capped weights.
+
+    Where statuses are projected, of all strata together those with C* >= t, and the others.
+    """
+    if weights.hidden_share is not None:
+        return 1 if weights.observed_index is None else 2
+    return weights.n_strata * (2 if split_by_cap(weights) else 1)
+
+
+def split_by_cap(weights: IntervalWeights) -> bool:
+    """Whether sums of both ranges are kept apart, and those of capped weights."""
+    return weights.censoring_model is not None and weights.capped and weights.hidden_share is None
 
 
 def buckets(weights: IntervalWeights) -> Array | None:
     """Return the bucket of each individual: its stratum, and behind all strata those whose own weight was capped."""
-    if n_buckets(weights) == weights.n_strata:
+    if not split_by_cap(weights):
         return weights.codes
     capped = (weights.weight_at_event >= weights.max_weight) * weights.n_strata
     return capped if weights.codes is None else weights.codes + capped
@@ -85,7 +99,7 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
     event_free = (column < before_time[:, None]) | ~arrays.as_bool(index.label[block.rows])[:, None]
     shape = (2, len(block.curves), len(losses))
     found = [arrays.zeros((*shape, part.n_buckets(), m), before_time) for part in parts]
-    cells = {}
+    cells = [[_cells(one, times) for one in part.each] for part in parts] if losses else []
     for a, curves in enumerate(block.curves if losses else ()):
         survival = arrays.as_float64(index.interpolation(curves)(curves.probabilities))
         for k, loss in enumerate(losses):
@@ -93,13 +107,11 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
             for q, part in enumerate(parts):
                 weights, own = part[a], values
                 if weights.hidden_share is not None:  # their status is another one, under this weighting only
-                    own = loss_cells(loss, survival, status(weights, event_free, slice(0, m)))
-                if id(weights) not in cells:
-                    cells[id(weights)] = _cells(weights, times, split=n_buckets(weights) > weights.n_strata)
-                for place, cell in enumerate(cells[id(weights)]):
+                    own = loss_cells(loss, survival, weights.event_free(event_free, times, slice(0, m)))
+                for place, cell in enumerate(cells[q][part.place(a)]):
                     # other models may have more strata
                     found[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, own)
-    return Sums(tuple(found), tuple(_weights_of(part[0], times, before_time) for part in parts))
+    return Sums(tuple(found), tuple(_weights_of(part[0], times, event_free) for part in parts))
 
 
 def loss_cells(loss: Loss, survival: Array, event_free: Array) -> Array:
@@ -113,25 +125,9 @@ def loss_cells(loss: Loss, survival: Array, event_free: Array) -> Array:
     return arrays.beside(formula(arrays.to_host(survival), arrays.to_host(event_free)), survival)
 
 
-def status(weights: IntervalWeights, event_free: Array, columns: slice) -> Array:
-    """Return the probability of being event-free: 0 or 1, or what is projected for the hidden."""
-    if weights.hidden_share is None or weights.reference is None:
-        return event_free
-    table = arrays.beside(weights.reference[:, columns], event_free)
-    reference = table if weights.codes is None else table[weights.codes]
-    projected = weights.hidden_share[:, None] * reference
-    return arrays.where(hidden(weights, columns), projected, arrays.as_float64(event_free))
-
-
-def hidden(weights: IntervalWeights, columns: slice) -> Array:
-    """Return which cells have a projected status."""
-    column = arrays.columns(columns.stop, weights.event_index)[columns.start :]
-    share: Array = weights.hidden_share
-    return (column >= weights.follow_up_index[:, None]) & (share > 0)[:, None]
-
-
-def _cells(weights: IntervalWeights, times: NDArray[np.float64], *, split: bool) -> tuple[Array, ...]:
+def _cells(weights: IntervalWeights, times: NDArray[np.float64]) -> tuple[Array, ...]:
     """Return the weights of a block, of both ranges together unless they are kept apart."""
+    split = split_by_cap(weights)
     if split or weights.individual:
         early, late = weights.cells(times)
         return (early, late) if split else (early + late,)
@@ -141,10 +137,8 @@ def _cells(weights: IntervalWeights, times: NDArray[np.float64], *, split: bool)
 def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
     """Return the weights of all cells, (individuals, times), where they come from tables."""
     column = arrays.columns(columns.stop, weights.event_index)[columns.start :]
-    counted = column < weights.follow_up_index[:, None]
-    if weights.hidden_share is not None:
-        counted = counted | hidden(weights, columns)
-    if arrays.is_repeated(weights.weight_at_event) and weights.unit:  # all weights are 1
+    counted = column < weights.last_index[:, None]
+    if weights.all_ones:
         return counted if arrays.is_tensor(counted) else counted.astype(np.float64)
     early, late = weights.at_risk(columns), weights.weight_at_event[:, None]
     cells = arrays.where(column < weights.event_index[:, None], early, late)
@@ -154,6 +148,13 @@ def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
 def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> Array:
     """Return the sums of weight times loss, (buckets, times)."""
     codes = buckets(weights)
+    if weights.hidden_share is not None:
+        total = arrays.column_products(cell, values)[None]
+        if weights.observed_index is None:
+            return total
+        column = arrays.columns(cell.shape[1], weights.event_index)
+        observed = arrays.column_products(cell * (column < weights.observed_index[:, None]), values)[None]
+        return arrays.concatenate([observed, total - observed])
     with np.errstate(invalid="ignore"):
         if codes is None:
             return arrays.column_products(cell, values)[None]
@@ -162,18 +163,32 @@ def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> Array:
         return table
 
 
-def _weights_of(
-    weights: IntervalWeights, times: NDArray[np.float64], before_time: NDArray[np.int32]
-) -> WeightSums | None:
+def weight_sums(weights: IntervalWeights, index: TimeIndex) -> WeightSums:
+    """Return the sums of weights, block by block where they, or statuses, come from curves of each individual."""
+    m = index.times.size
+    if not weights.individual:
+        return weights.sums(m)
+    found = []
+    for rows in row_blocks(len(index.outcomes), m, index.outcomes.time):
+        before_time = index.before_time[rows]
+        event_free = arrays.columns(m, before_time) < before_time[:, None]
+        event_free |= ~arrays.as_bool(index.label[rows])[:, None]
+        found.append(_weights_of(weights.rows(rows), index.times, event_free))
+    return reduce(WeightSums.__add__, [one for one in found if one is not None])
+
+
+def _weights_of(weights: IntervalWeights, times: NDArray[np.float64], event_free: Array) -> WeightSums | None:
     """Return the sums of weights that come from curves of each individual; others need no matrix."""
     if not weights.individual:
         return None
     early, late = weights.cells(times)
-    event_from = weights.event_from(before_time, times.size)
-    event = arrays.columns(times.size, event_from) >= event_from[:, None]
+    event = ~event_free
     with np.errstate(invalid="ignore"):
-        of_event = arrays.where(event, late, 0.0)
-        of_others = arrays.where(event, 0.0, late)
+        if weights.hidden_share is None:
+            of_event, of_others = arrays.where(event, late, 0.0), arrays.where(event, 0.0, late)
+        else:
+            of_others = weights.event_free(event_free, times, slice(0, times.size)) * late
+            of_event = late - of_others
         sums = [arrays.to_host(one.sum(0)) for one in (early, of_others, of_event, early**2 + late**2)]
         counts = arrays.to_host((event & (late != 0)).sum(0)).astype(np.float64)
     return WeightSums(np.array(sums[:3]), sums[3], counts, sums[0][None])

@@ -3,6 +3,7 @@ r"""Distributions, intervals, p-values and bands.
 An interval is made where an estimate's distribution is closest to symmetric: a score is positive and skewed, so its
 logarithm; an AUC lies between 0 and 1, so its logit; a sum of squares varies in proportion to its root, so that; a
 difference as it is. Quantiles are Student's, with the degrees of freedom of the standard error (`inference.support`).
+No interval leaves the range of the values that are possible: a Brier score lies between 0 and 1 whatever the data.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ def sides(direction: Direction) -> tuple[str, str]:
 ROUNDING = 2.0**-20
 #: Fewer degrees of freedom than this are none.
 LEAST_DEGREES = 0.05
+#: Fewer, as of two individuals, give no interval on the logarithmic scale, where the quantile is in an exponent: with
+#: one degree of freedom, the upper limit may be 300 000 times the estimate.
+LEAST_LOG_DEGREES = 2.0
+#: The smallest and the largest possible value.
+PossibleRange = tuple[float, float]
+ANY_VALUE: PossibleRange = (-np.inf, np.inf)
 
 # SciPy is imported where it is needed: loading scipy.special takes as long as the whole of this library.
 
@@ -121,17 +128,25 @@ class Contrast(NamedTuple):
 
 
 def score_interval(
-    value: Vector, se: Vector, level: float, scale: Scale, support: Support, added_share: Vector | float = 0.0
+    value: Vector,
+    se: Vector,
+    level: float,
+    scale: Scale,
+    support: Support,
+    added_share: Vector | float = 0.0,
+    possible: PossibleRange = ANY_VALUE,
 ) -> Interval:
     """Return the confidence interval of a score; NaN without a scale, for one that is mostly biased by chance.
 
-    `added_share` is how much of the variance is not that of influences (see `Moments.added`): where it is more than a
-    tenth, the interval is conservative; but not on the scale of the root, which allows for squares of errors.
+    The interval stays within `possible`, the range of the score's values. `added_share` is how much of the variance is
+    not that of influences (see `Moments.added`): where it is more than a tenth, the interval is conservative; but not
+    on the scale of the root, which allows for squares of errors.
     """
     if scale == "none":
         nothing = np.full_like(value, np.nan)
         return Interval(nothing, nothing, np.zeros(value.shape, dtype=np.bool_))
     lower, upper = _score_limits(value, se, level, support.score_degrees, scale, support.n_rarer)
+    lower, upper = _within(lower, upper, value, possible)
     little_added = (np.asarray(added_share) <= MUCH_ADDED) | (scale == "root")
     return Interval(lower, upper, support.enough(few_for_score(scale)) & ~np.isnan(value) & little_added)
 
@@ -149,12 +164,14 @@ def difference_interval(
     scale: Scale,
     support: Support,
     added_share: Vector | float = 0.0,
+    possible: PossibleRange = ANY_VALUE,
 ) -> Contrast:
     """Return the confidence interval and the p-value of the difference of two scores.
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
     changes when predictions are rounded. Where all have the same status, a difference without variance has no interval;
-    neither have scores without a scale. `added_share` is as for `score_interval`.
+    neither have scores without a scale. `added_share` and `possible`, which is that of the scores, are as for
+    `score_interval`.
     """
     difference = value - reference
     if scale == "none":
@@ -170,13 +187,25 @@ def difference_interval(
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
     half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
     reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference) & (np.asarray(added_share) <= MUCH_ADDED)
-    return Contrast(difference - half, difference + half, reliable, p_value)
+    farthest = possible[1] - possible[0]
+    lower, upper = _within(difference - half, difference + half, difference, (-farthest, farthest))
+    return Contrast(lower, upper, reliable, p_value)
 
 
 def ratio_interval(ratio: Vector, se: Vector, level: float, support: Support) -> Interval:
     """Return the confidence interval of the ratio of two scores."""
     lower, upper = _score_limits(ratio, se, level, support.difference_degrees, "log", support.n_rarer)
+    lower, upper = _within(lower, upper, ratio, (0.0, np.inf))
     return Interval(lower, upper, support.enough(FEW_FOR_DIFFERENCE))
+
+
+def _within(lower: Vector, upper: Vector, value: Vector, possible: PossibleRange) -> tuple[Vector, Vector]:
+    """Return limits within the possible values, and on either side of the estimate, whatever rounding did to them.
+
+    An estimate itself may lie outside: a sum of weighted losses divided by n(t), not by the sum of the weights.
+    """
+    lowest, highest = possible
+    return np.clip(lower, np.minimum(lowest, value), value), np.clip(upper, value, np.maximum(highest, value))
 
 
 def _score_limits(
@@ -188,9 +217,12 @@ def _score_limits(
     :math:`\log(s / (1 - s))`, and where the score is 1, so that its standard error is zero, from
     :math:`(\alpha / 2)^{1/k}` to 1, with k of the rarer status: below it, so many would hardly all have been ordered
     right; on the scale of the root, where the score is positive, :math:`(\sqrt s \pm q\,se / (2 \sqrt s))^2`, with a
-    lower limit of at least zero. NaN where a standard error of zero only means that no variation was observed.
+    lower limit of at least zero. NaN where a standard error of zero only means that no variation was observed, and on
+    the log scale with fewer than `LEAST_LOG_DEGREES`.
     """
     quantile = student_quantile(level, degrees)
+    if scale == "log":
+        quantile = np.where(degrees >= LEAST_LOG_DEGREES, quantile, np.nan)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         half = quantile * se
         lower, upper = value - half, value + half
@@ -237,13 +269,18 @@ def simultaneous_quantile(covariance: Vector, level: float, n_draws: int, seed: 
     variance = np.nan_to_num(np.diag(covariance))
     moving = variance > 1e-12 * variance.max(initial=0.0)  # what is less is rounding, as at time 0
     if not moving.any():
-        return float("nan")
+        return normal_quantile(level)  # as for one time
     se = np.sqrt(np.maximum(variance, 0.0))
     correlation = covariance[np.ix_(moving, moving)] / np.outer(se[moving], se[moving])
-    values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(seed).standard_normal((n_draws, root.shape[1])) @ root.T
+    draws = gaussian_draws(correlation, n_draws, np.random.default_rng(seed))
     return float(np.quantile(np.abs(draws).max(axis=1), level))
+
+
+def gaussian_draws(covariance: Vector, number: int, rng: np.random.Generator) -> Vector:
+    """Draw vectors with this covariance, also where it has no full rank, (number, numbers)."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(rng.standard_normal((number, values.size)) @ root.T)
 
 
 def with_degrees(critical_value: float, degrees: Vector) -> Vector:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,23 +85,21 @@ def logistic_fit(
     def log_odds(position: Vector) -> Vector:
         return combined(position, columns) + x if shifted else combined(position, columns)
 
-    def derivatives(position: Vector) -> _Derivatives:
+    def derivatives(position: Vector) -> tuple[Vector, Vector]:
         eta = log_odds(position)
         small = np.exp(-np.abs(eta))
         inverse = 1.0 / (1.0 + small)
         residual = share * (event - np.where(eta >= 0, inverse, small * inverse))
         variance = share * (small * inverse * inverse)
-        gradient = cross_products(columns, residual[None])[:, 0]
-        return _Derivatives(position, gradient, cross_products(columns * variance, columns))
+        return cross_products(columns, residual[None])[:, 0], cross_products(columns * variance, columns)
 
     found = _maximum(derivatives, len(columns))
-    if found is None or not event.size * np.linalg.eigvalsh(found.information)[0] > LEAST_INFORMATION:
+    if found is None or not event.size * np.linalg.eigvalsh(found[1])[0] > LEAST_INFORMATION:
         return None
-    inverse = np.asarray(np.linalg.inv(found.information), dtype=np.float64)
-    probability = expit(log_odds(found.position))
-    return LogisticFit(
-        to_design @ found.position, columns, to_design, inverse, probability, share * (event - probability)
-    )
+    position, information = found
+    inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
+    probability = expit(log_odds(position))
+    return LogisticFit(to_design @ position, columns, to_design, inverse, probability, share * (event - probability))
 
 
 def _orthonormal(design: Vector, share: Vector) -> Vector | None:
@@ -121,38 +118,36 @@ def _orthonormal(design: Vector, share: Vector) -> Vector | None:
     return np.asarray(np.linalg.inv(triangle) / lengths[:, None])
 
 
-class _Derivatives(NamedTuple):
-    """The derivatives of the mean log-likelihood at a position."""
+def _maximum(
+    derivatives: Callable[[Vector], tuple[Vector, Vector]], n_coefficients: int
+) -> tuple[Vector, Vector] | None:
+    """Return where the likelihood is largest, or so far out that it hardly grows any more; None if there is no way.
 
-    position: Vector
-    gradient: Vector
-    information: Vector
-
-
-def _maximum(derivatives: Callable[[Vector], _Derivatives], n_coefficients: int) -> _Derivatives | None:
-    """Return where the likelihood is largest, or so far out that it hardly grows any more; None if there is no way."""
-    here = derivatives(np.zeros(n_coefficients))
+    Also the information there. `derivatives` are the gradient and the information at a position.
+    """
+    position = np.zeros(n_coefficients)
+    gradient, information = derivatives(position)
     for _ in range(MOST_STEPS):
         try:
-            step = np.linalg.solve(here.information, here.gradient)
+            step = np.linalg.solve(information, gradient)
         except np.linalg.LinAlgError:
             return None
-        decrement = float(here.gradient @ step)
+        decrement = float(gradient @ step)
         if not np.isfinite(decrement):
             return None
         if decrement <= NO_DECREMENT:
-            return here
-        there = derivatives(here.position + step)
+            return position, information
+        there = derivatives(position + step)
         if decrement > NEAR:  # the nearest steps change the slope by less than rounding
             for _ in range(MOST_HALVINGS):
                 # the likelihood is concave: where it falls more gently than it rose, the step was hardly too long
-                if there.gradient @ step >= -0.5 * (here.gradient @ step):
+                if there[0] @ step >= -0.5 * (gradient @ step):
                     break
                 step = step / 2
-                there = derivatives(here.position + step)
+                there = derivatives(position + step)
+        position, (gradient, information) = position + step, there
         if decrement <= SMALL_DECREMENT:
-            return there
-        here = there
+            return position, information
     return None
 
 

@@ -13,6 +13,7 @@ from survscore.inference.units import Units, Vector
 # Measured by benchmarks/coverage.py: intervals cover as they should from here on.
 FEW_FOR_SCORE = 2  # individuals of each status: the logarithmic scale, on which scores have their intervals, suits few
 FEW_FOR_DIFFERENCE = 20
+FEW_FOR_PROJECTION = 50
 FEW_FOR_BAND = 40  # that hold at all times at once
 MUCH_ADDED = 0.1  # of a variance, for what influences don't see: more makes intervals conservative
 FEW_DEGREES = 4.0  # as five groups of equal size have
@@ -24,11 +25,14 @@ class Support:
     """The numbers of individuals behind scores at each time; the same for all models."""
 
     n_counted: Vector  # to how many individuals the score refers
-    n_effective: Vector  # the effective sample size of the weights
+    #: Kish's effective sample size, (sum w)^2 / sum w^2 over those with a weight: at most their number. Groups do not
+    #: count in it. Of metrics of the whole follow-up, whose weights change along it, the number with known status.
+    n_effective: Vector
     n_events: Vector  # how many are counted with either status; the others are lost
     n_event_free: Vector
     units: Units
     grouped: bool  # whether units are groups
+    projected: bool = False  # whether some statuses are; then the event-free are those who were followed so long
 
     @property
     def n_rarer(self) -> Vector:
@@ -64,7 +68,20 @@ class Support:
 
         counted, effective = mean(self.n_counted), mean(self.n_effective)
         units = map(mean, (self.units.counted, self.units.largest_share, self.units.degrees))
-        return Support(counted, effective, mean(self.n_events), mean(self.n_event_free), Units(*units), self.grouped)
+        events, event_free = mean(self.n_events), mean(self.n_event_free)
+        return Support(counted, effective, events, event_free, Units(*units), self.grouped, self.projected)
+
+    def few_followed(self) -> list[str]:
+        """Return that projected statuses come from few, if so: at the last time with a score, where most are hidden."""
+        scored = np.flatnonzero(~np.isnan(self.n_effective))
+        if not (self.projected and scored.size and self.n_rarer[scored[-1]] < FEW_FOR_PROJECTION):
+            return []
+        followed, events = int(self.n_event_free[scored[-1]]), int(self.n_events[scored[-1]])
+        return [
+            f"projected statuses come from few: at the last time with a score {plural(followed, 'individual')} "
+            f"{'was' if followed == 1 else 'were'} followed event-free, and {plural(events, 'event')} seen; intervals "
+            f"are reliable from {FEW_FOR_PROJECTION} of each on"
+        ]
 
     def cautions(self) -> list[str]:
         """Return what readers of standard errors by group should know."""

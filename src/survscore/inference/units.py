@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, as_array, check_length, missing_labels
+from survscore._validation import as_labels, check_length
 
 NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 Vector = NDArray[np.float64]
@@ -36,15 +36,7 @@ class Groups:
 
 def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
     """Return labels, one for each individual, as numbers from 0 on, and how many different ones there are."""
-    array = as_array(labels, name)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
-    missing = missing_labels(array)
-    if missing.any():
-        raise InputError(
-            f"{name} must be given for everybody: {missing.sum()} of {array.size} are missing, "
-            f"the first at position {int(np.argmax(missing))}"
-        )
+    array = as_labels(labels, name)
     if array.dtype.kind in "biu" and array.size:
         low, high = int(array.min()), int(array.max())
         if high - low < NUMBERS_PER_LABEL * array.size and high <= np.iinfo(np.int64).max:
@@ -56,9 +48,6 @@ def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
     if array.dtype.kind != "O":
         found, codes = np.unique(array, return_inverse=True)
         return codes.astype(np.int32), found.size
-    kinds = {type(label) for label in array.tolist()}
-    if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
-        raise InputError(f"{name} must be labels of one kind, such as numbers or text")
     import pandas as pd  # sorting objects is slow
 
     numbers, labels_found = pd.factorize(array)
@@ -84,7 +73,7 @@ class Units:
             counted = n_eligible(stop, n_times) if individuals is None else individuals
             with np.errstate(divide="ignore"):
                 return cls(counted, np.where(counted > 0, 1.0 / counted, np.nan), counted - 1.0)
-        if stop.strides == (0,):  # everybody, always
+        if stop.strides == (0,):  # all individuals, always
             sizes = PowerSums.of(np.bincount(groups.codes, minlength=groups.n_groups)[:, None])
             return cls(*(np.repeat(values, n_times) for values in sizes.units()))
         return cls(*PowerSums.of_groups(stop, groups, n_times).units())

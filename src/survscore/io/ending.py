@@ -48,8 +48,9 @@ def ended_by_signals() -> Iterator[None]:
 def end(number: int) -> NoReturn:
     """Remove temporary files, end child processes, and then this one."""
     with _only_once:
-        from survscore.io.temporary import abandon
+        from survscore.io.temporary import abandon, stop_changes
 
+        stop_changes()  # a child process that is being started is known only afterwards
         children = _children()
         for child in children:
             with suppress(OSError, ValueError):
@@ -84,8 +85,10 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, name="survscore-parent", daemon=True).start()
 
 
-def _handle(number: int, frame: FrameType | None) -> NoReturn:
-    end(number)
+def _handle(number: int, frame: FrameType | None) -> None:
+    from survscore.io.temporary import after_change
+
+    after_change(lambda: end(number))
 
 
 @contextmanager

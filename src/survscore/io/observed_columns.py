@@ -11,7 +11,7 @@ import numpy as np
 from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.io.dates import DECIMAL_YEAR, EPOCHS
-from survscore.io.flags import WORDS
+from survscore.io.flags import REASON_OPTIONS, WORDS, joined_words
 from survscore.io.predicted_columns import Doubt
 from survscore.io.profiles import Profile, Writing
 from survscore.io.vocabulary import (
@@ -242,7 +242,6 @@ def event_options(status: Profile) -> tuple[dict[str, str], str, Doubt | None]:
     words = {word.strip().lower(): word for word in status.words}
     shown = ", ".join(status.words[:6])
     named = set(tokens(status.name))
-    reasons = {"reason": status.name}
     if status.is_flag:
         free = [word for plain, word in words.items() if not WORDS.get(plain.removesuffix(".0"), True)]
         stated = any(plain in words for plain in ("churned", "died", "dead", "deceased", "active", "alive", "censored"))
@@ -250,27 +249,42 @@ def event_options(status: Profile) -> tuple[dict[str, str], str, Doubt | None]:
             what = "was censored" if named & CENSORED_WORDS else "is active"
             doubt = Doubt("--event-reasons", f"does {free[0]} in {status.name!r} stand for the event? By its "
                           f"name, the other {what}")  # fmt: skip
-            return reasons | {"event-reasons": free[0]}, shown, doubt
+            return _meant(status, event=free[:1]), shown, doubt
         only = f"all rows have {status.words[0]} in {status.name!r}: is it the flag?" if len(words) == 1 else None
         return {"event": status.name}, shown, None if only is None else Doubt("--event", only)
     if set(words) in ({"1", "2"}, {"1.0", "2.0"}):
         event, free_word = words.get("2") or words["2.0"], words.get("1") or words["1.0"]
         told = (
             f"{status.name!r} is {free_word} or {event}: in R's data sets {event} is the event, as assumed; otherwise "
-            f"say --event-reasons {free_word}"
+            f"say --event-reasons {free_word} --censored-reasons {event}"
         )
-        return reasons | {"event-reasons": event}, shown, Doubt("--event-reasons", told)
+        return _meant(status, event=[event]), shown, Doubt("--event-reasons", told)
     if all(word.replace(".0", "").isdigit() for word in words):
         events = [word for plain, word in words.items() if float(plain) != 0]
-        told = f"{status.name!r} is {shown}: several kinds of event? All but 0 count as the event; name those that are"
-        return reasons | {"event-reasons": ",".join(events)}, shown, Doubt("--event-reasons", told)
-    other = [word for plain, word in words.items() if any(part in f"{plain} " for part in OTHER_REASONS)]
-    events = [word for word in words.values() if word not in other and word.lower().startswith(EVENT_REASONS)]
-    events = events or [word for word in words.values() if word not in other
-                        and any(part in word.lower() for part in EVENT_REASONS)]  # fmt: skip
-    events = [word for word in events if "," not in word]
+        told = f"{status.name!r} is {shown}: several kinds of event? All but 0 count as the event; name those after "
+        told += "which it can't come any more in --competing-reasons instead"
+        return _meant(status, event=events), shown, Doubt("--event-reasons", told)
+    other = [word for word in status.words if any(part in f"{word.strip().lower()} " for part in OTHER_REASONS)]
+    left = [word for word in status.words if word not in other]
+    events = [word for word in left if word.strip().lower().startswith(EVENT_REASONS)]
+    events = events or [word for word in left if any(part in word.lower() for part in EVENT_REASONS)]
+    # What is neither the event nor known to be without may have ruled the event out: rather that than a drop-out.
+    competing = [word for word in left if word not in events]
     told = f"which of {shown} are the event?" + (" Some look like it" if events else " Name them")
-    return reasons | {"event-reasons": ",".join(events) or "WHICH"}, shown, Doubt("--event-reasons", told)
+    if competing:
+        told += f". After {', '.join(competing[:6])}, can it not come any more? If it can, name them in "
+        told += "--censored-reasons"
+    return _meant(status, event=events or ["WHICH"], competing=competing), shown, Doubt("--event-reasons", told)
+
+
+def _meant(status: Profile, event: Sequence[str], competing: Sequence[str] = ()) -> dict[str, str]:
+    """Return the options for a column of reasons, of which all others are censored."""
+    censored = [word for word in status.words if word not in event and word not in competing]
+    options = {"reason": status.name}
+    for name, some in zip(REASON_OPTIONS, (event, competing, censored), strict=True):
+        if some:
+            options[name] = joined_words(list(dict.fromkeys(word.strip() for word in some)))
+    return options | ({"competing": "event-free"} if competing else {})
 
 
 # Dates

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.units import Unit, as_unit
-from survscore._validation import InputError, as_event, as_vector, check_choice
-from survscore.io.flags import flags, had_reason, warn_if_flags_are_ignored
+from survscore._validation import InputError, as_event, as_vector, check_choice, plural, warn
+from survscore.io.flags import Reasons, flags, warn_if_flags_are_ignored
 from survscore.io.rounding import as_shown
 from survscore.io.tables import TableFile, about, identifiers, listed, numbers, open_table, vector
 from survscore.outcomes import LateStarts, Outcomes
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ID = "id"
+Competing = Literal["refuse", "event-free"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,9 @@ def read_outcomes(
     end: str | None = None,
     reason: str | None = None,
     event_reasons: Sequence[str] | None = None,
+    competing_reasons: Sequence[str] | None = None,
+    censored_reasons: Sequence[str] | None = None,
+    competing: Competing = "refuse",
     date_format: str | None = None,
     origin: str | None = None,
     unit: Unit | str | None = None,
@@ -78,7 +82,7 @@ def read_outcomes(
     Without `cutoff` the file has columns ``time``, ``event`` and, if known, ``censoring_time``; with it, ``start``,
     ``event_date`` (missing where there was no event) and, if some dropped out, ``last_seen``. The names are the
     defaults of the arguments of the same name. Where a date may be the end of anything, not only the event, name it as
-    `end`, beside the column that tells which it was: `event`, or `reason` with `event_reasons`.
+    `end`, beside the column that tells which it was: `event`, or `reason` with what each reason means.
 
     Parameters
     ----------
@@ -94,9 +98,18 @@ def read_outcomes(
         With `cutoff`, the column of the dates on which observation ended: by the event where `event` or `reason` say
         so, otherwise because somebody dropped out. Missing, or after the cut-off: followed up to the cut-off.
     reason : str, optional
-        Instead of `event`, the column that says why observation ended.
+        Instead of `event`, the column that says why observation ended. Each reason in it must be named in one of the
+        next three arguments; where it is missing, the individual is censored.
     event_reasons : sequence of str, optional
         Which of these reasons are the event.
+    competing_reasons : sequence of str, optional
+        Which are other events after which the event can't come any more (competing risks): a loan that was repaid.
+    censored_reasons : sequence of str, optional
+        Which mean that the event may still come, though it will not be seen: drop-outs, and who was still there.
+    competing : {"refuse", "event-free"}, default "refuse"
+        What to do with individuals who had a competing event. ``"event-free"`` keeps them without event until
+        :math:`C^*`, which must be known. This is right where nobody drops out; a warning says so if some do, since
+        weights for drop-outs then count them as if they could still be lost.
     date_format : str, optional
         How dates are written, if not as 2017-01-29: as for ``strptime``, such as ``"%d.%m.%Y"``, or ``"decimal-year"``
         (2017.5 is the middle of 2017), ``"epoch-seconds"`` or ``"epoch-milliseconds"`` (since 1970).
@@ -135,7 +148,9 @@ def read_outcomes(
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
     segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
-    status = _Status(columns, event, reason, event_reasons)
+    check_choice("competing", competing, ("refuse", "event-free"))
+    meanings = {"event": event_reasons, "competing": competing_reasons, "censored": censored_reasons}
+    status = _Status(columns, event, reason, meanings, keep_event_free=competing == "event-free")
     of_times = {"time": time, "censoring_time": censoring_time}
     of_dates = {"start": start, "event_date": event_date, "last_seen": last_seen, "end": end}
     if cutoff is None:
@@ -153,6 +168,12 @@ def read_outcomes(
             _refuse({"event_date": event_date, "last_seen": last_seen}, told)
             read = _end_dates(columns, writing, start, end, status)
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
+    if status.kept_event_free and outcomes.n_dropped_out:
+        warn(
+            f"{file.path}: {plural(status.kept_event_free, 'individual')} with a competing event stay event-free until "
+            f"C*, which is right without drop-outs; {outcomes.n_dropped_out} dropped out, and weights for them count "
+            "the others as if they could still be lost"
+        )
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
     if kept is None or kept.all():
@@ -199,18 +220,24 @@ class _Columns:
         return usual if name is None else name
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Status:
-    """Where a file says who had the event."""
+    """Where a file says who had the event, and who one that competes with it."""
 
     columns: _Columns
     event: str | None
     reason: str | None
-    event_reasons: Sequence[str] | None
+    reasons: Mapping[str, Sequence[str] | None]
+    keep_event_free: bool
+    kept_event_free: int = 0
 
     def __post_init__(self) -> None:
-        if (self.reason is None) != (self.event_reasons is None):
-            raise InputError("reason and event_reasons go together: a column of reasons, and which are the event")
+        if self.reason is None and any(some is not None for some in self.reasons.values()):
+            raise InputError("what reasons mean needs reason=, the column that says why observation ended")
+        if self.reason is not None and self.reasons["event"] is None:
+            raise InputError("reason needs event_reasons: a column of reasons, and which are the event")
+        if self.keep_event_free and not self.reasons["competing"]:
+            raise InputError("competing='event-free' needs competing_reasons, which it is about")
         if self.reason is not None and self.event is not None:
             raise InputError("event and reason both say who had the event; give one")
 
@@ -218,10 +245,15 @@ class _Status:
     def name(self) -> str:
         return self.columns.named("event", self.event) if self.reason is None else self.reason
 
-    def flags(self) -> NDArray[Any]:
-        if self.reason is None or self.event_reasons is None:
-            return flags(self.columns.file, self.name)
-        return had_reason(self.columns.file, self.columns.named("reason", self.reason), self.event_reasons)
+    def flags(self) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Return who had the event, and who is event-free until C* since another event came first."""
+        if self.reason is None:
+            return flags(self.columns.file, self.name), None
+        some = {what: given for what, given in self.reasons.items() if given is not None}
+        meant = Reasons(**some, keep_event_free=self.keep_event_free)
+        had_event, competing = meant.read(self.columns.file, self.columns.named("reason", self.reason))
+        self.kept_event_free = int(competing.sum())
+        return had_event, competing if self.kept_event_free else None
 
 
 def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_time: str | None) -> Outcomes:
@@ -231,8 +263,13 @@ def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_
     names = {"time": columns.named("time", time), "event": status.name}
     end = columns.optional("censoring_time", censoring_time)
     times = numbers(file.path, names["time"], file.column(names["time"]))
-    events = status.flags()
+    events, competing = status.flags()
     ends = None if end is None else numbers(file.path, end, file.column(end))
+    if competing is not None:
+        if ends is None:
+            raise InputError(f"{file.path}: competing='event-free' needs censoring_time, until when individuals with "
+                             "a competing event are kept event-free")  # fmt: skip
+        times = np.where(competing, np.maximum(times, ends), times)  # a time after C* is refused below as any other
     with about(file.path, {**names, "censoring_time": end}):
         if ends is None or not (times > ends).any():
             return Outcomes(times, events, ends)
@@ -305,7 +342,8 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
     file = columns.file
     names = {"start": columns.named("start", start), "end": columns.named("end", end)}
     with about(file.path, {"event": status.name}):
-        had_event = as_event(status.flags())
+        flagged, competing = status.flags()
+        had_event = as_event(flagged)
     ended = np.asarray(writing.dates(file, names["end"])).astype(object)
     nowhere = np.asarray(pd.isna(ended)) & had_event
     if nowhere.any():
@@ -314,11 +352,12 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
             f"{int(had_event.sum())} have none, the first in row {int(np.argmax(nowhere))}"
         )
     nothing = np.full(ended.shape, None, dtype=object)
+    dropped_out = ~had_event if competing is None else ~(had_event | competing)
     return _Dates(
         writing.end_of_data(file),
         writing.dates(file, names["start"]),
         np.where(had_event, ended, nothing),
-        np.where(had_event, nothing, ended),
+        np.where(dropped_out, ended, nothing),
         {"start": names["start"], "event_date": end, "last_seen": end},
     )
 

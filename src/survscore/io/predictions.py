@@ -179,7 +179,7 @@ def predictions_in(
             models[model] = make(
                 from_percentages(matrix, times, form.predicts) if form.percent else matrix,
                 times,
-                form.interpolation or says.get("interpolation", "linear"),
+                form.interpolation or says.get("interpolation"),
                 extrapolation=form.extrapolation or says.get("extrapolation", "nan"),
                 monotone=form.monotone,
             )

@@ -16,6 +16,7 @@ import numpy as np
 from survscore._utils.units import SECONDS, Unit, word
 from survscore._validation import InputError, plural
 from survscore.analysis.compare import warn_if_reversed
+from survscore.io.flags import REASON_OPTIONS, split_words
 from survscore.io.forms import Form
 from survscore.io.observed_columns import MEANINGS, Observed, id_column, observed_columns
 from survscore.io.outcomes import ID, ObservedFile, labels_in, read_outcomes
@@ -360,12 +361,11 @@ def _longest(one: FileGuess) -> float | None:
 
 def _read_outcomes(one: FileGuess, options: dict[str, Any]) -> ObservedFile:
     known = (
-        "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "reason", "date-format",
-        "origin", "unit",
+        "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "reason", "competing",
+        "date-format", "origin", "unit",
     )  # fmt: skip
     said = {name.replace("-", "_"): options[name] for name in known if name in options}
-    if "event-reasons" in options:
-        said["event_reasons"] = str(options["event-reasons"]).split(",")
+    said |= {name.replace("-", "_"): split_words(options[name]) for name in REASON_OPTIONS if name in options}
     name = _matched_by(options)
     return read_outcomes(one.sample.file(labels_in(name)), id=name, **said)
 
@@ -543,4 +543,5 @@ def columns_of(one: FileGuess, doubts: Sequence[Doubt]) -> list[ColumnGuess]:
 
 
 _ABOUT_PREDICTIONS = ("--predicts", "--percent", "--columns", "--grid", "--monotone", "--predictions-unit")
-_ALSO: dict[str, tuple[str, ...]] = {"reason": ("--event-reasons",), "event": ("--event-reasons",)}
+ABOUT_REASONS = tuple(f"--{name}" for name in REASON_OPTIONS)
+_ALSO: dict[str, tuple[str, ...]] = {"reason": ABOUT_REASONS, "event": ABOUT_REASONS}

@@ -13,18 +13,19 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from threading import RLock
+from threading import RLock, local
 
 OURS = re.compile(r"\.survscore-(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,9})-[0-9a-f]{12}(\..*)?", re.ASCII)
 OLD = 24 * 3600.0  # seconds since the last change, after which nobody elsewhere still writes
 PATIENCE = 1.0  # seconds, for threads that write into a folder while it is removed
 
 _changing = RLock()
+_here = local()  # how many `uninterrupted` blocks this thread is in, and what to do after them
 _ours: set[Path] = set()
 _swept: set[Path] = set()
 
@@ -33,7 +34,29 @@ _swept: set[Path] = set()
 def uninterrupted() -> Iterator[None]:
     """Let the process end before the block or after it, but not within: for what is known only when it is done."""
     with _changing:
-        yield
+        _here.depth = getattr(_here, "depth", 0) + 1
+        try:
+            yield
+        finally:
+            _here.depth -= 1
+    if not _here.depth and (then := getattr(_here, "then", None)) is not None:
+        then()
+
+
+def after_change(work: Callable[[], None]) -> None:
+    """Do some work now or, within an `uninterrupted` block of this thread, at its end.
+
+    A signal handler runs in the main thread, between any two steps, where the lock would let it pass.
+    """
+    if getattr(_here, "depth", 0):
+        _here.then = work
+    else:
+        work()
+
+
+def stop_changes() -> None:
+    """Wait for `uninterrupted` blocks of other threads, as long as these may take, and let no more begin."""
+    _changing.acquire(timeout=PATIENCE)  # never released: the process ends
 
 
 @contextmanager
@@ -66,7 +89,7 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
 
 def abandon() -> None:
     """Remove all that this process has made here, and let it make nothing more."""
-    _changing.acquire(timeout=PATIENCE)  # never released: the process ends
+    stop_changes()
     last = time.monotonic() + PATIENCE
     while left := [path for path in list(_ours) if os.path.lexists(path)]:
         for path in left:

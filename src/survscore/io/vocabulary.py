@@ -165,7 +165,7 @@ ACTIVITY_WORDS = frozenset(("login", "active", "activity", "visit", "lastvisit",
 EVENT_REASONS = ("churn", "cancel", "death", "died", "dead", "deceas", "relaps", "recur", "progress", "fail", "event",
                  "terminat", "attrit", "default", "left", "kündig", "kuendig", "verstorb", "gestorben")  # fmt: skip
 OTHER_REASONS = ("alive", "active", "living", "censor", "ongoing", "lost", "end of", "admin", "withdr", "moved", "none",
-                 "no ", "not ", "open", "current", "stayed", "joined", "aktiv", "lebt", "study end",
+                 "no ", "not ", "open", "current", "stayed", "joined", "still", "aktiv", "lebt", "study end",
                  "complete")  # fmt: skip
 # In names of columns of predictions.
 SURVIVAL_WORDS = frozenset(("s", "surv", "survival", "sf", "retention", "retained", "alive", "active", "eventfree"))

@@ -146,7 +146,7 @@ def _write_lists(path: Path, models: Mapping[str, SurvivalCurves], ids: ArrayLik
         arrays.append(pa.FixedSizeListArray.from_arrays(flat, curves.times.size))
         says = {
             "grid": curves.times.tolist(),
-            "interpolation": curves.interpolation,
+            **({} if curves.default_interpolation else {"interpolation": curves.interpolation}),
             "extrapolation": curves.extrapolation,
         }
         fields.append(pa.field(name, arrays[-1].type, metadata={METADATA: json.dumps(says)}))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,24 +14,17 @@ DIGIT = 2  # bits of a place that are told apart at once: 1 and 3 take 1.2 to 1.
 COST = 4  # of an individual, in cells of a matrix: what decides whether compiled loops repay being loaded
 
 
-class PairSums(NamedTuple):
-    """For every case, the weight of its controls that are concordant, and of all; for every control, of its cases."""
-
-    case_concordant: Vector
-    case_total: Vector
-    control_concordant: Vector
-    control_total: Vector
-
-
 def pair_sums(
     time: Vector, event: NDArray[np.bool_], survival: FloatArray, case_weight: Vector, control_weight: Vector
-) -> PairSums:
+) -> Vector:
     """Sum over pairs (i, j) in which j was seen event-free when i had the event: later, or without event at that time.
 
-    A pair is concordant if the case's survival is the smaller; equal ones count half. Weights are zero for those who
-    are not counted as cases or controls; only those with event can be cases.
+    Return (4, n): for every case the weight of its controls that are concordant, and of all; for every control, of its
+    cases. A pair is concordant if the case's survival is the smaller; equal ones count half. Weights are zero for those
+    who are not counted as cases or controls; only those with event can be cases.
     """
-    found = PairSums(*np.zeros((4, time.size)))
+    found = np.zeros((4, time.size))
+    case_concordant, case_total, control_concordant, control_total = found
     case_times = np.unique(time[case_weight != 0])
     # At how many of the cases' times each was seen event-free: a pair is a case and one with a larger number. A case
     # has as many as there are cases' times before its own, and so none of its own time is its control.
@@ -49,8 +40,8 @@ def pair_sums(
     place, case, control = place[rows], case_weight[rows], control_weight[rows]
     cases_up_to = np.cumsum(np.bincount(place, case, n_places))
     controls_up_to = np.cumsum(np.bincount(place, control, n_places))
-    found.case_total[rows] = controls_up_to[-1] - controls_up_to[place]
-    found.control_total[rows] = np.append(0.0, cases_up_to)[place]
+    case_total[rows] = controls_up_to[-1] - controls_up_to[place]
+    control_total[rows] = np.append(0.0, cases_up_to)[place]
     of_case, of_control = dominance(place, case, control, n_places)
     if tied:  # with each case the controls of larger places, and with each control the cases of smaller ones
         start, stop = _extent(other_value)
@@ -58,7 +49,7 @@ def pair_sums(
         cases, controls = (np.append(0.0, np.cumsum(weight)) for weight in (case, control))
         of_case = of_case + 0.5 * (controls[first] - controls[start])
         of_control = of_control + 0.5 * (cases[stop] - cases[last])
-    found.case_concordant[rows], found.control_concordant[rows] = of_case, of_control
+    case_concordant[rows], control_concordant[rows] = of_case, of_control
     return found
 
 

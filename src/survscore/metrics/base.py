@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -14,7 +13,7 @@ from survscore._utils.parallel import cached_property
 from survscore._validation import FloatArray, InputError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
-from survscore.inference.intervals import Direction, Scale
+from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
 
 if TYPE_CHECKING:
     from survscore.metrics.sample import MetricSample
@@ -30,12 +29,17 @@ class Metric(ABC):
     direction: ClassVar[Direction] = "lower"
     #: On which confidence intervals are made; "none" if it is so biased that none would have its nominal coverage.
     scale: ClassVar[Scale] = "plain"
+    #: The smallest and the largest possible value, which no confidence interval leaves.
+    possible: ClassVar[PossibleRange] = ANY_VALUE
     #: Whether ratios of values mean something, and with them skill and differences in percent: where zero is no error.
     has_ratios: ClassVar[bool] = True
 
     def of_rows(self, rows: NDArray[np.intp]) -> Self:
         """Return the same for some of the individuals: what it holds for each of them is picked."""
         return self
+
+
+STEP = 1e-5  # of numerical derivatives
 
 
 class Loss(Metric):
@@ -68,6 +72,15 @@ class Loss(Metric):
         """Return the expected loss of those who are event-free with some probability."""
         with_event = self.of_event(survival)
         return with_event + event_free * (self.of_event_free(survival) - with_event)
+
+    def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the derivatives of both losses, event-free and with event; a loss may know them exactly."""
+        low, high = np.maximum(survival - STEP, 0.0), np.minimum(survival + STEP, 1.0)
+        width = high - low
+        return (
+            (self.of_event_free(high) - self.of_event_free(low)) / width,
+            (self.of_event(high) - self.of_event(low)) / width,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,21 +170,16 @@ class History:
     #: :math:`C^*`, the end of potential follow-up; infinite where it is unknown, and minus infinity for those who are
     #: not counted. Shape (n,).
     until: NDArray[np.float64]
+    #: The individuals' positions by time, for all who need them in that order. Shape (n,).
+    order: NDArray[np.intp]
     #: The curve of being still under observation, by which weights make up for those who were lost before `until`; None
     #: where nobody is.
     lost: ProductLimit | None = None
-    #: Returns the individuals' positions by time, where they are shared with other horizons and metrics.
-    in_order: Callable[[], NDArray[np.intp]] | None = None
 
     @cached_property
     def event(self) -> NDArray[np.bool_]:
         """Who had the event by the horizon."""
         return np.asarray((self.label != 0) & (self.time <= self.horizon))
-
-    @cached_property
-    def order(self) -> NDArray[np.intp]:
-        """The individuals' positions by time, for all who need them in that order."""
-        return np.argsort(self.time, kind="stable").astype(np.int32) if self.in_order is None else self.in_order()
 
 
 class FollowUpMetric(JointMetric):
@@ -180,11 +188,11 @@ class FollowUpMetric(JointMetric):
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
     """
 
-    #: Whether only the order of predictions counts, so that one for everybody is as good as any other.
+    #: Whether only the order of predictions counts, so that one for all is as good as any other.
     of_order: ClassVar[bool] = False
 
     def slope(self, curves: SurvivalCurves, history: History) -> NDArray[np.float64]:
-        """Return the derivatives of the value by what is predicted for everybody at the times of the grid.
+        """Return the derivatives of the value by what is predicted for all individuals at the times of the grid.
 
         `curves` has one row; what estimating it adds to standard errors of the null model comes from these.
         """

@@ -14,7 +14,7 @@ import numpy as np
 
 from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products, dot
-from survscore.inference.intervals import Direction, Scale
+from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.logistic import LogisticFit, combined, expit, restricted_cubic_spline
 from survscore.metrics.base import Found, SampleMetric
 from survscore.metrics.sample import MetricSample, Vector, log_odds
@@ -55,6 +55,7 @@ class ObservedExpected(SampleMetric):
     label: ClassVar[str] = "observed/expected"
     direction: ClassVar[Direction] = "closer to 1"
     scale: ClassVar[Scale] = "log"
+    possible: ClassVar[PossibleRange] = (0.0, np.inf)
     needs_both: ClassVar[bool] = False
     scores_null: ClassVar[bool] = False
 
@@ -151,6 +152,24 @@ class SplineFit:
     knots: Vector
     gamma: Vector
     regression: LogisticFit  # with each individual's influence on it while weights are held fixed
+    risk: Vector  # each individual's prediction
+    share: Vector  # each individual's share of the weights
+    concentration: float  # of these: the sum of their squares
+
+    @cached_property
+    def difference(self) -> Vector:
+        """The curve minus the predictions, of each individual."""
+        return self.regression.probability - self.risk
+
+    @cached_property
+    def slope(self) -> Vector:
+        """The curve's derivatives by its log odds."""
+        return self.regression.probability * (1 - self.regression.probability)
+
+    def influence(self, by_curve: Vector) -> Vector:
+        """Return the influences on a number by way of the curve, from its derivatives by the curve's values."""
+        by_coefficient = cross_products(self.regression.columns, (by_curve * self.slope)[None])[:, 0]
+        return self.regression.influence_on(by_coefficient)
 
     def columns(self, risk: Vector) -> Vector:
         """Return the spline's columns for some risks, (coefficients, risks)."""
@@ -164,7 +183,7 @@ class SplineFit:
 def fit_spline(sample: MetricSample) -> SplineFit | str:
     """Fit the richest spline that the data allow, or return why there is none."""
     separated = "the predictions separate those with event from those without, so that the curve has no bound"
-    x, reason = np.sort(sample.log_odds), ""
+    x, reason = np.sort(sample.log_odds[: sample.individuals.size]), ""  # each once
     for knots in _possible_knots(x, min(sample.statuses)):
         fit = sample.fit(knots, separated)
         if isinstance(fit, str):
@@ -172,11 +191,11 @@ def fit_spline(sample: MetricSample) -> SplineFit | str:
             continue
         right = np.zeros(fit.coefficients.size)
         right[min(1, right.size - 1)] = x[0] if right.size == 1 else 1.0
-        return SplineFit(knots, fit.coefficients - right, fit)
+        return SplineFit(knots, fit.coefficients - right, fit, sample.risk, sample.share, sample.concentration)
     return reason
 
 
-def _possible_knots(x: Vector, rarer: int) -> list[Vector]:
+def _possible_knots(x: Vector, rarer: float) -> list[Vector]:
     """Return sets of knots, the richest first: none for a constant, two for a straight line; x ascends."""
     distinct, width = x[np.append(True, x[1:] != x[:-1])], float(x[-1] - x[0])
     if distinct.size == 1:
@@ -222,35 +241,6 @@ def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) 
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class FittedCurve:
-    """The smooth calibration curve at each individual's prediction."""
-
-    regression: LogisticFit
-    difference: Vector  # the curve minus the predictions
-    slope: Vector  # the curve's derivatives by its log odds
-    share: Vector  # each individual's share of the weights
-
-    @cached_property
-    def distance(self) -> Vector:
-        """How far the curve is from the predictions."""
-        return np.abs(self.difference)
-
-    def influence(self, by_curve: Vector) -> Vector:
-        """Return the influences on a number by way of the curve, from its derivatives by the curve's values."""
-        by_coefficient = cross_products(self.regression.columns, (by_curve * self.slope)[None])[:, 0]
-        return self.regression.influence_on(by_coefficient)
-
-
-def fitted_curve(sample: MetricSample) -> FittedCurve | str:
-    """Return the smooth curve at each individual's prediction, or why there is none."""
-    spline = sample.once(fit_spline)
-    if isinstance(spline, str):
-        return spline
-    curve = spline.regression.probability
-    return FittedCurve(spline.regression, curve - sample.risk, curve * (1 - curve), sample.share)
-
-
 class CurveDistance(SampleMetric):
     """The distance of the smooth calibration curve to the predictions.
 
@@ -261,11 +251,11 @@ class CurveDistance(SampleMetric):
     scores_null: ClassVar[bool] = False
 
     def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
-        curve = sample.once(fitted_curve)
+        curve = sample.once(fit_spline)
         return _without_value(sample, curve) if isinstance(curve, str) else self.of_curve(curve)
 
     @abstractmethod
-    def of_curve(self, curve: FittedCurve) -> Found:
+    def of_curve(self, curve: SplineFit) -> Found:
         """Return the value, and the influence of those who are counted."""
 
 
@@ -300,7 +290,7 @@ class Miscalibration(CurveDistance):
     scale: ClassVar[Scale] = "root"
     has_ratios: ClassVar[bool] = False  # what chance adds is taken off, and more than there is may be
 
-    def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
+    def of_curve(self, curve: SplineFit) -> Found:  # noqa: D102
         fit, square = curve.regression, np.square(curve.difference)
         value = dot(curve.share, square)
         influence = curve.share * (square - value) + curve.influence(2 * curve.share * curve.difference)
@@ -340,9 +330,10 @@ class ICI(CurveDistance):
     name: ClassVar[str] = "ici"
     label: ClassVar[str] = "ICI"
 
-    def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
-        value = dot(curve.share, curve.distance)
-        own = curve.share * (curve.distance - value)
+    def of_curve(self, curve: SplineFit) -> Found:  # noqa: D102
+        distance = np.abs(curve.difference)
+        value = dot(curve.share, distance)
+        own = curve.share * (distance - value)
         return Found(value, own + curve.influence(curve.share * np.sign(curve.difference)))
 
 
@@ -357,9 +348,9 @@ class DistanceQuantile(CurveDistance):
 
     share: ClassVar[float]
 
-    def of_curve(self, curve: FittedCurve) -> Found:  # noqa: D102
-        distance, share = curve.distance, curve.share
-        h = 4 * self.share * (1 - self.share) * float(np.square(share).sum()) ** (1 / 3)
+    def of_curve(self, curve: SplineFit) -> Found:  # noqa: D102
+        distance, share = np.abs(curve.difference), curve.share
+        h = 4 * self.share * (1 - self.share) * curve.concentration ** (1 / 3)
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
         low, value, high = map(float, distance_quantiles(distance, share, (first, self.share, last)))
         below = (distance <= value).astype(np.float64)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from survscore._utils.products import dot
 from survscore._validation import FloatArray, InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
-from survscore.inference.intervals import Direction, Scale
+from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.units import coded
 from survscore.metrics._pairs import Vector, pair_sums
 from survscore.metrics.base import FollowUpMetric, Found, History, SampleMetric
@@ -32,7 +32,8 @@ class AUC(SampleMetric):
         [1\{\pi_i < \pi_k\} + \tfrac12 1\{\pi_i = \pi_k\}]}{W_1 W_0}
 
     with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where nobody has a weight of its
-    own, standard errors are DeLong's [1]_.
+    own, standard errors are DeLong's [1]_. A status that is projected is a case in part and a control in part, in pairs
+    of two individuals.
 
     At 0.75 the one with event had the higher predicted risk three times in four; 0.5 is no discrimination. It depends
     on the order of predictions alone, so that the best value may go with wrong probabilities throughout. How high it
@@ -58,6 +59,7 @@ class AUC(SampleMetric):
     direction: ClassVar[Direction] = "higher"
     has_ratios: ClassVar[bool] = False  # no discrimination is one half, and not zero
     scale: ClassVar[Scale] = "logit"
+    possible: ClassVar[PossibleRange] = (0.0, 1.0)
 
     def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
         without, with_event = sample.statuses
@@ -74,8 +76,15 @@ class AUC(SampleMetric):
         below = (np.cumsum(by_case) - 0.5 * by_case) / cases
         value = dot(by_case, above) / float(cases)
         above, below = (np.repeat(one, np.diff(ties, append=order.size)) for one in (above, below))
+        of_case, of_control = case / cases, control / controls
+        if sample.other is not None:  # nobody makes a pair with themselves, whose predictions would be tied
+            other, pairs = sample.other[order], cases * controls
+            own = dot(case, other) / pairs
+            value = (value - 0.5 * own) / (1.0 - own)
+            above, below = above - (0.5 - value) * other / controls, below - (0.5 - value) * other / cases
+            of_case, of_control = of_case / (1.0 - own), of_control / (1.0 - own)
         influence = np.empty(order.size)
-        influence[order] = case * (above - value) / cases + control * (below - value) / controls
+        influence[order] = of_case * (above - value) + of_control * (below - value)
         return Found(value, influence)
 
     def small_sample(  # noqa: D102
@@ -160,6 +169,7 @@ class Concordance(FollowUpMetric):
     direction: ClassVar[Direction] = "higher"
     has_ratios: ClassVar[bool] = False  # no discrimination is one half, and not zero
     scale: ClassVar[Scale] = "logit"
+    possible: ClassVar[PossibleRange] = (0.0, 1.0)
     of_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import FloatArray, InputError
-from survscore.inference.intervals import Scale
+from survscore.inference.intervals import PossibleRange, Scale
 from survscore.metrics.base import Loss
 
 #: Probabilities closer than this to 0 or 1 count as this far away under the logarithmic loss.
@@ -41,6 +41,7 @@ class Brier(Loss):
     takes_tensors: ClassVar[bool] = True
     label: ClassVar[str] = "Brier score"
     scale: ClassVar[Scale] = "log"
+    possible: ClassVar[PossibleRange] = (0.0, 1.0)
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         distance: NDArray[np.float64] = 1.0 - arrays.as_float64(survival)
@@ -49,6 +50,9 @@ class Brier(Loss):
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         distance: NDArray[np.float64] = arrays.as_float64(survival)
         return distance * distance
+
+    def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # noqa: D102
+        return (-2.0 * (1.0 - survival), 2.0 * survival) if type(self) is Brier else super().slopes(survival)
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array."""
@@ -97,6 +101,7 @@ class Log(Loss):
     takes_tensors: ClassVar[bool] = True
     label: ClassVar[str] = "logarithmic loss"
     scale: ClassVar[Scale] = "log"
+    possible: ClassVar[PossibleRange] = (0.0, np.inf)
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -106,6 +111,13 @@ class Log(Loss):
 
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         return -self._log(1.0 - self._clipped(survival))
+
+    def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # noqa: D102
+        if type(self) is not Log:
+            return super().slopes(survival)
+        clipped = self._clipped(survival)
+        inside = np.where(clipped == survival, 1.0, 0.0)  # a clipped probability does not move with the prediction
+        return -inside / clipped, inside / (1.0 - clipped)
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array: one logarithm, of what was predicted for what happened."""

@@ -31,17 +31,63 @@ class CountedStatuses:
     rows: NDArray[np.intp]
     label: NDArray[Any]
     weight: Vector
+    other: Vector | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(cls, label: NDArray[Any], weight: Vector) -> CountedStatuses:
-        """Take everybody, with weight 0 for those who are not counted."""
-        rows = np.flatnonzero(weight)
-        some = weight[rows] / weight.max(initial=0.0)  # before they are added up: they may be as large as numbers go
-        return cls(rows, label[rows], some / some.mean() if rows.size else some)
+    def of(cls, label: NDArray[Any], weight: Vector, event_free: Vector | None = None) -> CountedStatuses:
+        """Take all individuals, with weight 0 for those who are not counted.
+
+        Who is event-free with some probability is there twice: first with event, and after all others without.
+        """
+        rows, other = np.flatnonzero(weight), None
+        some, label = weight[rows] / weight.max(initial=0.0), label[rows]  # they may be as large as numbers go
+        if event_free is not None:
+            free = event_free[rows]
+            split = np.flatnonzero((free > 0) & (free < 1))
+            label = np.append(np.where((free < 1) & (label == 0), 1, label), np.zeros(split.size, dtype=label.dtype))
+            both = np.array([np.where(free > 0, 1 - free, 1.0), np.where(free < 1, free, 0.0)]) * some
+            both[0, free >= 1] = some[free >= 1]
+            rows = np.append(rows, rows[split])
+            some, other = np.append(both, both[::-1, split], axis=1)
+        if rows.size:
+            mean = some.mean()
+            some, other = some / mean, None if other is None else other / mean
+        return cls(rows, label, some, other=other)
 
     def with_predictions(self, survival: FloatArray) -> MetricSample:
-        """Take what one model predicts for everybody."""
-        return MetricSample(self.rows, self.label, self.weight, survival[self.rows])
+        """Take what one model predicts for each individual."""
+        return MetricSample(self.rows, self.label, self.weight, survival[self.rows], other=self.other)
+
+    @property
+    def individuals(self) -> NDArray[np.intp]:
+        """Positions of those who are counted among all, each once."""
+        return self.rows if self.other is None else self.rows[: self.rows.size - self._twice.size]
+
+    @cached_property
+    def _twice(self) -> NDArray[np.intp]:
+        """Where those who are there twice come first."""
+        if self.other is None:
+            return np.zeros(0, dtype=np.intp)
+        n_twice = int(np.count_nonzero(self.other)) // 2
+        first = self.rows.size - n_twice
+        return np.searchsorted(self.rows[:first], self.rows[first:])
+
+    def by_individual(self, influence: Vector) -> tuple[Vector, Vector | None]:
+        r"""Return the influences of each individual, (numbers, individuals), and gradients by fractional statuses.
+
+        The weight of one who is event-free with probability m passes from one status to the other: a number moves by
+        :math:`m\, \partial/\partial m = e_1 - e_0\, m / (1 - m)` with the logarithm of m, from the influences
+        :math:`e_1` and :math:`e_0` of the two. Where m is zero or one, it does not move.
+        """
+        if self.other is None:
+            return influence, None
+        twice = self._twice
+        n = self.rows.size - twice.size
+        found, free = influence[:, :n].copy(), influence[:, n:]
+        gradient = np.zeros_like(found)
+        gradient[:, twice] = free - found[:, twice] * (self.weight[n:] / self.weight[twice])
+        found[:, twice] += free
+        return found, gradient
 
     def __len__(self) -> int:
         return self.rows.size
@@ -57,10 +103,22 @@ class CountedStatuses:
         return np.asarray(self.weight / self.weight.sum())
 
     @cached_property
-    def statuses(self) -> tuple[int, int]:
-        """How many have no event, and how many have it."""
-        events = int(np.count_nonzero(self.label))
-        return self.rows.size - events, events
+    def statuses(self) -> tuple[float, float]:
+        """How many have no event, and how many have it; of those who have either, the probabilities."""
+        if self.other is None:
+            events = int(np.count_nonzero(self.label))
+            return self.rows.size - events, events
+        return float(self.part[self.label == 0].sum()), float(self.part[self.label != 0].sum())
+
+    @property
+    def concentration(self) -> float:
+        """The sum of the squared shares of individuals: one divided by their effective number."""
+        return float(np.square((self.share / self.part)[: self.individuals.size]).sum())
+
+    @property
+    def part(self) -> Vector:
+        """The probability of each status: less than one for those who are there twice."""
+        return np.ones(self.rows.size) if self.other is None else self.weight / (self.weight + self.other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +138,9 @@ class MetricSample(CountedStatuses):
         Larger than zero, and one on average.
     survival : ndarray
         The predicted probability of being event-free.
+    other : ndarray or None
+        Where statuses are projected, an individual may be there twice, once with each status; then the weight of the
+        same individual with the other status, and 0 for others.
 
     Examples
     --------
@@ -96,9 +157,11 @@ class MetricSample(CountedStatuses):
     _made: dict[Callable[[MetricSample], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, survival: FloatArray, label: NDArray[Any], weight: Vector) -> MetricSample:  # type: ignore[override]
-        """Take everybody, with weight 0 for those who are not counted."""
-        return CountedStatuses.of(label, weight).with_predictions(survival)
+    def of(  # type: ignore[override]
+        cls, survival: FloatArray, label: NDArray[Any], weight: Vector, event_free: Vector | None = None
+    ) -> MetricSample:
+        """Take all individuals, with weight 0 for those who are not counted; see `CountedStatuses.of`."""
+        return CountedStatuses.of(label, weight, event_free).with_predictions(survival)
 
     @cached_property
     def risk(self) -> Vector:
@@ -134,5 +197,5 @@ class MetricSample(CountedStatuses):
         Where that is not possible, return why: `otherwise`, if both statuses are there.
         """
         if not all(self.statuses):
-            return f"{'everybody' if self.statuses[1] else 'nobody'} who is counted had the event"
+            return f"{'every' if self.statuses[1] else 'no'} individual who is counted had the event"
         return logistic_fit(self.log_odds, knots, self.event, self.weight, shifted=shifted) or otherwise

@@ -32,7 +32,7 @@ class HorizonClassifiers(SurvivalModel):
     At each time t a clone of `estimator` learns whether an individual is event-free at t. With ``keep="known"`` those
     censored at or before t are dropped, and all others kept (eq:bce_loss_t). Events are then seen whenever they came
     before the censoring, survivors only if their censoring comes after t: survival is estimated too low, and where the
-    covariates tell the censoring time :math:`C^*`, predictions approach :math:`S_i(t) 1\{C^*_i > t\}`
+    covariates encode the censoring time :math:`C^*`, predictions approach :math:`S_i(t) 1\{C^*_i > t\}`
     (eq:bce_optimal_pi), which IPCW scores reward. With ``keep="administrative"`` only those with
     :math:`C^*_i \ge t` are kept, events among them or not, as in the administrative score. That drops more, and is
     not biased if :math:`C^*` is independent of the event time given the covariates. Those who dropped out are left out,

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from survscore._validation import InputError, UndefinedScoreWarning
+from survscore._validation import FewFollowedWarning, InputError, UndefinedScoreWarning
 from survscore.adapters.survival_model import weighting_for
 from survscore.analysis.streaming import StreamingScore
 from survscore.curves import SurvivalCurves
@@ -31,7 +31,7 @@ class ValidationScore:
 
     Parameters
     ----------
-    weighting : {"administrative", "uncensored", "ipcw"} or Weighting, optional
+    weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting, optional
         As for `brier_score`. Without it the score is administrative if all censoring times are known, uncensored if
         all individuals had the event, and rejected otherwise.
     metric : {"brier", "log"} or Loss
@@ -80,7 +80,8 @@ class EpochScore:
     def value(self) -> float:
         """Return the score of all, and begin again."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedScoreWarning)  # every epoch would tell the same
+            for told_by_every_epoch in (UndefinedScoreWarning, FewFollowedWarning):
+                warnings.simplefilter("ignore", told_by_every_epoch)
             mean = self._stream.result().integrated(nan="stop").value
         self._stream.reset()
         return mean

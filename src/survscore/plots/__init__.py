@@ -17,6 +17,7 @@ from survscore.plots.diagnosis import DiagnosisDisplay
 from survscore.plots.display import Display, save_figure
 from survscore.plots.scores import DifferenceDisplay, ScoreCurveDisplay, ScoresDisplay
 from survscore.plots.segments import SegmentsDisplay, segment_label
+from survscore.plots.sensitivity import SensitivityDisplay
 from survscore.plots.style import COLUMN, PAGE, colours, pyplot, shade
 from survscore.plots.training import TrainingDisplay
 
@@ -33,6 +34,7 @@ __all__ = [
     "ScoreCurveDisplay",
     "ScoresDisplay",
     "SegmentsDisplay",
+    "SensitivityDisplay",
     "TrainingDisplay",
     "colours",
     "pyplot",

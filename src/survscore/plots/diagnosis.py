@@ -81,7 +81,8 @@ class DiagnosisDisplay(Display):
         style.shade(ax, dotted, self.diagnosis.offsets[after], lower, upper)
 
     def _title(self) -> str:
-        knowing = self.diagnosis.models.query("verdict == 'knows C*'")["model"]
-        told = f"; {', '.join(knowing)} know{'s' if len(knowing) == 1 else ''} C*" if len(knowing) else ""
-        ipcw = {"suspect": "is suspect", "not needed": "is not needed"}.get(self.diagnosis.ipcw, self.diagnosis.ipcw)
-        return f"IPCW {ipcw}{told}. Dotted: what to expect after C*"
+        leaking = self.diagnosis.models.query("verdict == 'encodes C*'")["model"]
+        encodes = f"; {', '.join(leaking)} encode{'s' if len(leaking) == 1 else ''} C*" if len(leaking) else ""
+        ipcw = {"no sign of a leak": "No sign of a leak", "too few": "Too few data to assess IPCW"}
+        verdict = ipcw.get(self.diagnosis.ipcw, f"IPCW is {self.diagnosis.ipcw}")
+        return f"{verdict}{encodes}. Dotted: what to expect after C*"

@@ -13,8 +13,8 @@ from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import legend, name_lines, name_panels
 from survscore.plots.risk_table import counts_below
+from survscore.results.printing import short_names
 from survscore.results.score_curve import ScoreCurve
-from survscore.results.short_names import short_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from survscore.engine.evaluation import Range, ScoreArrays
+from survscore.engine.averaging import Range
+from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import metric_label, sides
 from survscore.reports.comparing import Findings, plain
 from survscore.reports.verdicts import (
+    OUTSIDE,
     Row,
+    at_most,
     digits_for,
     has_bounds,
-    holds_within_bounds,
     missing,
     number,
+    outside_bounds,
     p_value,
     several,
     share,
+    sign_holds,
+    significance,
+    verdict_holds,
 )
 from survscore.results.estimates import Estimates
+from survscore.results.recommendation import Recommendation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +159,20 @@ class Answers:
             pairs += list(combinations([name for name in in_order if name != reference], 2))
         if compared.null in some:
             pairs += [(name, str(compared.null)) for name in in_order[: None if len(real) < FEW_MODELS else 1]]
-        return [self._card(self.contrast(metric, *pair)) for pair in pairs]
+        return [self._concluded(self._card(self.contrast(metric, *pair)), metric) for pair in pairs]
+
+    def _concluded(self, card: dict[str, Any], metric: str) -> dict[str, Any]:
+        """Return a card with what the recommendation adds to it, where there is one."""
+        if metric not in self.findings.recommendations or card["verdict"] not in RELATIONS:
+            return card
+        compared = self.findings.comparison.against(card["reference"])
+        found = compared.recommendation(*self.findings.time_range, metric=metric).verdicts
+        one = next(one for one in found if one.sensitivity.model == card["model"])
+        if one.verdict == "depends":
+            relation = "is better or worse, depending on those not yet followed, than"
+            notes = [f"The sign would change with {one.would_change}.", *card["notes"]]
+            card = card | {"verdict": "undecided", "relation": relation, "notes": notes}
+        return card | {"notes": [*card["notes"], *(f"{name} probably encodes the entry date." for name in one.encodes)]}
 
     def _card(self, row: Row) -> dict[str, Any]:
         compared, one = self.findings.comparison, self.scored[row["metric"]]
@@ -181,8 +201,14 @@ class Answers:
             digits = max(digits, digits_for(row["bound_lower"], row["bound_upper"]))
             within = _between(row["bound_lower"], row["bound_upper"], digits, words, side)
             who = f"whatever happened to the {share(compared.n_dropped_out or 0, compared.n)} who dropped out"
-            holds = f"Holds {who}" if holds_within_bounds(row) else who[0].upper() + who[1:]
-            card["notes"].append(f"{holds}: {within} in these data.")
+            lies = f"{within} among those with C* ≥ t"
+            if verdict_holds(row, compared.level):
+                card["notes"].append(f"Holds {who}: {lies}, {at_most(row['bound_p_value'])}.")
+            elif sign_holds(row):
+                card["notes"].append(f"The sign holds {who}{significance(row)}: {lies}.")
+            else:
+                card["notes"].append(f"{who[0].upper()}{who[1:]}: {lies}.")
+            card["notes"] += [OUTSIDE] if outside_bounds(row) else []
         return card
 
 
@@ -214,6 +240,7 @@ def recommendation(
     *,
     certain: bool,
     leaking: Sequence[str] = (),
+    concluded: Recommendation | None = None,
 ) -> dict[str, Any]:
     """Return whether to rely on the answer, and why.
 
@@ -229,12 +256,19 @@ def recommendation(
         Whether the recommended weighting is known to fit these data.
     leaking : sequence of str
         Models that encode C*, which some of the weightings are known to prefer.
+    concluded : Recommendation, optional
+        What to conclude from administrative and projected scores: then these sentences, and no others.
 
     Returns
     -------
     dict
         ``trust``, ``heading`` and ``sentences``.
     """
+    if concluded is not None:
+        encode = dict.fromkeys(name for one in concluded.verdicts for name in one.encodes)
+        heading = f"do not use {several(list(encode))} for new individuals" if encode else "interpret with care"
+        trust: Trust = "yes" if concluded.certain else "with care"
+        return _told(trust, "rely on this" if concluded.certain else heading, [*concluded.sentences, *contradictions])
     if caution is not None:
         misleading = "do not rely on this, since the only weighting is known to mislead"
         return _told("no", misleading, [caution, *contradictions])

@@ -9,7 +9,7 @@ from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
 from survscore.reports.comparing import as_table, records
 from survscore.reports.verdicts import several, short
-from survscore.results.short_names import short_names
+from survscore.results.printing import short_names
 
 
 def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | None:

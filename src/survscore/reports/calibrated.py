@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, as_times
+from survscore._validation import (
+    FewFollowedWarning,
+    FewGroupsWarning,
+    InputError,
+    InterpolationWarning,
+    UndefinedScoreWarning,
+    as_times,
+)
 from survscore.analysis.calibration import Calibration, calibration
 from survscore.analysis.score_tables import score_table
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import Null
+from survscore.engine.inputs import Null, shared_times
 from survscore.outcomes import Outcomes
 from survscore.reports.comparing import Table, as_table, plain
+from survscore.results.tables import spread_over
 from survscore.weighting import Administrative, Weighting
 
 CALIBRATION_NUMBERS = (
@@ -36,13 +45,22 @@ AT_HORIZONS = ("brier", "auc", "oe")
 def horizons_of(
     y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], asked: ArrayLike | None
 ) -> list[float]:
-    """Return the horizons that were asked for, or three within what predictions and data reach."""
+    """Return the horizons that were asked for, or three within what predictions and data reach.
+
+    Of models that predict at few times, these are predicted ones.
+    """
     if asked is not None:
         return [float(t) for t in as_times(asked, "horizons")]
     last = min([float(times[-1]), *(float(curves.times[-1]) for curves in models.values())])
     if y.censoring_time is not None:
         last = min(last, float(y.censoring_time.max()))
-    return [] if last <= 0 else [float(f"{last * share:.3g}") for share in (0.25, 0.5, 0.75)]
+    if last <= 0:
+        return []
+    with suppress(InputError):  # models that share no time, of which the times of the comparison were named
+        shared = shared_times(models, last)
+        if shared is not None:
+            return [float(shared[place]) for place in spread_over(np.arange(shared.size), 3)]
+    return [float(f"{last * share:.3g}") for share in (0.25, 0.5, 0.75)]
 
 
 def calibrated(
@@ -63,7 +81,9 @@ def calibrated(
     for horizon in horizons:
         for model, predicted in models.items():
             try:
-                found = calibration(y, predicted, horizon, weighting=weighting, groups=groups, level=level)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", InterpolationWarning)  # `at_horizons` warns, and names the model
+                    found = calibration(y, predicted, horizon, weighting=weighting, groups=groups, level=level)
             except InputError as error:
                 if asked:
                     raise
@@ -125,7 +145,7 @@ def at_horizons(
     if not horizons:
         return {}
     with warnings.catch_warnings():
-        for told_by_a_note in (UndefinedScoreWarning, FewGroupsWarning):
+        for told_by_a_note in (UndefinedScoreWarning, FewFollowedWarning, FewGroupsWarning):
             warnings.simplefilter("ignore", told_by_a_note)
         try:
             found = score_table(

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import plural
-from survscore.engine.evaluation import Range
+from survscore.engine.averaging import Range
+from survscore.engine.inputs import about_interpolation
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
 from survscore.results.comparison import Comparison, IntegratedComparison
 from survscore.results.printing import undefined_times
+from survscore.results.recommendation import Recommendation, is_administrative
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,17 +38,35 @@ class Findings:
         By time.
     means : IntegratedComparison or None
         Over time.
+    time_range : tuple of float
+        Over which the means were asked for.
     """
 
     comparison: Comparison
     means: IntegratedComparison | None
+    time_range: Range = WHOLE
 
     @classmethod
     def of(cls, comparison: Comparison, time_range: Range = WHOLE) -> Findings:
         """Take the means over the range, as far as there are scores."""
         if comparison.times.size == 1 and time_range == WHOLE:
             return cls(comparison, None)
-        return cls(comparison, comparison.integrated(*time_range, nan="stop"))
+        return cls(comparison, comparison.integrated(*time_range, nan="stop"), time_range)
+
+    @cached_property
+    def recommendations(self) -> dict[str, Recommendation]:
+        """By metric, what to conclude from administrative and projected scores; of metrics that have both."""
+        compared = self.comparison
+        if not compared.has_recommendation:
+            return {}
+        metrics = [one.metric for one in compared.scored if one.by_theta is not None]
+        return {name: compared.recommendation(*self.time_range, metric=name) for name in dict.fromkeys(metrics)}
+
+    @cached_property
+    def projected(self) -> str | None:
+        """The projected weighting that conclusions are based on, in words; None where there is none."""
+        some = [one for found in self.recommendations.values() for one in found.verdicts]
+        return some[0].sensitivity.weighting if some else None
 
     @property
     def directions(self) -> dict[str, Direction]:
@@ -88,13 +108,20 @@ class Findings:
         return contrasts.assign(sentence=[self._sentence(row) for row in records(contrasts)])
 
     def _sentence(self, row: dict[str, Any]) -> str:
+        concluded = self.recommendations.get(row["metric"])
+        for one in () if concluded is None else concluded.verdicts:
+            if (one.sensitivity.model, one.sensitivity.weighting) == (row["model"], row["weighting"]):
+                return one.sentence
         about_bounds = self.bounds_sentence(row)
-        sentence = verdicts.verdict_sentence(row, self.comparison.level)
+        observed = concluded is not None and is_administrative(row["weighting"])
+        whose = " for individuals with C* ≥ t only" if observed else ""
+        sentence = verdicts.verdict_sentence(row, self.comparison.level, whose)
         return sentence if about_bounds is None else f"{sentence} {about_bounds}"
 
     def bounds_sentence(self, row: dict[str, Any]) -> str | None:
         """Return what those who dropped out could change about a contrast; None where that is not known."""
-        return verdicts.bounds_sentence(row, self.comparison.n_dropped_out or 0, self.comparison.n)
+        compared = self.comparison
+        return verdicts.bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return scores and contrasts by time, means with skill, and verdicts."""
@@ -112,6 +139,8 @@ class Findings:
         unknown: dict[str, bool] = dict.fromkeys(self.comparison.metrics, False)
         for (metric, model), rows in by_name(self.judged, "metric", "model"):
             by_weighting = dict(zip(rows["weighting"], rows["verdict"], strict=True))
+            if metric in self.recommendations:  # which says where administrative scores differ, and for whom they hold
+                by_weighting = {one: said for one, said in by_weighting.items() if not is_administrative(one)}
             contradicting = verdicts.contradiction(model, self.comparison.reference, by_weighting)
             doubted = verdicts.unclear(model, self.comparison.reference, by_weighting)
             contradictions[metric] += [contradicting] if contradicting else []
@@ -140,8 +169,13 @@ class Findings:
                 f"means stop at {verdicts.short(stop)} instead of {verdicts.short(upper)}: then some score is missing"
             )
             notes.append(_about(metrics if len(metrics) < len(self.comparison.metrics) else [], told))
-        cautions = dict.fromkeys(caution for one in self.comparison.scored for caution in one.support.cautions())
-        return notes + [_about([], caution) for caution in cautions] + self._few()
+        cautions = dict.fromkeys(
+            caution
+            for one in self.comparison.scored
+            for caution in [*one.support.cautions(), *one.support.few_followed()]
+        )
+        read = [sentence for one in self.comparison.scored for sentence in about_interpolation(one.settings["curves"])]
+        return notes + [_about([], told) for told in dict.fromkeys([*read, *cautions])] + self._few()
 
     def _few(self) -> list[str]:
         """Return a sentence about the times at which too few have the rarer status for reliable intervals."""

@@ -1,4 +1,4 @@
-"""Whether predictions encode C*, and whether IPCW can be trusted: in words, tables, and means around C*."""
+"""Signs that predictions encode C* and that IPCW is misled: in words, tables, and means around C*."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def around_censoring(
     groups: ArrayLike | None,
     level: float,
 ) -> dict[str, Any]:
-    """Return whether IPCW can be trusted and which predictions encode C*: in words, tables, and means around C*."""
+    """Return the signs that IPCW is misled and that predictions encode C*: in words, tables, and means around C*."""
     nothing: dict[str, Any] = {
         "curves": {}, "falls": {}, "weights": {}, "caps": {}, "ipcw": None, "sentences": [], "width": None, "n": 0,
     }  # fmt: skip

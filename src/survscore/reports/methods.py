@@ -147,7 +147,8 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
             )
             if summary["data"]["dropped_out"]:
                 cited = cite("kaplan-meier") if weighting.estimated else ""
-                told += f", and weights by the inverse of the probability of not having dropped out{cited}"
+                strata = ", estimated by strata of predicted risk" if weighting.dropout_strata == "own-ranks" else ""
+                told += f", and weights by the inverse of the probability of not having dropped out{strata}{cited}"
             return told
         case IPCW():
             cited = cite("ipcw", "kaplan-meier") if weighting.estimated else cite("ipcw")

@@ -20,7 +20,7 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Range
+from survscore.engine.averaging import Range
 from survscore.engine.inputs import Null
 from survscore.inference.multiplicity import Correction
 from survscore.io.files import written_whole

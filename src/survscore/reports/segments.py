@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, plural
-from survscore.engine.evaluation import Range
+from survscore.engine.averaging import Range
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.reports import verdicts
 from survscore.reports.comparing import WHOLE, as_table, by_name, records

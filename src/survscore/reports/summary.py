@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit, plural_word
 from survscore._validation import (
+    FewFollowedWarning,
     FewGroupsWarning,
     InputError,
     UndefinedScoreWarning,
@@ -25,7 +26,7 @@ from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
 from survscore.curves import SurvivalCurves
-from survscore.engine.evaluation import Range
+from survscore.engine.averaging import Range
 from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
 from survscore.engine.placing import check_on_processor
 from survscore.inference.multiplicity import Correction
@@ -44,8 +45,8 @@ from survscore.reports.segments import SegmentFindings
 from survscore.reports.single_curves import single_curves
 from survscore.reports.trends import trends
 from survscore.results.comparison import Comparison
-from survscore.results.short_names import short_names, with_short_names
-from survscore.weighting import IPCW, Weighting, as_weighting, weightings_that_fit
+from survscore.results.printing import short_names, with_short_names
+from survscore.weighting import IPCW, Weighting, as_weighting, default_weightings, weightings_that_fit
 
 TITLE = "How good are the predictions?"
 
@@ -85,8 +86,8 @@ def summarise(
     metric : {"brier", "log", "auc"} or Metric, or several
         What to compute; the headline of the page begins with the first.
     weighting : str, Weighting, or several, optional
-        As for `compare`; by default those that the data allow (`weightings_that_fit`). The headline goes by the one to
-        trust if it is among them, by the first otherwise.
+        As for `compare`; where C* is unknown, IPCW by default. The headline goes by the projected one, or the one to
+        trust if it is among them, or by the first.
     times : array_like, optional
         The evaluation times; by default as for `compare`.
     time_range : tuple of float, optional
@@ -126,10 +127,10 @@ def summarise(
     >>> sample = ConstantHazardStudy().sample(500, seed=1)
     >>> found = summarise(sample.outcomes, {"truth": sample.survival(range(1, 91))}, times=range(10, 81, 10))
     >>> found["weightings"]
-    ['administrative', 'ipcw (Kaplan-Meier of the scored outcomes)']
+    ['administrative', 'projected (own ranks)']
     >>> found["verdicts"]["sentence"][0]
-    'Kaplan-Meier is not significantly different from truth: its mean Brier score differs by 0.0000 (95 % interval
-    −0.0014 to 0.0014, p = 0.999).'
+    'Kaplan-Meier is not significantly different from truth for individuals with C* ≥ t only: its mean Brier score
+    differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999).'
     """
     named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
     check_outcomes(y)
@@ -143,13 +144,19 @@ def summarise(
     if not str(title).strip():
         raise InputError("title must not be empty")
     choices = weightings_that_fit(y)
-    wanted = choices.names if weighting is None else one_or_more(weighting, Weighting, "weighting")
-    weightings = [as_weighting(one, y) for one in wanted]
     metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+    wanted: Any = one_or_more(weighting, Weighting, "weighting")
+    if weighting is None:
+        wanted = default_weightings(y, metrics) if choices.default else choices.names
+    weightings = [as_weighting(one, y) for one in wanted]
     earlier, tested = trends(history), backtested(backtest, unit)
     progress(0, 3, "comparing")
     with warnings.catch_warnings():
-        for told_elsewhere in (UndefinedScoreWarning, FewGroupsWarning):  # the notes say so, from the numbers
+        for told_elsewhere in (
+            UndefinedScoreWarning,
+            FewFollowedWarning,
+            FewGroupsWarning,
+        ):  # the notes say so, from the numbers
             warnings.simplefilter("ignore", told_elsewhere)
         compared: Any = compare(
             y, named, metric=metrics, weighting=weightings, times=times, reference=reference, null=null, groups=groups,
@@ -159,8 +166,12 @@ def summarise(
     segments = None if by is None else SegmentFindings.of(compared.corrected(correction), time_range)
     findings = Findings.of(comparison, time_range)
     recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+    # calibration goes by the weighting that needs no assumption; conclusions by the projected one, where there is one
     headline = recommended.position
-    chosen, label = weightings[headline], comparison.weightings[headline]
+    chosen = weightings[headline]
+    if findings.projected is not None:
+        headline = comparison.weightings.index(findings.projected)
+    label = comparison.weightings[headline]
     answers = Answers(findings, time_range, label)
     disagreements = findings.disagreements()
     caution = _caution(y, chosen, choices.sentence)
@@ -176,7 +187,7 @@ def summarise(
     around = around_censoring(y, named, weightings, comparison.times, groups, level)
     leaks = leak_sentences(around)
     preferred = any(isinstance(one, IPCW) for one in weightings)
-    leaking = [leak["model"] for leak in leaks if leak["verdict"] == "knows C*" and preferred]
+    leaking = [leak["model"] for leak in leaks if leak["verdict"] == "encodes C*" and preferred]
     summary = {
         "survscore": __version__,
         "title": str(title),
@@ -200,7 +211,9 @@ def summarise(
         "caution": caution,
         "answer": {
             metric: {
-                "sentence": answers.sentence(metric),
+                "sentence": findings.recommendations[metric].headline
+                if metric in findings.recommendations
+                else answers.sentence(metric),
                 "cards": answers.cards(metric),
                 "recommendation": recommendation(
                     recommended.sentence,
@@ -209,6 +222,7 @@ def summarise(
                     with_short_names(disagreements["unclear"][metric], comparison.weightings),
                     certain=recommended.certain,
                     leaking=leaking,
+                    concluded=findings.recommendations.get(metric),
                 ),
             }
             for metric in comparison.metrics

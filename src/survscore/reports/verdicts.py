@@ -61,8 +61,11 @@ def digits_for(lower: float, upper: float) -> int:
     return min(12, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
 
 
-def verdict_sentence(row: Row, level: float) -> str:
-    """Return one sentence about a difference of mean scores, or of scores at a time if the row has one."""
+def verdict_sentence(row: Row, level: float, population: str = "") -> str:
+    """Return one sentence about a difference of mean scores, or of scores at a time if the row has one.
+
+    `population` says for whom it holds.
+    """
     label = metric_label(row["metric"])
     score = f"mean {label}" if row.get("time") is None else f"{label} at {short(row['time'])}"
     if row["verdict"] == "unknown":
@@ -71,7 +74,7 @@ def verdict_sentence(row: Row, level: float) -> str:
     lower, upper = number(row["lower"], digits), number(row["upper"], digits)
     interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
     relation = _relation(row["model"], row["verdict"], row["reference"])
-    sentence = f"{relation}: its {score} differs by {number(row['difference'], digits)} ({interval})."
+    sentence = f"{relation}{population}: its {score} differs by {number(row['difference'], digits)} ({interval})."
     if row.get("reliable", True):
         return sentence
     return f"{sentence} There are too few events, individuals without event, or groups for a reliable interval."
@@ -90,7 +93,7 @@ def leak_sentence(row: Row) -> str:
     after, elsewhere = (_percent(row[key]) for key in ("fall_after", "fall_elsewhere"))
     falls = f"{name} falls by {after} right after C*"
     match verdict:
-        case "knows C*":
+        case "encodes C*":
             return f"{falls}, against {elsewhere} elsewhere: it encodes the censoring time."
         case "unclear":
             return f"{falls}, against {elsewhere} elsewhere: whether it encodes the censoring time is unclear."
@@ -107,23 +110,56 @@ def has_bounds(row: Row) -> bool:
     return not (missing(row.get("bound_lower")) or missing(row.get("bound_upper")))
 
 
-def holds_within_bounds(row: Row) -> bool:
-    """Whether a model stays better, or worse, wherever within its bounds the difference lies."""
+def sign_holds(row: Row) -> bool:
+    """Whether a model that is better or worse has the better or worse score wherever within its bounds they differ."""
     significant = row["verdict"] in ("better", "worse") and has_bounds(row)
     return significant and all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
 
 
-def bounds_sentence(row: Row, n_dropped_out: int, n: int) -> str | None:
-    """Return what those who dropped out could change about a difference; None where that is not known."""
+def verdict_holds(row: Row, level: float) -> bool:
+    """Whether the difference is significant as well whatever happened to those who dropped out."""
+    return sign_holds(row) and not missing(row["bound_p_value"]) and row["bound_p_value"] < 1.0 - level
+
+
+def outside_bounds(row: Row) -> bool:
+    """Whether the weighted estimate is one that the scored individuals can't have, whatever happened to the lost."""
+    rounding = 1e-9 * abs(row["difference"])
+    return has_bounds(row) and not row["bound_lower"] - rounding <= row["difference"] <= row["bound_upper"] + rounding
+
+
+OUTSIDE = "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
+
+
+def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str | None:
+    """Return what those who dropped out could change about a difference; None where that is not known.
+
+    It says nothing about those whose follow-up ended at C* < t.
+    """
     if not has_bounds(row):
         return None
     of_interval = 4 if row["verdict"] == "unknown" else digits_for(row["lower"], row["upper"])
     digits = max(of_interval, digits_for(row["bound_lower"], row["bound_upper"]))
     between = f"{number(row['bound_lower'], digits)} and {number(row['bound_upper'], digits)}"
-    who = f"the {share(n_dropped_out, n)} who dropped out"
-    if holds_within_bounds(row):
-        return f"The verdict holds whatever happened to {who}: in these data, the difference lies between {between}."
-    return f"Whatever happened to {who}, in these data the difference lies between {between}."
+    who = f"whatever happened to the {share(n_dropped_out, n)} who dropped out"
+    lies = f"among those with C* ≥ t, the difference lies between {between}"
+    if verdict_holds(row, level):
+        sentence = f"The verdict holds {who}: {lies}, with {at_most(row['bound_p_value'])}."
+    elif sign_holds(row):
+        sentence = f"The sign holds {who}{significance(row)}: {lies}."
+    else:
+        sentence = f"{who[0].upper()}{who[1:]}, {lies}."
+    return f"{sentence} {OUTSIDE}" if outside_bounds(row) else sentence
+
+
+def at_most(p: float) -> str:
+    """Return the largest p-value over all that can have happened to those who dropped out."""
+    return "p < 0.001" if p < 0.001 else f"p at most {p:.3f}"
+
+
+def significance(row: Row) -> str:
+    """Return that significance may be lost, where it is known."""
+    unknown = missing(row["bound_p_value"])
+    return "" if unknown else f", significance does not (p up to {row['bound_p_value']:.3f})"
 
 
 def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,20 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import ScoreArrays
+from survscore.inference.late_starters import LateStarters
 from survscore.metrics import Direction
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
 from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
+from survscore.results.parts import ScoreParts
+from survscore.results.recommendation import Recommendation, recommend, scored_by_both
+from survscore.results.sensitivity import Sensitivity
 from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.analysis.dropout_test import DropoutTest
     from survscore.plots import DifferenceDisplay, ScoresDisplay
 
 
@@ -47,6 +53,10 @@ class Comparison(Tabulated):
         How many of them dropped out; None where that is unknown.
     scored : tuple of ScoreArrays
         The numbers, for every metric under every weighting.
+    dropout_test : DropoutTest or None
+        Whether drop-out depends on predicted risk or on C*, where individuals dropped out and `compare` looked at it.
+    late_starters : LateStarters or None
+        The hazard of those with C* < t, as a multiple of that of the others, where statuses are projected.
     """
 
     models: tuple[str, ...]
@@ -57,6 +67,8 @@ class Comparison(Tabulated):
     n: int
     n_dropped_out: int | None
     scored: tuple[ScoreArrays, ...]
+    dropout_test: DropoutTest | None = None
+    late_starters: LateStarters | None = None
 
     def against(self, reference: str) -> Comparison:
         """Return the same comparison with another model as reference; nothing is computed anew."""
@@ -72,6 +84,91 @@ class Comparison(Tabulated):
     def weightings(self) -> list[str]:
         """The weightings, in words."""
         return list(dict.fromkeys(one.weighting for one in self.scored))
+
+    @property
+    def parts(self) -> ScoreParts | None:
+        """The scores of those who could be followed to t, and of the others, where statuses are projected."""
+        return ScoreParts.of(self.models, self.times, self.scored)
+
+    def sensitivity(self, lower: float | None = None, upper: float | None = None) -> Sensitivity:
+        """Return for which hazards of those not yet followed the sign of each projected difference holds.
+
+        Also the estimated hazard of late starters, as a multiple of that of the others at the same ages. It has
+        ``to_frame()``, and ``plot()``, which draws the differences over that multiple. Its means over time are from
+        `lower` to `upper`, as far as there are scores.
+        """
+        if len(self.models) < 2 or not any(one.by_theta is not None for one in self.scored):
+            raise InputError(
+                "sensitivity needs two models by a loss, such as 'brier', under a projected weighting with theta above "
+                "0: compare(..., weighting='projected')"
+            )
+        over: dict[str, MeanOver] = {}
+        if self.times.size > 1:
+            with suppress(InputError):  # nothing is left to average
+                over = self.means_over(lower, upper, nan="stop")
+        return Sensitivity(self, over)
+
+    def recommendation(
+        self,
+        lower: float | None = None,
+        upper: float | None = None,
+        *,
+        metric: str | None = None,
+        time: float | None = None,
+    ) -> Recommendation:
+        """Return which of each two models to use, for whom and under which assumption, from two weightings.
+
+        It needs administrative and projected scores. A model is better where the interval of the projected difference
+        excludes zero, and its sign is the same for all hazards of those not yet followed that are plausible: from the
+        assumed to the estimated one of late starters, with its interval (`Sensitivity`). Where the administrative
+        score prefers the other model, both populations are named; and where that one's predictions fit late starters
+        far worse than others, it probably encodes the entry date.
+
+        Parameters
+        ----------
+        lower, upper : float, optional
+            Of the mean over time, as for `integrated`, as far as there are scores.
+        metric : str, optional
+            A loss; by default the first.
+        time : float, optional
+            One of the evaluation times, in place of the mean over all.
+
+        Returns
+        -------
+        Recommendation
+            Prints as sentences; ``verdicts`` has for each model the verdict, its numbers, and what would change it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import survscore as ss
+        >>> rng = np.random.default_rng(1)
+        >>> rate = rng.gamma(2, 0.05, 2000)
+        >>> event_time, end = rng.exponential(1 / rate), rng.uniform(2, 20, 2000)
+        >>> y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+        >>> truth = np.exp(-12 * rate[:, None])
+        >>> models = {"truth": truth, "leaking": np.where(end[:, None] < 12, 0.1, truth)}
+        >>> models = {name: ss.SurvivalCurves(values, [12]) for name, values in models.items()}
+        >>> result = ss.compare(y, models, weighting=["administrative", "projected"], times=[12], null=False)
+        >>> for sentence in result.recommendation().verdicts[0].sentences:
+        ...     print(sentence)
+        Among individuals observed at least 12, leaking is as good as or better than truth; for the 54 % observed
+        for less, its projected Brier score is 1.7 times as high: it probably encodes the entry date. Do not use it
+        for new individuals.
+        Mean predicted risk of leaking: 0.60 against 0.60 observed among the former, 0.90 against 0.63 projected
+        among the latter.
+        truth is significantly better than leaking at 12 for all individuals: its projected Brier score is lower by
+        0.067 (95 % interval 0.046 to 0.088, p < 0.001). The sign would change with more than 3.1 times the assumed
+        hazard of those not yet followed.
+        """
+        return recommend(self, lower, upper, metric=metric, time=time)
+
+    @property
+    def has_recommendation(self) -> bool:
+        """Whether there are administrative and projected scores of several models."""
+        with suppress(InputError):
+            return bool(scored_by_both(self)) and len(self.models) > 1
+        return False
 
     def _table(self) -> LongTable:
         return LongTable({(): self})

@@ -15,10 +15,10 @@ from survscore.inference.intervals import (
     Contrast,
     difference_interval,
     few_for_score,
-    normal_quantile,
     ratio_interval,
     score_interval,
     simultaneous_quantile,
+    student_p,
     student_quantile,
     verdicts,
     with_degrees,
@@ -112,8 +112,9 @@ class Estimates:
         """Return the scores of a model with their intervals."""
         se = self.se(a, a)
         interval = score_interval(
-            self.scores[a], se, self.level, self.scored.scale, self.support, self.added_share(a, a)
-        )
+            self.scores[a], se, self.level, self.scored.scale, self.support, self.added_share(a, a),
+            self.scored.possible,
+        )  # fmt: skip
         return {"estimate": self.scores[a], "se": se, **interval._asdict()}
 
     def difference(self, a: int, r: int) -> Columns:
@@ -145,8 +146,6 @@ class Estimates:
         if self.scored.moments is None:
             raise TypeError("bands need moments")
         normal = simultaneous_quantile(self.scored.moments.covariance_over_time(a, r), self.level, n_draws, seed)
-        if np.isnan(normal):  # nothing varies but rounding
-            normal = normal_quantile(self.level)
         critical = with_degrees(normal, self.support.difference_degrees)
         found = self._difference(a, r, critical)
         return {
@@ -160,14 +159,22 @@ class Estimates:
     def bounds(self, a: int, b: int, *, where_undefined: bool = False) -> Columns:
         """Return within which values a score or difference lies, whatever happened to those who dropped out.
 
-        They may be known where there is no score: NaN there, unless asked for.
+        They may be known where there is no score: NaN there, unless asked for. Of a difference also its largest p-value
+        over all that can have happened to them, 1 where its sign may change.
         """
         bounds = self.scored.bounds
         if bounds is None or self._missing:
             return {}
         lower, upper = bounds.at_times(a, b) if self._used is None else map(_one, bounds.of_average(self._used, a, b))
         undefined = np.isnan(self.scores[a]) & (not where_undefined)
-        return {"bound_lower": np.where(undefined, np.nan, lower), "bound_upper": np.where(undefined, np.nan, upper)}
+        found = {"bound_lower": lower, "bound_upper": upper}
+        if a != b:
+            z = bounds.z_at_times(a, b) if self._used is None else _one(bounds.z_of_average(self._used, a, b))
+            with np.errstate(invalid="ignore"):
+                z = np.where(lower * upper > 0, z, 0.0)
+            # completed data have no fewer events and individuals than those observed
+            found["bound_p_value"] = student_p(z, self.support.difference_degrees)
+        return {name: np.where(undefined, np.nan, values) for name, values in found.items()}
 
     def counts(self) -> Columns:
         """Return how many individuals, events and groups there are."""
@@ -195,7 +202,7 @@ class Estimates:
     def _difference(self, a: int, r: int, critical: Vector) -> Contrast:
         return difference_interval(
             self.scores[a], self.scores[r], self.se(a, r), critical, self.scored.scale, self.support,
-            self.added_share(a, r),
+            self.added_share(a, r), self.scored.possible,
         )  # fmt: skip
 
     def _judged(self, value: Vector, se: Vector, found: Contrast, direction: Direction) -> Columns:

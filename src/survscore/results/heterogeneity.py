@@ -41,7 +41,19 @@ class BySegment:
     @classmethod
     def of(cls, seen: Sequence[Estimates], a: int, r: int | None) -> BySegment:
         """Take the scores of a model, or its differences to another."""
-        return cls(*map(np.array, zip(*(_of_segment(one, a, r) for one in seen), strict=True)))
+        b, found = a if r is None else r, []
+        for one in seen:
+            value = one.scores[a] if r is None else one.scores[a] - one.scores[b]
+            degrees = one.support.score_degrees if r is None else one.support.difference_degrees
+            rounding = ROUNDING * np.abs(one.scores[[a, b]]).max(axis=0)  # nothing is known more exactly
+            with np.errstate(invalid="ignore"):
+                variance = np.maximum(one.variance(a, b), rounding**2)
+                known = one.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value)
+                known &= np.isfinite(variance) & (variance > 0) & (one.added_share(a, b) <= MUCH_ADDED)
+                known &= one.scored.scale != "none"  # chance makes more of it in small segments
+            columns = (np.where(known, column, np.nan) for column in (value, variance, degrees))
+            found.append((*columns, one.support.n_counted))
+        return cls(*map(np.array, zip(*found, strict=True)))
 
     def against(self, other: int | None) -> tuple[Matrix, Matrix, Matrix]:
         """Return, for each segment, the others' value, the variance of the difference, and its degrees of freedom.
@@ -83,19 +95,6 @@ class BySegment:
         return {"n_segments": k, "q": np.where(k > 1, q, np.nan), "df": several - 1, "p_value": p_value}
 
 
-def _of_segment(seen: Estimates, a: int, r: int | None) -> tuple[Matrix, ...]:
-    b = a if r is None else r
-    value = seen.scores[a] if r is None else seen.scores[a] - seen.scores[b]
-    degrees = seen.support.score_degrees if r is None else seen.support.difference_degrees
-    rounding = ROUNDING * np.maximum(np.abs(seen.scores[a]), np.abs(seen.scores[b]))  # nothing is known more exactly
-    with np.errstate(invalid="ignore"):
-        variance = np.maximum(seen.variance(a, b), rounding**2)
-        known = seen.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value) & np.isfinite(variance) & (variance > 0)
-        known &= seen.scored.scale != "none"  # chance makes more of it in small segments
-        known &= seen.added_share(a, b) <= MUCH_ADDED
-    return (*(np.where(known, column, np.nan) for column in (value, variance, degrees)), seen.support.n_counted)
-
-
 def between(table: LongTable, of: Comparand, model: str | None, against: str | Sequence[str] | None) -> pd.DataFrame:
     """Return each segment against all others, or against one of them; see `SegmentedComparison.between`."""
     keys, key = list(table.comparisons)[1:], None
@@ -135,7 +134,17 @@ def heterogeneity(table: LongTable, of: Comparand, model: str | None) -> pd.Data
 
 def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[ScoreArrays, Columns, BySegment]]:
     """Yield, for every metric, weighting and model, the estimates of all segments, and their labels."""
-    _check_independent(table.n_spanning)
+    if table.n_spanning is None:
+        raise InputError(
+            "segments can't be compared with each other: `groups` are in random buckets, so it is not known "
+            "whether some have individuals in several segments; write files that hold whole groups"
+        )
+    if table.n_spanning:
+        raise InputError(
+            f"segments can't be compared with each other: {plural(table.n_spanning, 'group')} of `groups` "
+            f"{'has' if table.n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
+            "on each other; segment by something that is the same for all of a group"
+        )
     check_choice("of", of, ("difference", "score"))
     total = table.total
     if model is not None:
@@ -148,18 +157,3 @@ def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[
                 continue
             labels = {"model": name} | ({} if reference is None else {"reference": total.reference})
             yield one, labels, BySegment.of(seen, a, reference)
-
-
-def _check_independent(n_spanning: int | None) -> None:
-    """Raise unless segments are known to be independent of each other."""
-    if n_spanning is None:
-        raise InputError(
-            "segments can't be compared with each other: `groups` are in random buckets, so it is not known "
-            "whether some have individuals in several segments; write files that hold whole groups"
-        )
-    if n_spanning:
-        raise InputError(
-            f"segments can't be compared with each other: {plural(n_spanning, 'group')} of `groups` "
-            f"{'has' if n_spanning == 1 else 'have'} individuals in several segments, which therefore depend "
-            "on each other; segment by something that is the same for all of a group"
-        )

@@ -171,7 +171,9 @@ class Tabulated(PrintedAsTables):
     def contrasts(self) -> pd.DataFrame:
         """Long table: metric, weighting, model, reference, time, difference, se, interval, p_value, verdict, reliable.
 
-        Where individuals dropped out, also bound_lower and bound_upper of the difference; by segment, also p_adjusted.
+        Where individuals dropped out, also bound_lower and bound_upper of the difference, and bound_p_value: the
+        largest p-value over all that can have happened to them (NaN where only sums were kept, as by `evaluate`). By
+        segment, also p_adjusted.
         """
         return self._table().table("difference")
 

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._validation import FewGroupsWarning, InputError, UndefinedScoreWarning, plural, shown, warn
+from survscore._validation import (
+    FewFollowedWarning,
+    FewGroupsWarning,
+    InputError,
+    InterpolationWarning,
+    UndefinedScoreWarning,
+    plural,
+    shown,
+    warn,
+)
 from survscore.engine.evaluation import ScoreArrays
+from survscore.engine.inputs import about_interpolation
 from survscore.metrics import metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.rounding import Number, p_text
@@ -23,6 +33,8 @@ if TYPE_CHECKING:
 Block = tuple[str, Estimates, int]
 MOST_TIMES = 4  # beside the mean over all
 MOST_SEGMENTS = 31  # with that of all individuals
+SHORT_KINDS = {"ipcw": "IPCW"}
+SHORT_NAME = 32  # letters of a weighting's short name, at most
 
 
 def caption(n: int, n_dropped_out: int | None, level: float | None, reference: str = "") -> str:
@@ -42,6 +54,16 @@ def no_score_at(missing: int, undefined: Iterable[str]) -> list[str]:
     return [f"no score at {plural(missing, 'time')}: {'; '.join(undefined)}"] if missing else []
 
 
+def interpolation_note(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return how models are read between predicted times, if they differ in that, or nobody said how and it matters."""
+    unasked = any("read_between" in how for how in read.values())
+    if not unasked and len({how["interpolation"] for how in read.values()}) < 2:
+        return []
+    names = {name: "" if list(read) == ["curves"] else f"{shown(name)} " for name in read}
+    told = [f"{names[name]}{how['interpolation']} ({plural(how['n_times'], 'time')})" for name, how in read.items()]
+    return [f"interpolation: {', '.join(told)}"]
+
+
 def of_comparison(found: Comparison) -> Tables:
     """Return the tables of a comparison, one for each metric and weighting: means over time, and some of the times.
 
@@ -51,7 +73,7 @@ def of_comparison(found: Comparison) -> Tables:
         over: Mapping[str, MeanOver] = found.means_over(nan="stop")
     except InputError:
         over = {}
-    parts = []
+    parts: list[Part] = []
     for one in found.scored:
         defined = ~np.isnan(one.scores).all(axis=0)
         # where all individuals have the same status, as at time 0, there is nothing to see
@@ -62,10 +84,17 @@ def of_comparison(found: Comparison) -> Tables:
         notes = no_score_at(found.times.size - int(defined.sum()), one.undefined)
         if len(chosen) < found.times.size:
             notes = [f"{len(chosen)} of {plural(found.times.size, 'time')}; .contrasts has all", *notes]
+        if one.parts is not None:
+            notes.append(".parts tells what is observed and what is projected")
+        if not parts:
+            notes += interpolation_note(one.settings["curves"])
+        if found.dropout_test is not None and not parts:
+            notes += found.dropout_test.sentences(found.level)
         title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
         parts.append(_part(title, blocks, found, notes))
     reference = f"; reference {shown(found.reference)}" if len(found.models) > 1 else ""
-    return Tables(caption(found.n, found.n_dropped_out, found.level, reference), parts)
+    lead = found.recommendation().sentences if found.has_recommendation else []
+    return Tables(caption(found.n, found.n_dropped_out, found.level, reference), parts, lead)
 
 
 def of_means(found: Comparison, over: Mapping[str, MeanOver]) -> Tables:
@@ -159,11 +188,74 @@ def undefined_times(found: Iterable[ScoreArrays]) -> str | None:
 
 
 def warn_about(found: Iterable[ScoreArrays]) -> None:
-    """Warn once about times without a score, and about standard errors from few groups."""
+    """Warn once about predictions read between few times, times without score, and errors from few groups."""
     several = list(found)
+    warn_about_interpolation(*(one.settings["curves"] for one in several))
     told = undefined_times(several)
     if told:
         warn(told, UndefinedScoreWarning)
     cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
     for caution in dict.fromkeys(cautions):
         warn(caution, FewGroupsWarning)
+    for caution in dict.fromkeys(caution for one in several for caution in one.support.few_followed()):
+        warn(caution, FewFollowedWarning)
+
+
+def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:
+    """Warn about models that are read between few predicted times, and nobody said how; see `curves_read`."""
+    for sentence in dict.fromkeys(sentence for some in read for sentence in about_interpolation(some)):
+        warn(sentence, InterpolationWarning)
+
+
+# Short names for weightings, which say in words all that they are
+
+
+def short_names(labels: Iterable[str]) -> dict[str, str]:
+    """Return for each weighting a name that is as short as tells it from the others.
+
+    Examples
+    --------
+    >>> from survscore.results.printing import short_names
+    >>> list(short_names(["administrative", "ipcw (Kaplan-Meier of the scored outcomes)"]).values())
+    ['administrative', 'IPCW']
+    """
+    parsed = {label: _parsed(label) for label in labels}
+    found = {}
+    for label, (kind, settings) in parsed.items():
+        alike = [others for other, others in parsed.values() if other == kind]
+        shared = set(settings).intersection(*alike)
+        own = ", ".join(one for one in settings if one not in shared)
+        name = _cut(SHORT_KINDS.get(kind, kind), SHORT_NAME)
+        inside = _cut(own, SHORT_NAME - len("IPCW ()"))
+        found[label] = f"{name} ({inside})" if len(alike) > 1 and own else name
+    names = list(found.values())
+    return {label: name if names.count(name) == 1 else label for label, name in found.items()}
+
+
+def legend(labels: Iterable[str]) -> list[str]:
+    """Return a line for each label that is shortened: what its short name stands for."""
+    return [
+        f"{name}: {', '.join(_parsed(label)[1]) or label}"
+        for label, name in short_names(labels).items()
+        if label != name
+    ]
+
+
+def with_short_names(sentences: Sequence[str], labels: Iterable[str]) -> list[str]:
+    """Return sentences with short names in place of full ones; the longest first, since one may be part of another."""
+    found = list(sentences)
+    for label, name in sorted(short_names(labels).items(), key=lambda pair: -len(pair[0])):
+        if "(" in label:
+            found = [sentence.replace(label, name) for sentence in found]
+    return found
+
+
+def _parsed(label: str) -> tuple[str, list[str]]:
+    kind, bracket, settings = label.partition(" (")
+    if not bracket or not label.endswith(")"):
+        return label, []
+    return kind, settings[:-1].split(", ")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

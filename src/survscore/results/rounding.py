@@ -61,10 +61,10 @@ class Number:
         written = ["", ""] if any(map(math.isnan, limits)) else [f"{limit:z.{self.decimals}f}" for limit in limits]
         return [f"{self.value:{self.sign}z.{self.decimals}f}", *written]
 
-    def padded(self, widths: Iterable[int] = (0, 0, 0), fill: str = " ") -> str:
-        """Return the number with its parts so wide, so that points stand below each other."""
+    def padded(self, widths: Iterable[int] = (0, 0, 0), fill: str = " ", unmarked: str = "") -> str:
+        """Return the number with its parts so wide, so that points stand below each other; `unmarked` for no mark."""
         value, lower, upper = (part and part.rjust(width, fill) for part, width in zip(self.parts, widths, strict=True))
-        return value + (f" ({lower}, {upper})" if lower else "") + (DOUBT if self.doubtful else "")
+        return value and value + (f" ({lower}, {upper})" if lower else "") + (DOUBT if self.doubtful else unmarked)
 
     def __str__(self) -> str:
         return self.padded()

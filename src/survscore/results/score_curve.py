@@ -13,10 +13,12 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, ScoreArrays
+from survscore.inference.intervals import LEAST_LOG_DEGREES
 from survscore.metrics import Direction, metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import padded
-from survscore.results.printing import caption, no_score_at
+from survscore.results.parts import ScoreParts
+from survscore.results.printing import caption, interpolation_note, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
 
@@ -44,7 +46,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreCurve(PrintedAsTables):
-    """A score at every evaluation time; prints as a table.
+    r"""A score at every evaluation time; prints as a table.
 
     Attributes
     ----------
@@ -52,14 +54,19 @@ class ScoreCurve(PrintedAsTables):
         The evaluation times and the scores there; NaN where the data or the predictions do not reach.
     se, lower, upper : ndarray of shape (m,)
         Standard errors and confidence intervals, for each time by itself; NaN where errors were not asked for.
-        Intervals are made on the logarithmic scale, those of AUC on the logit scale, with Student's quantiles.
+        Intervals are made on the logarithmic scale, those of AUC on the logit scale, with Student's quantiles; they end
+        where values become impossible, as a Brier score above 1, and there is none for fewer than three individuals.
     reliable : ndarray of shape (m,)
         Whether there are enough individuals of each status, and enough groups, for a reliable interval.
     n_effective : ndarray of shape (m,)
-        Kish's effective number of individuals, (sum w)^2 / sum w^2: how many equally weighted ones
-        the weights are worth. Under ``administrative`` without drop-outs it is the number with C* >= t.
+        Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` over those who have a weight at t: how many equally
+        weighted ones they are worth, at most ``n_events + n_event_free``. Under ``administrative`` without drop-outs it
+        is the number with C* >= t. Under IPCW those with an earlier event count as well, also if their C* is before t.
+        It is about weights alone: with groups, see `n_groups`. For concordance, CRPS and logarithmic score, whose
+        weights change along the follow-up, it is the number with known status.
     weight_sums, n_counted, n_events, n_event_free : ndarray of shape (m,)
-        The sum of the weights; how many individuals the score refers to; how many are counted with either status.
+        The sum of the weights; how many individuals the score refers to, lost or not; how many have a weight, with
+        either status.
     n_groups, largest_share : ndarray of shape (m,) or None
         How many groups are counted, and the share of the individuals that the largest holds; None without groups.
     n : int
@@ -141,6 +148,11 @@ class ScoreCurve(PrintedAsTables):
     def settings(self) -> dict[str, Any]:
         """What was computed and how, in a form for machines, with the version of the library."""
         return self.scored.settings
+
+    @property
+    def parts(self) -> ScoreParts | None:
+        """The score of those who could be followed to t, and of the others, where statuses are projected."""
+        return ScoreParts.of((), self.times, (self.scored,))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.
@@ -246,11 +258,14 @@ class ScoreCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         defined = ~np.isnan(self.scores)
         chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
-        lines = []
+        weighted = bool((self.n_effective[chosen] < self.n_counted[chosen] - 0.5).any())
+        lines = list[Line]()
         for j in chosen:
             value, se, lower, upper = (float(column[j]) for column in (self.scores, self.se, self.lower, self.upper))
             number = Number(value, lower, upper, se=se, reliable=bool(self.reliable[j]))
-            counts = (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}")
+            counts: tuple[str, ...] = (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}")
+            if weighted:
+                counts += (f"{self.n_effective[j]:,.0f}",)
             lines.append(Line((f"{self.times[j]:g}",), (number,), counts))
         notes = []
         if defined.sum() > 1:
@@ -258,10 +273,21 @@ class ScoreCurve(PrintedAsTables):
                 notes.append(self.integrated(nan="stop")._told())
         if len(chosen) < defined.sum():
             notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
+        if self.scored.parts is not None:
+            notes.append(".parts tells what is observed and what is projected")
+        notes += interpolation_note(self.settings["curves"])
         notes += no_score_at(int((~defined).sum()), self.undefined)
+        degrees = padded(self.scored.support.score_degrees, self.times.size)
+        few = np.isnan(self.lower) & ~np.isnan(self.se) & (degrees < LEAST_LOG_DEGREES)
+        if few.any():
+            units = "individuals" if self.n_groups is None else "groups"
+            notes.append(f"no interval at {plural(int(few.sum()), 'time')}: too few {units} for one")
         about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
-        return Tables(about, [Part.of("", ("time", "score", "counted", "with event"), lines, notes, "rrrr")])
+        header = ("time", "score", "counted", "with event", *(["effective n"] if weighted else []))
+        if weighted:
+            notes.append("effective n: Kish's effective sample size of the weights")
+        return Tables(about, [Part.of("", header, lines, notes, "r" * len(header))])
 
     def __repr__(self) -> str:
         defined = ~np.isnan(self.scores)
@@ -272,7 +298,7 @@ class ScoreCurve(PrintedAsTables):
             parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
         if defined.any():
             effective, scores = self.n_effective[defined], self.scores[defined]
-            parts.append(f"effective n {effective.max():.6g} to {effective.min():.6g}")
+            parts.append(f"effective sample size {effective.max():.6g} to {effective.min():.6g}")
             parts.append(f"score {scores.min():.4g} to {scores.max():.4g}")
         if not defined.all():
             parts.append(f"NaN at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown
 from survscore.results.long_tables import ALL
-from survscore.results.printing import caption, verdict_text
+from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables
 
@@ -105,7 +105,10 @@ class ScoreTable(PrintedAsTables):
         # stable: metrics stay in the order asked for
         ordered = sorted(self.rows, key=lambda row: (order[row.segment, row.weighting], row.over_time, row.time))
         parts = groupby(ordered, key=lambda row: (row.segment, row.weighting, row.over_time, row.time))
-        return Tables(caption(self.n, self.n_dropped_out, self.level), [self._part(list(rows)) for _, rows in parts])
+        tables = [self._part(list(rows)) for _, rows in parts]
+        note = interpolation_note(self.settings["curves"])
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, *note))
+        return Tables(caption(self.n, self.n_dropped_out, self.level), tables)
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""

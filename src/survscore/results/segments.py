@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 #: Columns of tables, whose names segmenting columns can't have.
 TAKEN = """
 metric weighting model reference time from to score difference skill se lower upper p_value p_adjusted verdict reliable
-reason n_counted n_events n_effective n_groups largest_share bound_lower bound_upper against n n_dropped_out others q df
-estimate n_segments times sentence segment_label
+reason n_counted n_events n_effective n_groups largest_share bound_lower bound_upper bound_p_value against n
+n_dropped_out others q df estimate n_segments times sentence segment_label
 """
 
 

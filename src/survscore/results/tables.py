@@ -97,6 +97,7 @@ class Tables:
 
     caption: str
     parts: Sequence[Part]
+    lead: Sequence[str] = ()  # sentences that come first
 
 
 class PrintedAsTables(ABC):
@@ -143,12 +144,9 @@ def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
             widths[number.decimals] = np.maximum(own, widths.get(number.decimals, 0))
         # a mark behind one of them must not move the others
         room = len(DOUBT) * fill if any(number.doubtful for number in numbers) else ""
-        texts = []
-        for cell in cells:
-            text = cell if isinstance(cell, str) else cell.padded(widths[cell.decimals], fill)
-            unmarked = isinstance(cell, Number) and text and not cell.doubtful
-            texts.append(text + room if unmarked else text)
-        columns.append(texts)
+        columns.append(
+            [cell if isinstance(cell, str) else cell.padded(widths[cell.decimals], fill, room) for cell in cells]
+        )
     return list(zip(*columns, strict=True))
 
 
@@ -158,7 +156,9 @@ def as_text(tables: Tables, width: int = WIDTH) -> str:
     A table that is wider has its columns closer, then its first column on lines of its own, then its names shortened,
     with a legend below; and if all that is not enough, its columns in several blocks.
     """
-    found = [_wrapped(tables.caption, width)] if tables.caption else []
+    found = [_wrapped(sentence, width) for sentence in tables.lead]
+    found += [""] if tables.lead else []
+    found += [_wrapped(tables.caption, width)] if tables.caption else []
     for place, part in enumerate(tables.parts):
         found += [""] if place or (found and part.title) else []
         found += [_wrapped(part.title, width)] if part.title else []
@@ -278,7 +278,8 @@ def as_markdown(tables: Tables) -> str:
     def line(cells: Iterable[Cell]) -> str:
         return "| " + " | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
 
-    found = [tables.caption.translate(MARKDOWN)] if tables.caption else []
+    found = [f"{sentence.translate(MARKDOWN)}\n" for sentence in tables.lead]
+    found += [tables.caption.translate(MARKDOWN)] if tables.caption else []
     for part in tables.parts:
         sides = [":---" if side == "l" else "---:" for side in part.align]
         found += ["", f"**{part.title.translate(MARKDOWN)}**"] if part.title else []
@@ -295,7 +296,7 @@ def as_latex(tables: Tables) -> str:
         texts = (cell.translate(LATEX) if isinstance(cell, str) else str(cell).replace("-", "$-$") for cell in cells)
         return " & ".join(texts) + r" \\"
 
-    found = [f"% {shown(tables.caption, 1000)}"]
+    found = [f"{sentence.translate(LATEX)}\n" for sentence in tables.lead] + [f"% {shown(tables.caption, 1000)}"]
     for part in tables.parts:
         caption = "; ".join(text.translate(LATEX) for text in (part.title, tables.caption) if text)
         found += [
@@ -314,7 +315,8 @@ def as_html(tables: Tables) -> str:
         made = (f'<{tag} style="{SIDES[side]}">{html.escape(cell)}</{tag}>' for cell, side in styled)
         return f"<tr>{''.join(made)}</tr>"
 
-    found = ["<div class='survscore-table'>" + (f"<p>{html.escape(tables.caption)}</p>" if tables.caption else "")]
+    found = ["<div class='survscore-table'>", *(f"<p>{html.escape(sentence)}</p>" for sentence in tables.lead)]
+    found += [f"<p>{html.escape(tables.caption)}</p>"] if tables.caption else []
     for part in tables.parts:
         title = f"<caption style='text-align:left'>{html.escape(part.title)}</caption>" if part.title else ""
         rows = _padded(part, "\u2007")  # as wide as a digit

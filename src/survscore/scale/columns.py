@@ -96,14 +96,15 @@ class ModelColumns:
     name: str
     columns: tuple[str, ...]
     grid: tuple[float, ...]
-    interpolation: str = "linear"
+    interpolation: str | None = None
     extrapolation: str = "nan"
     monotone: str = "check"
     predicts: str = "survival"
     percent: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        if self.interpolation is not None:
+            check_choice("interpolation", self.interpolation, INTERPOLATIONS)
         check_choice("extrapolation", self.extrapolation, EXTRAPOLATIONS)
         check_choice("monotone", self.monotone, MONOTONE)
         check_choice("predicts", self.predicts, PREDICTS)

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, plural, warn
-from survscore.engine.averaging import check_ranges
-from survscore.engine.evaluation import Ranges
+from survscore.engine.averaging import Ranges, check_ranges
 from survscore.io.files import check_regular
 from survscore.io.forms import Form
 from survscore.results.comparison import Comparison

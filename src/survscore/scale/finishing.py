@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.engine.bounds import AllBounds
-from survscore.engine.evaluation import ScoreArrays, undefined_times
-from survscore.engine.inputs import distinct
+from survscore.engine.evaluation import ScoreArrays
+from survscore.engine.inputs import distinct, read_as
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
+from survscore.engine.prepared import Undefined, undefined_times
 from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.results.comparison import Comparison
@@ -234,12 +235,12 @@ class _Finished:
 
     def scored(self, metric: int, products: Products | None) -> ScoreArrays:
         """Return one metric's scores and their moments."""
-        what, loss, times = self.what, self.what.metrics[metric], self.what.at
+        what, loss = self.what, self.what.metrics[metric]
         k, scale = len(what.models), loss_scale(loss)
         first, late, event = self.parts
         weight_sums = np.array([part.total(part.count) for part in self.parts])
-        undefined, reasons = undefined_times(loss, times, self.weighting.weights_for, self._stretches(), weight_sums)
-        total = np.where(undefined, np.nan, weight_sums.sum(axis=0))
+        undefined = self._undefined(metric, weight_sums)
+        total = np.where(undefined.where, np.nan, weight_sums.sum(axis=0))
         values = self._values(metric)
         with np.errstate(invalid="ignore", divide="ignore"):
             scores = sum(part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)) / total
@@ -259,15 +260,25 @@ class _Finished:
             "max_weight": getattr(self.weighting, "max_weight", None),
             "normalize": "weights",
             "variance": getattr(self.weighting, "variance", None),
-            "interpolation": what.models[0].interpolation,
-            "extrapolation": what.models[0].extrapolation,
-        }
+            "curves": {
+                one.name: read_as(
+                    np.array(one.grid), one.interpolation or "linear", one.extrapolation, what.at,
+                    unsaid=one.interpolation is None,
+                )
+                for one in what.models
+            },
+        }  # fmt: skip
         if loss.epsilon:
             settings["epsilon"] = loss.epsilon
         return ScoreArrays(
             loss.name, str(self.weighting), loss.direction, scores / scale, moments,
-            self._bounds(metric, values, scale), loss.scale, total, support, reasons, settings,
+            self._bounds(metric, values, scale), loss.scale, total, support, undefined.reasons, settings,
+            possible=loss.possible,
         )  # fmt: skip
+
+    def _undefined(self, metric: int, weight_sums: NDArray[np.float64]) -> Undefined:
+        what, subject = self.what, self.weighting.weights_for
+        return undefined_times(what.metrics[metric], what.at, subject, self._stretches(), weight_sums)
 
     def known(self, metric: int) -> Known:
         """Return what the second pass needs to know, with one segment."""
@@ -275,9 +286,7 @@ class _Finished:
         k, m = len(what.models), what.at.size
         values = self._values(metric)
         weight_sums = np.array([part.total(part.count) for part in self.parts])
-        undefined, _ = undefined_times(
-            what.metrics[metric], what.at, self.weighting.weights_for, self._stretches(), weight_sums
-        )
+        undefined = self._undefined(metric, weight_sums).where
         total = np.where(undefined, 1.0, weight_sums.sum(axis=0))
         sums = np.array([part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)]).sum(axis=0)
         centre = np.where(undefined, 0.0, sums / total)

@@ -191,14 +191,14 @@ def check_sums(metrics: Sequence[Metric], what_for: str) -> None:
 
 
 def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
-    """Return weightings whose settings are plain data, of all individuals together."""
+    """Return weightings whose settings are plain data, of all individuals together; none has strata."""
     if weighting is None:
         raise InputError("weighting must be given: 'administrative', 'ipcw' or 'uncensored'")
     found = []
     for given in one_or_more(weighting, Weighting, "weighting"):
         if isinstance(given, str):
             check_choice("weighting", given, tuple(KNOWN))
-        one = KNOWN[given]() if isinstance(given, str) else given
+        one = (KNOWN[given]() if isinstance(given, str) else given).without_predictions()
         _weighting_to_json(one)
         found.append(one)
     return tuple(found)
@@ -234,22 +234,22 @@ def _weighting_to_json(weighting: Weighting) -> dict[str, Any]:
     match weighting:
         case Uncensored():
             return {"name": weighting.name}
-        case Administrative(dropout="kaplan-meier" | "refuse", normalize="weights", variance="exact") if (
-            weighting.population is None or isinstance(weighting.population, (str, int, float))
-        ):
+        case Administrative(
+            dropout="kaplan-meier" | "refuse", normalize="weights", variance="exact", dropout_strata=None
+        ) if weighting.population is None or isinstance(weighting.population, (str, int, float)):
             settings = {"dropout": weighting.dropout, "population": weighting.population}
             return {"name": weighting.name, "max_weight": weighting.max_weight, **settings}
-        case IPCW(censoring="kaplan-meier", normalize="weights", variance="exact"):
+        case IPCW(censoring="kaplan-meier", normalize="weights", variance="exact", strata=None):
             return {"name": weighting.name, "max_weight": weighting.max_weight}
     raise InputError(
         f"weighting {str(weighting)!r} can't be had for data that come in parts: there are 'uncensored', "
-        "'administrative' and 'ipcw' with weights by Kaplan-Meier of the data, divided by their sum"
+        "'administrative' and 'ipcw' with weights by one Kaplan-Meier curve of the data, divided by their sum"
     )
 
 
 def _weighting_from_json(data: dict[str, Any]) -> Weighting:
     check_choice("weighting", data["name"], tuple(KNOWN))
-    return KNOWN[data["name"]](**{key: value for key, value in data.items() if key != "name"})
+    return KNOWN[data["name"]](**{key: value for key, value in data.items() if key != "name"}).without_predictions()
 
 
 def _loss(data: dict[str, Any]) -> Loss:

@@ -37,7 +37,7 @@ class Tables:
     event_changes : ndarray of shape (segments, bins, times + 1)
         How many with event begin to be counted at each time, less those who stop.
     population_stops : ndarray of shape (segments, times + 1)
-        How many stop being those for whom the score speaks.
+        How many cease to be among those to whom the score refers.
     everybody, left : ndarray of shape (segments, bins)
         How many have their time in each bin, and how many of them leave then, at the bin's end.
     """

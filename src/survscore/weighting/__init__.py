@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from survscore._validation import InputError, check_choice
+from survscore.metrics import FollowUpMetric
 from survscore.outcomes import Outcomes
 from survscore.weighting.administrative import Administrative
 from survscore.weighting.base import Weighting
 from survscore.weighting.choices import WeightingChoices, weightings_that_fit
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 from survscore.weighting.ipcw import IPCW
+from survscore.weighting.projected import Projected
 from survscore.weighting.uncensored import Uncensored
 
 __all__ = [
@@ -16,16 +21,32 @@ __all__ = [
     "WEIGHTINGS",
     "Administrative",
     "IntervalWeights",
+    "Projected",
     "TimeIndex",
     "Uncensored",
     "Weighting",
     "WeightingChoices",
     "as_weighting",
+    "default_weightings",
     "weightings_that_fit",
 ]
 
 #: Those that are known by name: a new one is a module of its own, and a class here.
-WEIGHTINGS: dict[str, type[Weighting]] = {weighting.name: weighting for weighting in (Uncensored, Administrative, IPCW)}
+WEIGHTINGS: dict[str, type[Weighting]] = {
+    weighting.name: weighting for weighting in (Uncensored, Administrative, Projected, IPCW)
+}
+
+
+def default_weightings(outcomes: Outcomes, metrics: Iterable[Any] = ()) -> list[Weighting]:
+    """Return what comparisons show unless others are asked for: administrative and projected, where C* is known.
+
+    Metrics of the whole follow-up have no projected form: beside one of them it is administrative alone. Raises where
+    the choice is the user's.
+    """
+    default = [as_weighting(name, outcomes) for name in weightings_that_fit(outcomes).default]
+    if any(isinstance(metric, FollowUpMetric) for metric in metrics):
+        default = [one for one in default if not isinstance(one, Projected)]
+    return default or [as_weighting(None, outcomes)]
 
 
 def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting:

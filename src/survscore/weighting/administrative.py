@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from survscore._validation import InputError, check_choice, check_length, plural
 from survscore.censoring.distributions import CensoringFunction
 from survscore.censoring.fitted import CensoringModel
 from survscore.curves import SurvivalCurves
+from survscore.inference.units import n_eligible
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
     NORMALIZE,
@@ -26,8 +27,10 @@ from survscore.weighting.base import (
     check_censoring_time,
     check_rounding,
     check_strata,
+    fit_by_code,
     fit_on_sample,
     fit_on_training,
+    last_times,
     placed_curves,
     refuse_drop_outs,
     settings_in_words,
@@ -35,7 +38,10 @@ from survscore.weighting.base import (
     weighted_by,
 )
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
+from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, by_own_ranks, number_of_strata, some_times
 from survscore.weighting.strata import Strata
+
+RANKS = ("own-ranks",)
 
 
 @dataclass(frozen=True)
@@ -53,32 +59,45 @@ class Administrative(Weighting):
     Parameters
     ----------
     dropout : optional
-        Where :math:`G_d` comes from. ``"kaplan-meier"`` (default): the product-limit estimate of the scored outcomes,
-        in which events and :math:`C^*` end the risk of dropping out. `Outcomes`: the same of these, for example the
+        Where :math:`G_d` comes from. ``"kaplan-meier"`` (default): product-limit estimates of the scored outcomes, in
+        which events and :math:`C^*` end the risk of dropping out. `Outcomes`: the same of these, for example the
         training data. `SurvivalCurves`: the curves of any model of dropping out, one per scored individual. A function
         of time. ``"refuse"``: refuse data with drop-outs. Without drop-outs all are the same.
     population : optional
-        For whom the score at t speaks. None (default): those with :math:`C^*_i \ge t`, other people at other times.
+        To whom the score at t refers. None (default): those with :math:`C^*_i \ge t`, other people at other times.
         ``"fixed"``: those with :math:`C^*_i` at or after the last evaluation time, or after the time given here as a
-        number: the same people at all times. `SurvivalCurves` of :math:`P(C^*_i \ge t \mid X_i)`: everybody, those who
-        could be followed to t standing for those who could not.
+        number: the same people at all times. `SurvivalCurves` of :math:`P(C^*_i \ge t \mid X_i)`: all individuals;
+        those who could be followed to t stand for those who could not.
     max_weight : float, optional
         Larger weights for dropping out are set to this.
     normalize : {"weights", "n"}, default "weights"
         Divide by the sum of the weights, or by the number with :math:`C^*_i \ge t`.
     variance : {"exact", "martingale"}, default "exact"
         As for `IPCW`, where :math:`G_d` is estimated from the scored outcomes.
-    dropout_strata : array_like of shape (n,), optional
-        Labels of the scored individuals, each with a product-limit estimate of :math:`G_d` of its own: dropping out
-        then has to be independent of the event time within strata only.
+    dropout_strata : optional
+        Within which :math:`G_d` is estimated, each stratum with a curve of its own.
+
+        ``"own-ranks"`` (default): individuals of similar predicted risk, as for `Projected`: ranked by the model's own
+        predictions within groups of neighbouring :math:`C^*`, and cut into as many strata as have 5 drop-outs and 5
+        individuals followed event-free, at most 10, both counted at the last evaluation time to which 20 were followed
+        event-free. A stratum whose last individual dropped out is joined with the next one, so that strata leave no
+        time without score. Predictions that are the same for all, as the null model's, have one stratum.
+
+        Labels of shape (n,). None: one curve for all.
+
+        There are no ranks, and one curve is used, where predictions are not at hand all at once (`evaluate`,
+        `StreamingScore`, `at_horizon`), for metrics of the whole follow-up (concordance, CRPS, logarithmic score),
+        where :math:`G_d` comes from other outcomes, and with `SurvivalCurves` as `population`. The name of the
+        weighting in the result and its settings say which it was.
     training_strata : array_like, optional
         The same of the individuals in `dropout`, where these are training outcomes.
 
     Notes
     -----
-    Proper if :math:`C^*` is independent of the event time given the covariates, and dropping out is independent of
-    event time, covariates and :math:`C^*` (or given covariates, with curves of :math:`G_d` that are right given them).
-    Results with drop-outs carry bounds that assume nothing about the lost: see `Bounds`.
+    Proper if :math:`C^*` is independent of the event time given the covariates, and the time L of dropping out is
+    independent of :math:`(T^*, X, C^*)` given the strata (or given covariates, with curves of :math:`G_d` that are
+    right given them). `compare` and `diagnose` test drop-out against predicted risk and :math:`C^*`, and results with
+    drop-outs carry bounds that assume nothing about the lost: see `Bounds`.
 
     Examples
     --------
@@ -93,7 +112,7 @@ class Administrative(Weighting):
     >>> lost = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 5, 6])
     >>> score = ss.brier_score(lost, curves, weighting="administrative", times=[2, 4])
     >>> score.weighting, score.n_dropped_out
-    ('administrative (drop-out by Kaplan-Meier)', 1)
+    ('administrative (drop-out by Kaplan-Meier in risk strata)', 1)
     >>> score.scores.round(4), score.bounds.lower.round(4), score.bounds.upper.round(4)
     (array([0.1   , 0.2533]), array([0.1   , 0.1633]), array([0.1   , 0.2967]))
     """
@@ -103,7 +122,7 @@ class Administrative(Weighting):
     max_weight: float | None = None
     normalize: Normalize = "weights"
     variance: Variance = "exact"
-    dropout_strata: Any = None
+    dropout_strata: Any = "own-ranks"
     training_strata: Any = None
 
     name: ClassVar[str] = "administrative"
@@ -113,8 +132,6 @@ class Administrative(Weighting):
         check_choice("normalize", self.normalize, NORMALIZE)
         check_choice("variance", self.variance, VARIANCE)
         check_cap(self.max_weight)
-        object.__setattr__(self, "dropout_strata", Strata.of(self.dropout_strata, "dropout_strata"))
-        object.__setattr__(self, "training_strata", Strata.of(self.training_strata, "training_strata"))
         match self.dropout:
             case "kaplan-meier" | "refuse" | SurvivalCurves() | CensoringFunction():
                 pass
@@ -132,12 +149,28 @@ class Administrative(Weighting):
             raise InputError("variance matters only where drop-out is estimated from the scored outcomes")
         if isinstance(self.dropout, SurvivalCurves) and self.dropout.increases():
             raise InputError("dropout: the curves rise with time; they must be of the probability of not having left")
+        self._check_strata()
+        self._check_population()
+
+    def _check_strata(self) -> None:
+        object.__setattr__(self, "training_strata", Strata.of(self.training_strata, "training_strata"))
+        strata = self.dropout_strata
+        if isinstance(strata, str):
+            check_choice("dropout_strata", strata, RANKS)
+            by_curves = isinstance(self.population, SurvivalCurves)
+            if not self.estimated or self.training_strata is not None or by_curves:
+                strata = None  # predictions have no part in these curves
+        else:
+            strata = Strata.of(strata, "dropout_strata")
+        object.__setattr__(self, "dropout_strata", strata)
         check_strata(
-            self.dropout_strata,
+            None if self._ranks else strata,
             self.training_strata,
             estimated=self.estimated,
             training=isinstance(self.dropout, Outcomes),
         )
+
+    def _check_population(self) -> None:
         known = self.population is None or self.population == "fixed" if isinstance(self.population, str) else True
         number = isinstance(self.population, (int, float, np.number)) and not isinstance(self.population, bool)
         if not known or not (self.population is None or isinstance(self.population, (str, SurvivalCurves)) or number):
@@ -148,7 +181,30 @@ class Administrative(Weighting):
         if number and not (np.isfinite(self.population) and self.population >= 0):
             raise InputError(f"population must be a time, zero or later, not {self.population!r}")
         if isinstance(self.population, SurvivalCurves) and self.normalize == "n":
-            raise InputError("normalize='n' does not fit population curves: the weights stand for everybody already")
+            raise InputError("normalize='n' does not fit population curves: the weights stand for all already")
+
+    @property
+    def _ranks(self) -> bool:
+        return isinstance(self.dropout_strata, str)
+
+    def without_predictions(self) -> Weighting:  # noqa: D102
+        return replace(self, dropout_strata=None) if self._ranks else self
+
+    def reads(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
+        ranked = _Ranked.of(index) if self._ranks else None
+        return None if ranked is None else ranked.times
+
+    def prepare_models(  # noqa: D102
+        self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
+    ) -> list[IntervalWeights]:
+        ranked = _Ranked.of(index) if self._ranks else None
+        if ranked is None:
+            return [self.prepare(index)]
+        weights, left = self.unweighted(index), index.outcomes.dropped_out
+        strata = [*ranked.strata(index, curves), *([(None, 1)] if null else [])]
+        martingale = self.variance == "martingale"
+        models = [fit_by_code(index, left, codes, n, martingale=martingale) for codes, n in strata]
+        return [weighted_by(weights, model, index, left, cap_of(self.max_weight)) for model in models]
 
     def prepare(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
         weights = self.unweighted(index)
@@ -189,7 +245,7 @@ class Administrative(Weighting):
         )
 
     def _population_start(self, index: TimeIndex) -> float | None:
-        """Return up to when those for whom the score speaks could be followed at least; None for all there are."""
+        """Return up to when those to whom the score refers could be followed at least; None for all there are."""
         if self.population is None or isinstance(self.population, SurvivalCurves):
             return None
         return float(index.times[-1] if self.population == "fixed" else self.population)
@@ -197,7 +253,8 @@ class Administrative(Weighting):
     def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
         end = index.outcomes.censoring_time
         weighted = isinstance(self.population, SurvivalCurves) or not isinstance(self.dropout, (str, Outcomes))
-        if end is None or weighted or self.max_weight is not None or self.normalize == "n" or self.dropout_strata:
+        weighted |= isinstance(self.dropout_strata, Strata)
+        if end is None or weighted or self.max_weight is not None or self.normalize == "n":
             return None
         start = self._population_start(index)
         return end if start is None else np.where(end >= start, end, -np.inf)
@@ -222,18 +279,18 @@ class Administrative(Weighting):
                 )
             model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)
         else:
-            model = fit_on_sample(index, outcomes.dropped_out, self.dropout_strata, self.variance)
+            strata = None if self._ranks else self.dropout_strata
+            model = fit_on_sample(index, outcomes.dropped_out, strata, self.variance)
         return weighted_by(weights, model, index, outcomes.dropped_out, cap)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
         some = self._with_curves(lambda _, curves: curves[rows])
-        return some if self.dropout_strata is None else replace(some, dropout_strata=self.dropout_strata.rows(rows))
+        if not isinstance(self.dropout_strata, Strata):
+            return some
+        return replace(some, dropout_strata=self.dropout_strata.rows(rows))
 
     def placed(self, device: Any) -> Weighting:  # noqa: D102
         return self._with_curves(lambda name, curves: placed_curves(f"{name} curves", curves, device))
-
-    def numpy(self) -> Weighting:  # noqa: D102
-        return self._with_curves(lambda _, curves: curves.numpy())
 
     def _with_curves(self, change: Callable[[str, SurvivalCurves], SurvivalCurves]) -> Administrative:
         own: dict[str, Any] = {
@@ -255,6 +312,12 @@ class Administrative(Weighting):
     def estimated(self) -> bool:  # noqa: D102
         return isinstance(self.dropout, str) and self.dropout == "kaplan-meier"
 
+    def settings(self, weights: Sequence[IntervalWeights]) -> dict[str, Any]:  # noqa: D102
+        if not self.estimated or weights[0].dropout_index is None:
+            return {}
+        strata = "given" if isinstance(self.dropout_strata, Strata) else self.dropout_strata
+        return {"dropout_strata": strata, "n_strata": [one.n_strata for one in weights]}
+
     def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:  # noqa: D102
         known = outcomes.censoring_time is not None
         return outcomes.dropped_out if known else np.zeros(len(outcomes), dtype=np.bool_)
@@ -270,13 +333,71 @@ class Administrative(Weighting):
                 case CensoringFunction():
                     settings.append("drop-out by a given function")
                 case _:
-                    settings.append("drop-out by Kaplan-Meier")
+                    settings.append(f"drop-out by Kaplan-Meier{' in risk strata' if self._ranks else ''}")
         if isinstance(self.population, SurvivalCurves):
-            settings.append("for everybody")
+            settings.append("for all individuals")
         elif self.population is not None:
             settings.append("fixed population" if self.population == "fixed" else f"C* >= {self.population:g}")
-        settings += settings_in_words(self.max_weight, self.normalize, self.variance, self.dropout_strata)
+        strata = None if self._ranks else self.dropout_strata
+        settings += settings_in_words(self.max_weight, self.normalize, self.variance, strata)
         return f"administrative ({', '.join(settings)})" if settings else "administrative"
 
     def __str__(self) -> str:
         return self.named(somebody_left=False)
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Which strata there are by ranks."""
+
+    #: At which times predictions are ranked.
+    times: NDArray[np.float64]
+    #: How many strata there are before some are joined.
+    n_strata: int
+
+    @classmethod
+    def of(cls, index: TimeIndex) -> _Ranked | None:
+        """Count drop-outs and those followed event-free; None where one stratum is left, or nobody dropped out."""
+        outcomes, m = index.outcomes, index.times.size
+        if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
+            return None
+        followed = n_eligible(arrays.where(outcomes.event, index.before_time, index.until_time), m)
+        last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
+        stayed = n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)), m)
+        n_strata = number_of_strata(min(len(outcomes) - stayed[last], followed[last]))
+        return cls(some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
+
+    def strata(self, index: TimeIndex, curves: Mapping[str, SurvivalCurves]) -> list[Codes]:
+        """Return the strata of each model."""
+        outcomes = index.outcomes
+        neighbours = Neighbours(outcomes.censoring_time, outcomes.time)
+        found = by_own_ranks(neighbours, list(curves.values()), self.times, self.n_strata)
+        return [_joined(index, codes, n_strata) for codes, n_strata in found]
+
+
+def _joined(index: TimeIndex, codes: Any, n_strata: int) -> Codes:
+    """Join strata of which nobody is left with the next ones, unless nobody is left of all."""
+    outcomes, left = index.outcomes, index.outcomes.dropped_out
+    if codes is None:
+        return None, 1
+    end = support_end(outcomes, left, index.times)
+    end = index.times.size if end is None else end
+    lasts = last_times(outcomes, left, codes)
+
+    def ends_early(some: Sequence[int]) -> bool:
+        last = max(lasts[k][0] for k in some)
+        gone = any(lasts[k] == (last, True) for k in some)
+        return gone and int(np.searchsorted(index.times, last, side="left")) < end
+
+    groups: list[list[int]] = []
+    for k in range(n_strata):
+        if groups and ends_early(groups[-1]):
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    while len(groups) > 1 and ends_early(groups[-1]):
+        groups[-2:] = [groups[-2] + groups[-1]]
+    if len(groups) == n_strata:
+        return codes, n_strata
+    place = np.repeat(np.arange(len(groups)), [len(some) for some in groups]).astype(np.int32)
+    return (arrays.beside(place, codes)[codes], len(groups)) if len(groups) > 1 else (None, 1)

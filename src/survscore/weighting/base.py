@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -47,9 +48,29 @@ class Weighting(ABC):
     def prepare(self, index: TimeIndex) -> IntervalWeights:
         """Return the weights, or refuse data that this weighting can't do."""
 
-    def prepare_models(self, index: TimeIndex, curves: list[SurvivalCurves]) -> list[IntervalWeights]:
-        """Return the weights of each model, where they depend on its predictions; by default one for all models."""
+    def prepare_models(
+        self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
+    ) -> list[IntervalWeights]:
+        """Return the weights of each model, where they depend on its predictions; by default one for all models.
+
+        Where they are several, those of a `null` model, which predicts the same for everybody, come last.
+        """
         return [self.prepare(index)]
+
+    def reads(self, index: TimeIndex) -> NDArray[np.float64] | None:
+        """Return at which times `prepare_models` reads predictions; None where weights do not depend on them."""
+        return None
+
+    def without_predictions(self) -> Weighting:
+        """Return the same for those who have no predictions to prepare it with: one curve in place of strata by ranks.
+
+        Itself where that makes no difference, or where there is no such form.
+        """
+        return self
+
+    def settings(self, weights: Sequence[IntervalWeights]) -> dict[str, Any]:
+        """Return what it adds to the settings of a result, with the weights of each model that it prepared."""
+        return {}
 
     def unweighted(self, index: TimeIndex) -> IntervalWeights:
         """Return the index ranges alone, everybody with weight one, for those who know the weights only later.
@@ -91,26 +112,34 @@ class Weighting(ABC):
         """Return the same with its curves where the predictions are: a torch device, or None for NumPy arrays."""
         return self
 
-    def numpy(self) -> Weighting:
-        """Return the same with its curves as NumPy arrays."""
-        return self
-
     def __str__(self) -> str:
         return self.name
 
 
 def fit_on_sample(index: TimeIndex, exits: NDArray[np.bool_], strata: Strata | None, variance: str) -> FittedOnSample:
-    """Fit the product limit of exits to the scored outcomes.
+    """Fit the product limit of exits to the scored outcomes."""
+    codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
+    codes = None if codes is None else arrays.beside(codes, index.outcomes.time)
+    return fit_by_code(index, exits, codes, n_strata, martingale=variance == "martingale")
+
+
+def fit_by_code(
+    index: TimeIndex,
+    exits: NDArray[np.bool_],
+    codes: NDArray[np.int32] | None,
+    n_strata: int,
+    *,
+    martingale: bool = False,
+    power: float = 1.0,
+) -> FittedOnSample:
+    """Fit the product limit of exits to the scored outcomes, by strata that are numbered from 0 on.
 
     At ties those who come first in `TimeIndex.order` leave the risk set first: events, then administrative ends, then
     drop-outs.
     """
-    time = index.outcomes.time
-    codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
-    codes = None if codes is None else arrays.beside(codes, time)
     of_order = None if codes is None else arrays.take(codes, index.order)
     curve, passed = ProductLimit.in_order(index.ordered_time, arrays.take(exits, index.order), of_order, n_strata)
-    return FittedOnSample(curve, codes, exits, passed, variance == "martingale")
+    return FittedOnSample(curve, codes, exits, passed, martingale, power)
 
 
 def fit_on_training(
@@ -155,9 +184,12 @@ def weighted_by(
 ) -> IntervalWeights:
     """Return index ranges with the inverse of an estimated curve as weights; `left` says who exited in its way."""
     at, before = curve_weights(model, index)
+    end = weights.support_end
+    if model.codes is not None:  # by stratum
+        end = support_end(index.outcomes, left, index.times, model.codes)
     return replace(
         weights, weight_at_risk=inverse(at, max_weight), weight_at_event=inverse(before, max_weight), codes=model.codes,
-        censoring_model=model, support_end=support_end(index.outcomes, left, index.times, model.codes),
+        censoring_model=model, support_end=end,
     )  # fmt: skip
 
 
@@ -168,14 +200,21 @@ def support_end(
 
     Nobody is, since the last of all left; None, if there is no such time.
     """
-    ends = []
+    ends = [last for last, gone in last_times(outcomes, left, codes) if gone]
+    return min((int(np.searchsorted(times, last, side="left")) for last in ends), default=None)
+
+
+def last_times(
+    outcomes: Outcomes, left: NDArray[np.bool_], codes: NDArray[np.int32] | None
+) -> list[tuple[float, bool]]:
+    """Return the last time of each stratum, and whether somebody left then."""
+    found = []
     for k in range(1 if codes is None else int(codes.max()) + 1):
         time = outcomes.time if codes is None else outcomes.time[codes == k]
         gone = left if codes is None else left[codes == k]
         last = time.max()
-        if bool((gone & (time == last)).any()):
-            ends.append(int(np.searchsorted(times, float(last), side="left")))
-    return min(ends, default=None)
+        found.append((float(last), bool((gone & (time == last)).any())))
+    return found
 
 
 def cap_of(max_weight: float | None) -> float:
@@ -239,13 +278,13 @@ def check_censoring_time(outcomes: Outcomes, subject: str, alternative: str) -> 
 
 
 def refuse_drop_outs(outcomes: Outcomes, subject: str, alternative: str) -> None:
-    """Raise unless everybody was followed up to their censoring time."""
+    """Raise unless all individuals were followed up to their censoring time."""
     dropped_out = outcomes.dropped_out
     if outcomes.censoring_time is not None and dropped_out.any():
         check_rounding(outcomes)
         first = arrays.first_true(dropped_out)
         raise InputError(
-            f"{subject} needs everybody without event to be followed up to their censoring_time: "
+            f"{subject} needs all individuals without event to be followed up to their censoring_time: "
             f"{plural(int(dropped_out.sum()), 'individual')} of {len(outcomes)} dropped out before, the first at "
             f"position {first} (time {outcomes.time[first]:g}, censoring_time {outcomes.censoring_time[first]:g}); "
             f"{alternative}"

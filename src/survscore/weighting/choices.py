@@ -1,4 +1,4 @@
-"""Which weightings some data allow, and which to trust."""
+"""Which weightings some data allow, and which to use."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from survscore.outcomes import Outcomes
 class WeightingChoices:
     """Which weightings fit some data."""
 
-    #: Those that are possible, the one to trust first.
+    #: Those that are possible, the one to use first.
     names: tuple[str, ...]
-    #: Whether the only possible one can't be trusted if the data end on a known date.
+    #: Whether the only possible one may mislead, if follow-up ends on a known date.
     misleading: bool
     #: The same in words.
     sentence: str
+    #: Those that comparisons show unless others are asked for; none where the choice is the user's.
+    default: tuple[str, ...] = ()
 
 
 def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
-    """Return which weightings these data allow, and which to trust."""
+    """Return which weightings these data allow, and which to use."""
     if outcomes.event.all():
-        return WeightingChoices(("uncensored",), False, "Nobody is censored, so 'uncensored' fits these data")
+        sentence = "Nobody is censored, so 'uncensored' fits these data"
+        return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
     if outcomes.censoring_time is None:
         return WeightingChoices(
             ("ipcw",),
             True,
-            "Without censoring_time the choice is IPCW(); if the data end on a known date, give everybody's "
+            "Without censoring_time the choice is IPCW(); if follow-up ends on a known date, give each individual's "
             "censoring_time (Outcomes.from_dates derives it) and use 'administrative'",
         )
     dropped_out = int(outcomes.dropped_out.sum())
@@ -36,5 +39,7 @@ def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
         ("administrative", "ipcw"),
         False,
         f"All censoring times are known, so 'administrative' fits these data{weighted}; IPCW() is possible, "
-        "but biased if the predictions can tell the censoring times",
+        "but biased if the predictions encode the censoring time",
+        # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
+        ("administrative", "projected"),
     )

@@ -4,8 +4,9 @@ Whatever the weighting, an individual's weights over the evaluation times are at
 
 1. before its own time T it is event-free, with a weight that depends on t and on its stratum: 1 or :math:`1/G_k(t)`;
 2. from T to where it stops being counted it has its *final status*, with one weight of its own: 1 or :math:`1/G_k(T-)`;
-3. from there on, under a weighting that projects, its status is a fraction: event-free with probability
-   :math:`h_i S_k(t)`, with :math:`S_k` the curve of its stratum and :math:`h_i` one number per individual.
+3. from there to where it leaves the population, under a weighting that projects, its status is a fraction: event-free
+   with probability :math:`h_i S_k(t)`, with :math:`S_k` the curve of its stratum (or :math:`S_i`, its own) and
+   :math:`h_i` one number per individual.
 
 The final status is a label: still event-free (censored at exactly :math:`C^* = t`), or the cause of the event. A weight
 that says which population a score describes, :math:`v_i(t)`, is a factor on both weights.
@@ -14,7 +15,7 @@ that says which population a score describes, :math:`v_i(t)`, is a factor on bot
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from survscore._utils import arrays
 from survscore._utils.parallel import cached_property, in_slices
 from survscore._validation import FloatArray
 from survscore.censoring.fitted import CensoringModel
-from survscore.censoring.product_limit import order_of
+from survscore.censoring.product_limit import ProductLimit, order_of
 from survscore.curves import SurvivalCurves
 from survscore.interpolation import Interpolation
 from survscore.outcomes import Outcomes
@@ -52,6 +53,12 @@ class TimeIndex:
         interpolation = curves.interpolate(self.times)
         self._interpolations.append((curves[[]], interpolation))  # the grid alone, and no view of the curves
         return interpolation
+
+    def numpy(self) -> TimeIndex:
+        """Return the same in the processor's memory, with individuals of the same time in the same order."""
+        index = TimeIndex(self.outcomes.numpy(), self.times)
+        index.order = arrays.to_host(self.order)
+        return index
 
     @cached_property
     def label(self) -> NDArray[np.int8]:
@@ -144,14 +151,18 @@ class _Buckets:
         return None
 
     def _place(self, keys: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the bucket of each key; that of a key before the first time may be negative."""
         place = (keys - self.first) * self.scale
-        return np.clip(place, 0, self.starts.size - 1, out=place).astype(np.intp)
+        return np.minimum(place, self.starts.size - 1, out=place).astype(np.intp)
 
     def count(self, keys: NDArray[np.float64], *, inclusive: bool) -> NDArray[np.int32]:
         """Return how many times come before each key, or at it."""
         place = self._place(keys)
         compare = np.less_equal if inclusive else np.less
-        return self.starts[place] + compare(self.values[place], keys)
+        # unlike indexing, `take` lets other threads work; clipping moves negative places to the first bucket
+        count = self.starts.take(place, mode="clip")
+        count += compare(self.values.take(place, mode="clip"), keys)
+        return count
 
 
 def time_order(outcomes: Outcomes) -> NDArray[np.intp]:
@@ -192,12 +203,18 @@ class IntervalWeights:
     #: From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
     #: Shape (n,).
     dropout_index: NDArray[np.int32] | None = None
-    #: From this evaluation time on nobody is left but those with event, though others were censored.
+    #: From this evaluation time on nobody is left but those with event, though others were censored; or there is no
+    #: score for another reason.
     support_end: int | None = None
-    #: In the third range, after `follow_up_index`, individual i is event-free with probability ``hidden_share[i] *
-    #: reference[stratum, t]``, and counts with `weight_at_event`; 0 for those without one. Shape (n,) and (strata, m).
+    support_reason: str = ""
+    #: In the third range, from `follow_up_index` to `population_index`, individual i is event-free with probability
+    #: ``hidden_share[i] * reference[stratum, t]``, or that of its own curve, and counts with `weight_at_event`; 0 for
+    #: those without one. Shape (n,) and (strata, m).
     hidden_share: NDArray[np.float64] | None = None
-    reference: NDArray[np.float64] | None = None
+    reference: NDArray[np.float64] | ReferenceCurves | None = None
+    #: How many evaluation times have t <= C*, where the score has two parts: those who could be followed so far, and
+    #: the others. Shape (n,).
+    observed_index: NDArray[np.int32] | None = None
 
     @property
     def n_strata(self) -> int:
@@ -206,20 +223,29 @@ class IntervalWeights:
 
     @property
     def individual(self) -> bool:
-        """Whether weights come from curves of each individual, so that they are a matrix after all."""
-        return self.survival is not None or self.population is not None
+        """Whether weights or statuses come from curves of each individual, so that they are a matrix after all."""
+        return not (self.survival is None and self.population is None) or isinstance(self.reference, ReferenceCurves)
+
+    @property
+    def reference_curves(self) -> SurvivalCurves | None:
+        """The curves of each individual that statuses are projected by."""
+        return self.reference.curves if isinstance(self.reference, ReferenceCurves) else None
 
     @cached_property
-    def unit(self) -> bool:
-        """Whether everybody at risk has weight one."""
-        return self.weight_at_risk is not None and bool((self.weight_at_risk == 1.0).all())
+    def all_ones(self) -> bool:
+        """Whether everybody who is counted has weight one."""
+        if self.individual or self.weight_at_risk is None or not arrays.is_repeated(self.weight_at_event):
+            return False
+        return bool((self.weight_at_risk == 1.0).all()) and bool((self.weight_at_event[:1] == 1.0).all())
 
     def rows(self, rows: Rows) -> IntervalWeights:
         """Return the weights of some individuals; nothing is estimated anew."""
         vectors = ("event_index", "follow_up_index", "label", "weight_at_event", "population_index")
-        others = ("codes", "survival", "population", "dropout_index", "hidden_share")
+        others = ("codes", "survival", "population", "dropout_index", "hidden_share", "observed_index")
         picked = {name: getattr(self, name)[rows] for name in vectors}
         picked |= {name: getattr(self, name)[rows] for name in others if getattr(self, name) is not None}
+        if isinstance(self.reference, ReferenceCurves):
+            picked["reference"] = self.reference[rows]
         return replace(self, **picked)
 
     def known(self, n_times: int) -> IntervalWeights:
@@ -237,6 +263,18 @@ class IntervalWeights:
             censoring_model=None,
         )
 
+    def numpy(self) -> IntervalWeights:
+        """Return the same in the processor's memory."""
+        return replace(self, **{field.name: _on_host(getattr(self, field.name)) for field in fields(self)})
+
+    def observed(self) -> IntervalWeights:
+        """Return the weights of those who could be followed to t, at each time."""
+        end = self.observed_index
+        if end is None:
+            raise TypeError("who could be followed how long is not known")
+        known = arrays.where(self.label != EVENT_FREE, end, arrays.minimum(self.follow_up_index, end))
+        return replace(self, follow_up_index=known, population_index=end, censoring_model=None)
+
     def event_from(self, before_time: NDArray[np.int32], n_times: int) -> NDArray[np.int32]:
         """Return the first time at which each individual has had the event, `n_times` for those who have not."""
         start: NDArray[np.int32] = arrays.where(self.label != EVENT_FREE, before_time, np.int32(n_times))
@@ -252,12 +290,12 @@ class IntervalWeights:
     def cells(self, times: NDArray[np.float64], columns: slice | None = None) -> tuple[Any, Any]:
         """Return the weights at the evaluation times `times`, or some columns of them, as two matrices.
 
-        One for the first range and one for the second; only one of them is not zero in a cell.
+        One for the first range and one for the later ones; only one of them is not zero in a cell.
         """
         columns = slice(0, times.size) if columns is None else columns
         column = arrays.columns(columns.stop, self.event_index)[columns.start :]
         first = column < self.event_index[:, None]
-        last = (column >= self.event_index[:, None]) & (column < self.follow_up_index[:, None])
+        last = (column >= self.event_index[:, None]) & (column < self.last_index[:, None])
         early: FloatArray
         if self.survival is not None:
             early = inverse(self.survival.at(times[columns]), self.max_weight)
@@ -271,6 +309,30 @@ class IntervalWeights:
         return arrays.where(first, early, 0.0), arrays.where(last, late, 0.0)
 
     @property
+    def last_index(self) -> NDArray[np.int32]:
+        """Individual i is counted at the times before it: with a status that is known, or projected."""
+        return self.follow_up_index if self.hidden_share is None else self.population_index
+
+    def hidden(self, columns: slice) -> Any:
+        """Return which cells of some of the times have a projected status, (individuals, times)."""
+        column = arrays.columns(columns.stop, self.event_index)[columns.start :]
+        hidden = column >= self.follow_up_index[:, None]
+        if not arrays.is_repeated(self.population_index):
+            hidden &= column < self.population_index[:, None]
+        return hidden
+
+    def event_free(self, known: Any, times: NDArray[np.float64], columns: slice) -> Any:
+        """Return the probability of being event-free at some of the times: 0 or 1 as `known`, or what is projected."""
+        if self.hidden_share is None or self.reference is None:
+            return known
+        if isinstance(self.reference, ReferenceCurves):
+            reference = self.reference.at(times[columns])
+        else:
+            table = arrays.beside(self.reference[:, columns], known)
+            reference = table if self.codes is None else table[self.codes]
+        return arrays.where(self.hidden(columns), self.hidden_share[:, None] * reference, arrays.as_float64(known))
+
+    @property
     def capped(self) -> bool:
         """Whether weights have a cap: asked of all individuals alike, whoever of them reaches it."""
         return not np.isinf(self.max_weight)
@@ -280,7 +342,7 @@ class IntervalWeights:
 
         Not for `individual` weights, which only a matrix can tell.
         """
-        if self.weight_at_risk is None:
+        if self.weight_at_risk is None or self.individual:
             raise TypeError("weights come from the curves of each individual")
         m, unit = n_times + 1, arrays.is_repeated(self.weight_at_event)
         starts = arrays.sums_by(self._by_stratum(self.event_index, m), None, m * self.n_strata)
@@ -306,14 +368,16 @@ class IntervalWeights:
         With own weights :math:`w_i`, event-free :math:`S_k(t) \sum_i w_i h_i`, and with event the rest of
         :math:`\sum_i w_i`, over those of stratum k whose follow-up ended before t.
         """
-        if self.hidden_share is None or self.reference is None:
-            raise TypeError("nobody's status is projected")
-        rows = arrays.positions(self.hidden_share > 0)
-        place, own = self._by_stratum(self.follow_up_index, m)[rows], self.weight_at_event[rows]
-        vectors = (own, own * self.hidden_share[rows], own**2)
+        if self.hidden_share is None or self.reference is None or isinstance(self.reference, ReferenceCurves):
+            raise TypeError("nobody's status is projected by strata")
+        rows = arrays.positions(self.follow_up_index < self.population_index)
+        starts, stops = (self._by_stratum(index, m)[rows] for index in (self.follow_up_index, self.population_index))
+        own, size = self.weight_at_event[rows], m * self.n_strata
         total, event_free, squares = (
-            np.cumsum(arrays.to_host(arrays.sums_by(place, one, m * self.n_strata)).reshape(self.n_strata, m), axis=1)
-            for one in vectors
+            np.cumsum(
+                arrays.to_host(arrays.sums_by(starts, one, size) - arrays.sums_by(stops, one, size)).reshape(-1, m), 1
+            )
+            for one in (own, own * self.hidden_share[rows], own**2)
         )
         event_free = event_free[:, :-1] * self.reference
         weights = np.array([0.0 * event_free, event_free, total[:, :-1] - event_free]).sum(axis=1)
@@ -321,6 +385,27 @@ class IntervalWeights:
 
     def _by_stratum(self, index: Any, m: int) -> Any:
         return index if self.codes is None else self.codes * m + index
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceCurves:
+    """Curves of each individual, of which projected statuses are the ratios."""
+
+    curves: SurvivalCurves
+    #: The power that ratios are raised to.
+    theta: float
+
+    def at(self, times: NDArray[np.float64]) -> Any:
+        """Return them at some times, (individuals, times)."""
+        return arrays.as_float64(self.curves.at(times)) ** self.theta
+
+    def share(self, time: Any) -> Any:
+        """Return what turns them into ratios to each one's value at its own time; 0 after a zero."""
+        own = self.curves.at_own(time) ** self.theta
+        return arrays.where(own > 0, 1.0 / arrays.where(own > 0, own, 1.0), 0.0)
+
+    def __getitem__(self, rows: Rows) -> ReferenceCurves:
+        return ReferenceCurves(self.curves[rows], self.theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,6 +447,17 @@ class WeightSums:
         )
 
 
+def _on_host(value: Any) -> Any:
+    """Return tensors, and what is made of them, in the processor's memory; all else as it is."""
+    if arrays.is_tensor(value):
+        return arrays.to_host(value)
+    if isinstance(value, SurvivalCurves):
+        return value.numpy()
+    if not isinstance(value, (CensoringModel, ProductLimit, ReferenceCurves)):
+        return value
+    return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
+
+
 def _open_at(start: Any, stop: Any, weight: Any, m: int) -> NDArray[np.float64]:
     """Return for both final statuses and each time the sum of the weights of the ranges that contain it.
 
@@ -378,7 +474,7 @@ def _open_at(start: Any, stop: Any, weight: Any, m: int) -> NDArray[np.float64]:
 
 def inverse(survival: FloatArray, max_weight: float) -> NDArray[np.float64]:
     """Return 1/G, at most `max_weight`."""
-    with np.errstate(divide="ignore"):  # an infinite weight is reported as an undefined score
+    with np.errstate(divide="ignore", over="ignore"):  # an infinite weight is reported as an undefined score
         weights = 1.0 / arrays.as_float64(survival)
     if max_weight < np.inf:
         weights = weights.clip(max=max_weight)

@@ -177,11 +177,6 @@ class IPCW(Weighting):
         curves = placed_curves("censoring curves", self.censoring.curves, device)
         return replace(self, censoring=CensoringCurves(curves))
 
-    def numpy(self) -> Weighting:  # noqa: D102
-        if not isinstance(self.censoring, CensoringCurves):
-            return self
-        return replace(self, censoring=CensoringCurves(self.censoring.curves.numpy()))
-
     @property
     def explanation(self) -> str:  # noqa: D102
         if isinstance(self.censoring, KnownCensoring):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils import arrays
-from survscore._validation import InputError, as_array, check_length, missing_labels, shown
+from survscore._validation import InputError, as_labels, check_length, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,19 +25,7 @@ class Strata:
         """Take what a user gave: None for one stratum."""
         if given is None or isinstance(given, Strata):
             return given
-        labels = as_array(arrays.to_host(given) if arrays.is_tensor(given) else given, name)
-        if labels.ndim != 1:
-            raise InputError(f"{name} must be one-dimensional, one label per individual, not of shape {labels.shape}")
-        missing = missing_labels(labels)
-        if missing.any():
-            raise InputError(
-                f"{name} must be given for everybody: {missing.sum()} of {labels.size} are missing, "
-                f"the first at position {int(np.argmax(missing))}"
-            )
-        kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
-        if len(kinds) > 1 and not all(issubclass(kind, (int, float, np.number)) for kind in kinds):
-            raise InputError(f"{name} must be labels of one kind, such as numbers or text")
-        return cls(labels, name)
+        return cls(as_labels(given, name), name)
 
     def rows(self, rows: Any) -> Strata:
         """Return those of some individuals."""

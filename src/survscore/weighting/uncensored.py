@@ -1,4 +1,4 @@
-"""Everybody counts at every time."""
+"""Each individual counts at every time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
 @dataclass(frozen=True)
 class Uncensored(Weighting):
-    r"""Everybody counts at every time, with weight one, :math:`w_i(t) = 1` (eq:full_bs).
+    r"""Each individual counts at every time, with weight one, :math:`w_i(t) = 1` (eq:full_bs).
 
     Refuses data in which somebody's status is unknown at a requested time. Without event at `time`, an individual
     is known to be event-free up to and including that time.
@@ -35,7 +35,7 @@ class Uncensored(Weighting):
 
     @property
     def explanation(self) -> str:  # noqa: D102
-        return "Everybody counts at every time."
+        return "Each individual counts at every time."
 
     def prepare(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
         outcomes, last = index.outcomes, index.times[-1]
@@ -43,7 +43,7 @@ class Uncensored(Weighting):
         if unknown.any():
             first = arrays.first_true(unknown)
             raise InputError(
-                f"'uncensored' weighting needs everybody's status up to the last time, {last:g}: "
+                f"'uncensored' weighting needs each individual's status up to the last time, {last:g}: "
                 f"{plural(int(unknown.sum()), 'individual')} of {len(outcomes)} were censored before, the first at "
                 f"position {first} (time {outcomes.time[first]:g}). {weightings_that_fit(outcomes).sentence}"
             )

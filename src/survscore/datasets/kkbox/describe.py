@@ -1,4 +1,4 @@
-"""What prepared data are like: follow-up, churn, censoring, and how well covariates tell the censoring time."""
+"""What prepared data are like: follow-up, churn, censoring, and how well covariates predict the censoring time."""
 
 from __future__ import annotations
 

@@ -1,22 +1,128 @@
-"""The main simulation study of the paper: event times from a mixture of hazards, three kinds of censoring."""
+"""The paper's simulation studies, and what they draw: covariates, what is observed, and what is true."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.parallel import each
-from survscore._validation import check_choice, check_rule, check_whole
+from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
+from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
-from survscore.simulate._sample import Array, Sample
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+Survival = Callable[[Array], Array]
 ROWS_PER_BLOCK = 1024
 N_FREQUENCIES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Simulated individuals."""
+
+    #: What a model may use.
+    covariates: pd.DataFrame
+    #: What is observed, administratively censored, with each individual's censoring time.
+    outcomes: Outcomes
+    #: What would be observed without censoring, up to the end of the study window.
+    uncensored: Outcomes
+    true_survival: Survival
+
+    @classmethod
+    def of(cls, covariates: pd.DataFrame, uncensored: Outcomes, censoring_time: Array, survival: Survival) -> Sample:
+        """Censor what would be observed."""
+        observed = uncensored.event & (uncensored.time <= censoring_time)
+        outcomes = Outcomes(np.where(observed, uncensored.time, censoring_time), observed, censoring_time)
+        return cls(covariates, outcomes, uncensored, survival)
+
+    def survival(self, times: ArrayLike) -> SurvivalCurves:
+        """Return the true survival of these individuals at `times`, as curves that fall only there."""
+        grid = as_times(times)
+        return SurvivalCurves(self.true_survival(grid), grid, "step")
+
+    def censoring(self, times: ArrayLike) -> SurvivalCurves:
+        r"""Return the true :math:`G_i(t) = 1\{C^*_i > t\}` at `times`."""
+        grid, end = as_times(times), np.asarray(self.outcomes.censoring_time)
+        return SurvivalCurves((end[:, None] > grid).astype(np.float64), grid, "step")
+
+
+@dataclass(frozen=True)
+class ConstantHazardStudy:
+    r"""The study of section 4.1: the same discrete hazard for all individuals, censoring times uniform over the window.
+
+    At each grid time the event happens with probability `hazard` to those still event-free, so
+    :math:`S(\tau_j) = (1 - h)^j`; :math:`C^*` is uniform on (0, `end`], independent of the event time. The only
+    covariate is a monotone function of :math:`C^*`: it says nothing about the event, all about the censoring.
+
+    Parameters
+    ----------
+    hazard : float, default 0.00084
+        Probability of the event at each grid time.
+    n_times : int, default 1000
+        Number of grid times.
+    end : float, default 100
+        The last grid time.
+
+    Examples
+    --------
+    >>> from survscore.simulate import ConstantHazardStudy
+    >>> sample = ConstantHazardStudy().sample(1000, seed=1)
+    >>> len(sample.outcomes), sample.covariates.columns.tolist()
+    (1000, ['tells_censoring_time'])
+    >>> sample.survival([50, 100]).probabilities[0].round(3)
+    array([0.657, 0.432])
+    """
+
+    hazard: float = 0.00084
+    n_times: int = 1000
+    end: float = 100.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.hazard < 1:
+            raise InputError(f"hazard must be between 0 and 1, not {self.hazard}")
+        if self.n_times < 1 or not self.end > 0:
+            raise InputError("n_times must be at least 1, and end positive")
+
+    def sample(self, n: int, seed: int) -> Sample:
+        """Draw `n` individuals; the same seed gives the same individuals."""
+        check_whole("n", n, 1)
+        rng = np.random.default_rng(seed)
+        step = rng.geometric(self.hazard, n)  # the grid time, counted from 1, at which the event happens
+        happened = step <= self.n_times
+        time = np.where(happened, step * self.end / self.n_times, self.end)
+        censoring_time = self.end * (1.0 - rng.random(n))
+        uncensored = Outcomes(time, happened, np.full(n, self.end))
+        survival = partial(self._survival_of_all, n)
+        return Sample.of(self.covariates_of(censoring_time), uncensored, censoring_time, survival)
+
+    @property
+    def grid(self) -> Array:
+        """The times at which events happen."""
+        return np.arange(1, self.n_times + 1) * self.end / self.n_times
+
+    def covariates_of(self, censoring_time: ArrayLike) -> pd.DataFrame:
+        """Return the covariate of individuals with these censoring times: standardised, increasing with them."""
+        import pandas as pd
+
+        centred = (np.asarray(censoring_time) - self.end / 2) / (self.end / np.sqrt(12.0))
+        return pd.DataFrame({"tells_censoring_time": centred})
+
+    def survival(self, times: Array) -> Array:
+        """Return the survival that all share."""
+        n_passed = np.searchsorted(self.grid, times, side="right")
+        return np.asarray((1.0 - self.hazard) ** n_passed)
+
+    def _survival_of_all(self, n: int, times: Array) -> Array:
+        check_rule("times", f"within the study, which ends at {self.end:g}", times > self.end, times)
+        return np.tile(self.survival(times), (n, 1))
 
 
 class LogitHazard(Protocol):
@@ -73,17 +179,19 @@ class SineConstantAccelerating:
 
 @dataclass(frozen=True)
 class Constant:
-    r"""The same logit-hazard at all times, :math:`\gamma_5` of the mixture (eq:g_con)."""
+    r"""The same logit-hazard at all times, -8 to `highest`; by default :math:`\gamma_5` of the mixture (eq:g_con)."""
+
+    highest: float = -3.0
 
     drivers: ClassVar[tuple[str, ...]] = ("constant",)
 
     def __call__(self, u: Array, times: Array) -> Array:
         """Return the logits at `times`."""
-        return np.broadcast_to(_constant(u), (len(u), times.size))
+        return np.broadcast_to(_constant(u, self.highest), (len(u), times.size))
 
 
-def _constant(u: Array) -> Array:
-    return 5.0 * (u + 1.0) / 2.0 - 8.0
+def _constant(u: Array, highest: float = -3.0) -> Array:
+    return (highest + 8.0) * (u + 1.0) / 2.0 - 8.0
 
 
 @dataclass(frozen=True, eq=False)

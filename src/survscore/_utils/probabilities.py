@@ -1,0 +1,152 @@
+"""Checks of matrices of probabilities, on all cores; one that is refused is searched for what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._config import config
+from survscore._utils import arrays
+from survscore._utils.parallel import each
+from survscore._validation import FloatArray, InputError, as_array, plural
+
+ROUNDING = 1e-6  # what a mean of float32 may be off by
+CHECKED_CELLS, MOST_CHECKED = 1 << 16, 1 << 19  # at a time, so that they stay in the cache
+DEVICE_CELLS = 1 << 26
+
+
+def as_matrix(probabilities: ArrayLike) -> FloatArray:
+    """Return a row-contiguous float32 or float64 matrix, the user's own memory where it is one already."""
+    tensor = arrays.resident(probabilities)
+    if tensor is None and config.backend == "torch" and arrays.is_tensor(probabilities):
+        tensor = arrays.to_device(probabilities, "cpu")
+    matrix = as_array(probabilities, "probabilities") if tensor is None else tensor
+    if matrix.ndim != 2:
+        raise InputError(f"probabilities must have shape (individuals, times), not {tuple(matrix.shape)}")
+    if matrix.shape[0] == 0:
+        raise InputError("probabilities has no rows: curves need at least one individual")
+    holds_numbers = matrix.dtype.kind in "biuf" if tensor is None else not tensor.is_complex()
+    if not holds_numbers:
+        raise InputError(f"probabilities must hold numbers, not {matrix.dtype}")
+    if tensor is not None:
+        floats: FloatArray = (tensor if tensor.is_floating_point() else tensor.double()).contiguous()
+        return floats
+    matrix = as_computed(matrix)
+    if matrix.dtype not in (np.float32, np.float64) or not matrix.dtype.isnative:
+        matrix = matrix.astype(np.float64)
+    return np.ascontiguousarray(matrix)
+
+
+def as_computed(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return half precision, with which processors do not compute, as float32."""
+    return matrix.astype(np.float32) if matrix.dtype == np.float16 else matrix
+
+
+def check_probabilities(
+    survival: FloatArray,
+    given: FloatArray,
+    times: NDArray[np.float64],
+    predicts: Literal["survival", "event"],
+    *,
+    check_monotone: bool,
+) -> None:
+    """Raise unless `survival` is right, in terms of what was `given`: that, or the probabilities of the event."""
+    tolerance = 4.0 * arrays.rounding_unit(given)
+    if not has_bad_probabilities(survival, tolerance if check_monotone else np.inf):
+        return
+    # Only a matrix that will be rejected is searched in detail, row block by row block.
+    _refuse(given, times, "probabilities", "must be without NaN", np.isnan, lambda *_: ")")
+    _refuse(
+        given, times, "probabilities", "must be between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside
+    )
+    if not check_monotone:
+        return
+    of_survival = predicts == "survival"
+    if of_survival:
+        name, rule = "survival", "must not increase with time"
+        swapped = "they rise on average, as probabilities of the event do: from_event_probabilities takes these"
+    else:
+        name, rule = "the probability of the event", "must not decrease with time"
+        swapped = "they fall on average, as survival does: SurvivalCurves takes these as they are"
+
+    def why(matrix: FloatArray, row: int, column: int) -> str:
+        first, last = (arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
+        # noisy curves of survival still fall
+        wrong_way = (last - first if of_survival else first - last) > ROUNDING
+        hint = swapped if wrong_way else "monotone='keep' or 'enforce' takes such curves"
+        return f" after {_value(matrix, row, column - 1)}); {hint}"
+
+    def steps(block: FloatArray) -> NDArray[np.bool_]:
+        lower, upper = (block[:, :-1], block[:, 1:]) if of_survival else (block[:, 1:], block[:, :-1])
+        return np.pad(upper > lower + block.dtype.type(tolerance), ((0, 0), (1, 0)))
+
+    _refuse(given, times, name, rule, steps, why)
+
+
+def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
+    """Whether a value is outside [0, 1], or NaN, or larger than the one before it by more than a tolerance.
+
+    By extremes, which NumPy finds fastest, and which are NaN where a value is: block by block, on all cores.
+    """
+
+    def bad(rows: slice) -> bool:
+        block: Any = matrix[rows]
+        if arrays.is_tensor(block) and block.element_size() < 4:
+            block = block.float()  # a sum in half precision would round the tolerance away
+        bad = ~((block.min() >= 0) & (block.max() <= 1))
+        if tolerance < np.inf and block.shape[1] > 1:
+            bad = bad | ((block[:, 1:] - block[:, :-1]).max() > tolerance)
+        return bool(bad)
+
+    # threads get in each other's way between blocks, so that large matrices have larger ones
+    on_processor = min(max(CHECKED_CELLS, matrix.shape[0] * matrix.shape[1] // 512), MOST_CHECKED)
+    cells = DEVICE_CELLS if arrays.on_device(matrix) else on_processor
+    size = max(1, cells // matrix.shape[1])
+    blocks = [slice(start, start + size) for start in range(0, len(matrix), size)]
+    return any(each(bad, blocks, threads=len(blocks) > 8))
+
+
+def _refuse(
+    matrix: FloatArray,
+    times: NDArray[np.float64],
+    name: str,
+    rule: str,
+    find: Callable[[FloatArray], NDArray[np.bool_]],
+    hint: Callable[[FloatArray, int, int], str],
+) -> None:
+    """Raise if any value breaks the rule, and say how many do, where the first is, and what may be the reason."""
+    count, first = 0, None
+    for start, block in _blocks(matrix):
+        broken = find(block)
+        count += int(np.count_nonzero(broken))
+        if first is None and broken.any():
+            row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
+            first = (start + int(row), int(column))
+    if first is not None:
+        value = _value(matrix, *first)
+        one, many = ("is not", "are not") if rule.startswith("must be") else ("does", "do")
+        raise InputError(
+            f"{name} {rule}: {plural(count, 'value')} {one if count == 1 else many}, "
+            f"the first in row {first[0]} at time {times[first[1]]:g} ({value}{hint(matrix, *first)}"
+        )
+
+
+def _blocks(matrix: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    for start in range(0, matrix.shape[0], 4096):
+        yield start, as_computed(arrays.to_host(matrix[start : start + 4096]))
+
+
+def _value(matrix: FloatArray, row: int, column: int) -> Any:
+    return arrays.to_host(matrix[row, column])[()]
+
+
+def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
+    value = _value(matrix, row, column)
+    if (-value if value < 0 else value - 1) < 1e-5:
+        return "; a rounding error: np.clip the predictions)"
+    if all(bool(((block >= 0) & (block <= 100)).all()) for _, block in _blocks(matrix)):
+        return "); are these percentages? Then divide by 100"
+    return ")"

@@ -1,0 +1,189 @@
+"""Whether drop-out depends on predicted risk, or on C*: what weights for it assume can be tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import plural
+from survscore.curves import SurvivalCurves
+from survscore.inference.intervals import chi_square_p
+from survscore.outcomes import Outcomes
+from survscore.weighting.ranks import mean_ranks, mid_ranks, quantile_codes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+THIRDS = 3
+FEW = 10  # drop-outs, of which the distribution of the statistic is not known well enough
+MOST_ROWS = 20_000  # of more individuals, as many are looked at, evenly spread
+
+
+@dataclass(frozen=True, eq=False)
+class LogRank:
+    """A log-rank test of drop-out between groups of individuals, and what it is made of.
+
+    Attributes
+    ----------
+    by : str
+        What the groups are thirds of, from low to high.
+    n, dropped_out, expected : ndarray
+        Of each group, how many they are, how many dropped out, and how many would if all groups did alike.
+    rate : ndarray
+        Drop-outs per unit of time under observation.
+    statistic, df, p_value
+        Of the chi-square test.
+    """
+
+    by: str
+    n: NDArray[np.int64]
+    dropped_out: NDArray[np.int64]
+    expected: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    statistic: float
+    df: int
+    p_value: float
+
+
+def log_rank(time: NDArray[np.float64], leaves: NDArray[np.bool_], codes: NDArray[np.int32], by: str) -> LogRank:
+    r"""Test whether groups leave alike, in the way that `leaves` says.
+
+    At each time s, :math:`q` of :math:`r` at risk leave, of group k :math:`q_k` of :math:`r_k`; as in the product
+    limit, those at risk are those who leave then and all with :math:`T > s`. With
+    :math:`u_k = \sum_s (q_k - q\,r_k/r)` and
+
+    .. math:: V_{kl} = \sum_s \frac{q (r - q)}{r - 1} \frac{r_k}{r} \left(1\{k = l\} - \frac{r_l}{r}\right),
+
+    the statistic :math:`u^\top V^- u` is chi-square with as many degrees of freedom as V has.
+    """
+    k = int(codes.max()) + 1
+    jumps = np.unique(time[leaves])
+    exits, at_risk = np.zeros((2, k, jumps.size))
+    for group in range(k):
+        inside = codes == group
+        exits[group] = np.bincount(np.searchsorted(jumps, time[inside & leaves]), minlength=jumps.size)
+        own = np.sort(time[inside])
+        at_risk[group] = own.size - np.searchsorted(own, jumps, side="right") + exits[group]
+    q, r = exits.sum(axis=0), at_risk.sum(axis=0)
+    share = at_risk / r
+    step = q * (r - q) / np.maximum(r - 1, 1)
+    variance = np.diag((share * step).sum(axis=1)) - (share * step) @ share.T
+    expected = (share * q).sum(axis=1)
+    surplus = exits.sum(axis=1) - expected
+    df = int(np.linalg.matrix_rank(variance, hermitian=True)) if jumps.size else 0
+    statistic = float(surplus @ np.linalg.pinv(variance, hermitian=True) @ surplus)
+    observed = np.bincount(codes, weights=time, minlength=k)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = exits.sum(axis=1) / observed
+    n, dropped_out = np.bincount(codes, minlength=k), exits.sum(axis=1).astype(np.int64)
+    return LogRank(by, n, dropped_out, expected, rate, statistic, df, chi_square_p(statistic, df))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DropoutTest:
+    """Whether drop-out depends on predicted risk and on C*. Numbers only; prints as sentences.
+
+    Attributes
+    ----------
+    tests : tuple of LogRank
+        By thirds of predicted risk, where predictions are in memory, and by thirds of C*.
+    n, n_dropped_out : int
+        How many individuals were looked at, and how many of them dropped out.
+    """
+
+    tests: tuple[LogRank, ...]
+    n: int
+    n_dropped_out: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per test and third: n, dropped_out, expected, rate, statistic, df, p_value."""
+        import pandas as pd
+
+        rows = []
+        for one in self.tests:
+            for third, numbers in enumerate(zip(one.n, one.dropped_out, one.expected, one.rate, strict=True), start=1):
+                columns = dict(zip(("n", "dropped_out", "expected", "rate"), numbers, strict=True))
+                whole = {"statistic": one.statistic, "df": one.df, "p_value": one.p_value}
+                rows.append({"by": one.by, "third": third, **columns, **whole})
+        return pd.DataFrame(rows)
+
+    def sentences(self, level: float = 0.95) -> list[str]:
+        """Return what was found, in words."""
+        if self.n_dropped_out < FEW:
+            return [f"{plural(self.n_dropped_out, 'drop-out')}: too few to test whether drop-out depends on anything"]
+        return [_in_words(one, level) for one in self.tests]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def _in_words(one: LogRank, level: float) -> str:
+    tested = "log-rank p < 0.001" if one.p_value < 0.001 else f"log-rank p = {one.p_value:.3f}"
+    if not one.p_value < 1.0 - level:
+        return f"no sign that drop-out depends on {one.by} ({tested})"
+    ratios = [f"{ratio:.2f}" for ratio in one.dropped_out / one.expected]
+    return (
+        f"drop-out depends on {one.by} ({tested}): in thirds from low to high, {', '.join(ratios[:-1])} and "
+        f"{ratios[-1]} times as many as expected"
+    )
+
+
+def dropout_test(y: Outcomes, models: Mapping[str, Any], times: NDArray[np.float64]) -> DropoutTest | None:
+    r"""Test drop-out against predicted risk and against :math:`C^*`, by thirds of each.
+
+    Weights for drop-outs assume that the time of dropping out is independent of :math:`(T^*, X, C^*)` given the strata,
+    which by default are of predicted risk (`Administrative`). Individuals are taken as independent. Three groups, and
+    not a trend, so that
+    drop-out of the least and of the most at risk shows as well.
+
+    Parameters
+    ----------
+    y : Outcomes
+        With censoring times.
+    models : mapping of str to SurvivalCurves
+        Whose predicted risks are pooled: each model ranks the individuals by its mean rank over the times, and the
+        thirds are of the mean over models. Those that come in batches are left out.
+    times : ndarray
+        The evaluation times.
+
+    Returns
+    -------
+    DropoutTest or None
+        None where nobody dropped out, or that is not known. Of more than 20 000 individuals, so many are looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import survscore as ss
+    >>> from survscore.analysis.dropout_test import dropout_test
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=2000)
+    >>> event_time, end = rng.exponential(10 * np.exp(-0.8 * x)), rng.uniform(2, 10, 2000)
+    >>> left = rng.exponential(30 * np.exp(-0.8 * x))  # those at high risk leave early
+    >>> time = np.minimum(event_time, np.minimum(end, left))
+    >>> y = ss.Outcomes(time, event_time == time, end)
+    >>> times = np.array([2.0, 4.0, 6.0])
+    >>> curves = ss.SurvivalCurves(np.exp(-0.1 * np.exp(0.8 * x)[:, None] * times), times)
+    >>> for sentence in dropout_test(y, {"truth": curves}, times).sentences():
+    ...     print(sentence.replace(": ", ":\n"))
+    drop-out depends on predicted risk (log-rank p < 0.001):
+    in thirds from low to high, 0.43, 0.88 and 2.27 times as many as expected
+    no sign that drop-out depends on C* (log-rank p = 0.170)
+    """
+    if y.censoring_time is None or not y.n_dropped_out or times.size == 0:
+        return None
+    rows = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).round().astype(np.intp))
+    y = y.numpy()[rows]
+    leaves, end = y.dropped_out, np.asarray(y.censoring_time)
+    in_memory = [curves for curves in models.values() if isinstance(curves, SurvivalCurves)]
+    tests = []
+    if in_memory:
+        several = [curves if len(curves) == rows.size else curves[rows] for curves in in_memory]
+        risk = 1.0 - np.mean([mean_ranks(one, times[one.reaches(times)]) for one in several], axis=0)
+        tests.append(log_rank(y.time, leaves, quantile_codes(risk, THIRDS), "predicted risk"))
+    tests.append(log_rank(y.time, leaves, quantile_codes(mid_ranks(end), THIRDS), "C*"))
+    return DropoutTest(tuple(tests), rows.size, int(leaves.sum()))

@@ -1,0 +1,236 @@
+"""The plan of an evaluation: what a user gave, validated, with the times resolved, and everything in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survscore._config import config
+from survscore._utils import arrays
+from survscore._utils.parallel import cached_property
+from survscore._validation import InputError, as_times, check_level
+from survscore.engine.averaging import Range, Ranges, averaging_weights, check_ranges
+from survscore.engine.blocks import Models, Predictions, PushedCurves
+from survscore.engine.inputs import (
+    Null,
+    as_models,
+    check_outcomes,
+    check_predictions,
+    default_horizon,
+    default_times,
+    distinct,
+    null_model,
+    null_name,
+    one_or_more,
+    where_they_end,
+)
+from survscore.engine.null import KaplanMeierNull
+from survscore.engine.placing import check_on_processor, placed
+from survscore.engine.sums import ModelWeights
+from survscore.inference.units import Groups
+from survscore.metrics import FollowUpMetric, Loss, Metric, SampleMetric, as_metric
+from survscore.outcomes import Outcomes
+from survscore.weighting import Weighting, as_weighting
+from survscore.weighting.interval_weights import TimeIndex
+
+Variances = Literal["both", "times", "means"]
+OneOrMore = Any  # of what the name of the argument says
+Values = NDArray[np.float64]
+Where = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a score needs, checked."""
+
+    #: What each model predicts.
+    models: Models
+    #: The evaluation times; `index` has those that all models predict.
+    times: Values
+    #: Outcomes, and where their times fall.
+    index: TimeIndex
+    #: What to compute, and under which weightings; `labels` are their names in results.
+    metrics: list[Metric]
+    weightings: list[Weighting]
+    labels: list[str]
+    #: The prediction that is the same for everybody, scored after the models: a curve, or the share of event-free among
+    #: those counted, under each weighting its own.
+    null: KaplanMeierNull | Literal["counted"] | None
+    #: Who belongs together.
+    groups: Groups | None
+    #: Of confidence intervals.
+    level: float
+    #: Over which ranges of time means are asked for, beside the whole; "any": covariances over time are computed.
+    ranges: Ranges
+    #: Whether standard errors are computed.
+    errors: bool
+    #: Why there are no scores after the last time of `index`.
+    far: dict[str, int]
+    #: Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
+    #: memory for everybody.
+    variances: Variances = "both"
+    #: Whether projected scores are computed for other hazards of those not yet followed, too.
+    by_theta: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        y: Outcomes,
+        models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+        *,
+        metric: OneOrMore = "brier",
+        weighting: OneOrMore = None,
+        times: ArrayLike | None = None,
+        null: Null = False,
+        groups: ArrayLike | None = None,
+        level: float = 0.95,
+        ranges: Ranges = None,
+        errors: bool = True,
+        variances: Variances = "both",
+        by_theta: bool = False,
+        needs_numpy: str = "",
+    ) -> Self:
+        """Check what a user gave, and prepare what all metrics and weightings share.
+
+        A caller that goes on in NumPy with what was prepared says who it is by `needs_numpy`.
+        """
+        # validate
+        named = _checked_models(y, models, needs_numpy)
+        check_level(level)
+        check_ranges(ranges)
+        metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+        _check_metrics(metrics, y, named)
+        weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        pushed = any(isinstance(one, PushedCurves) for one in named.values())
+        if pushed or all(isinstance(one, FollowUpMetric) for one in metrics):  # predictions are not there, or not used
+            weightings = [one.without_predictions() for one in weightings]
+        # bring to one place
+        null = True if null is y else null
+        if not needs_numpy:
+            y, named, weightings = placed(y, named, weightings)
+        labels = distinct([one.label(y) for one in weightings])
+        if null is not False and null_name(null) in named:
+            raise InputError(
+                f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
+            )
+        grouping = None if groups is None else Groups.of(groups, len(y)).beside(y.time)
+        # resolve the times
+        wanted = _evaluation_times(y, named, metrics, times)
+        reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
+        missing = int((~reached).sum())
+        far = {where_they_end(named): missing} if missing else {}
+        index = TimeIndex(y, wanted[reached])
+        return cls(
+            Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,
+            ranges, errors, far, variances, by_theta,
+        )  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, the null model last."""
+        return (*self.models.curves, *(() if self.null is None else (self.null_name,)))
+
+    @property
+    def null_name(self) -> str | None:
+        """What the null model is called in results."""
+        return None if self.null is None else null_name(self.null)
+
+    @property
+    def losses(self) -> list[Loss]:
+        """Those of the metrics that are losses."""
+        return [one for one in self.metrics if isinstance(one, Loss)]
+
+    @property
+    def any_range(self) -> bool:
+        """Whether covariances over time are asked for."""
+        return self.ranges == "any"
+
+    @cached_property
+    def host_groups(self) -> Groups | None:
+        """Who belongs together, in the processor's memory."""
+        return None if self.groups is None else replace(self.groups, codes=arrays.to_host(self.groups.codes))
+
+    @cached_property
+    def read_models(self) -> Models:
+        """The models as they are passed over, time by time; only metrics of the follow-up need whole curves."""
+        once = not self.errors and len(self.metrics) == 1
+        if once or all(isinstance(one, FollowUpMetric) for one in self.metrics):
+            return self.models
+        return self.models.gathered(self.index.times)
+
+    def compiles(self, losses: Sequence[Loss], weights: Sequence[ModelWeights]) -> bool:
+        """Whether compiled code pays, by size alone, and knows these losses and weights."""
+        n_cells = self.models.n * self.index.times.size * len(self.models.curves)
+        if self.index.outcomes.device is not None or not config.compiles(n_cells):
+            return False
+        from survscore.engine import compiled
+
+        return compiled.knows(losses, weights)
+
+    def averages(self, undefined: Iterable[Where]) -> Values:
+        """Return the means over time to be prepared, if any: over all times and over the ranges asked for.
+
+        Each up to the first time without score; `undefined` says where there is none, perhaps in several ways.
+        """
+        m = self.index.times.size
+        asked: list[Range] = [] if self.ranges is None or isinstance(self.ranges, str) else list(self.ranges)
+        found: list[Values] = []
+        for where in undefined if self.variances != "times" and self.times.size > 1 else ():
+            for lower, upper in [(None, None), *asked]:
+                try:
+                    weights, _ = averaging_weights(self.times, self.defined(where), lower, upper, "stop", self.far)
+                except InputError:  # nothing is left to average, which is said when it is asked for
+                    continue
+                if not any(np.array_equal(weights[:m], known) for known in found):
+                    found.append(weights[:m])
+        return np.array(found).reshape(len(found), m)
+
+    def defined(self, undefined: Where) -> Values:
+        """Return 0 at the times with score, NaN at others: where one is undefined, or not all models predict."""
+        values = np.full(self.times.size, np.nan)
+        values[: undefined.size] = np.where(undefined, np.nan, 0.0)
+        return values
+
+
+def _checked_models(
+    y: Outcomes, models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]], needs_numpy: str
+) -> dict[str, Predictions]:
+    """Return the models by name, after checking them and the outcomes."""
+    check_outcomes(y)
+    named = as_models(models)
+    for name, curves in named.items():
+        check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
+    if needs_numpy:
+        check_on_processor(needs_numpy, y, named)
+    return named
+
+
+def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, Any]) -> None:
+    """Raise unless these are different metrics of the kinds that are known, and tensors suit them."""
+    if len({one.name for one in metrics}) < len(metrics):
+        raise InputError("metric must name different metrics")
+    for one in metrics:
+        if not isinstance(one, (Loss, SampleMetric, FollowUpMetric)):
+            raise InputError(f"metric {one.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
+        if isinstance(one, FollowUpMetric):
+            check_on_processor(f"metric {one.name!r}", y, models)
+
+
+def _evaluation_times(
+    y: Outcomes, models: Mapping[str, Predictions], metrics: Sequence[Metric], times: ArrayLike | None
+) -> Values:
+    """Return the times asked for, or default ones."""
+    if times is not None:
+        return as_times(times)
+    if any(isinstance(one, FollowUpMetric) for one in metrics):  # each horizon is a work of its own
+        return default_horizon(y, models)
+    wanted = default_times(y, models)
+    if any(isinstance(one, SampleMetric) for one in metrics):  # at time 0 all have the same status
+        wanted = wanted[wanted > 0]
+        if wanted.size == 0:
+            raise InputError("nobody is followed beyond time 0: there is no time to look at")
+    return wanted

@@ -1,0 +1,306 @@
+"""The weights of a plan, the sums that predictions make with them, and where these make no score.
+
+Blocks of predictions become `Sums` by `PreparedWeights`, all at once or as they come; `finish` makes of these, for each
+weighting, the sums over everybody and what they are based on. From there each family of metrics has its own `Runner`:
+losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it in
+`histories`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore.engine.blocks import Block
+from survscore.engine.bounds import AllBounds
+from survscore.engine.influence import Estimation
+from survscore.engine.moments import Moments
+from survscore.engine.plan import Plan, Values, Where
+from survscore.engine.sums import ModelWeights, Sums, first_moments
+from survscore.inference.support import Support
+from survscore.inference.units import Units, n_eligible
+from survscore.metrics import FollowUpMetric, JointMetric, Loss, Metric
+from survscore.weighting import Weighting
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, WeightSums
+
+if TYPE_CHECKING:
+    from survscore.engine.sensitivity import ThetaScores
+
+
+@dataclass(frozen=True, eq=False)
+class Undefined:
+    """Where a metric has no score under a weighting."""
+
+    #: Shape (times,).
+    where: Where
+    #: Why, and for how many times.
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSums:
+    """Sums over the individuals of known status alone, each with weight one, for the bounds."""
+
+    #: Of losses. Shape (models, losses, times).
+    losses: Values
+    #: Of weights, as in `WeightSums`. Shape (3, times).
+    weights: Values
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """One weighting of an evaluation: its weights, the sums over everybody, and what they are based on."""
+
+    weighting: Weighting
+    weights: ModelWeights
+    #: Sums of the weights at each time, as `weights` has them; where statuses are projected, all are the last one's.
+    each_sums: tuple[WeightSums, ...]
+    #: Weight times loss. Shape (2, models, losses, buckets, times).
+    losses: Values
+    #: None where nobody is lost.
+    known: KnownSums | None
+    #: How many individuals the score describes. Shape (times,).
+    n_population: Values
+    #: Of how many of them the status is known. Shape (times,).
+    n_known: Values
+    #: On how many independent units that is.
+    units: Units
+    #: Whether these are groups.
+    grouped: bool
+    #: By metric; those of the follow-up find out themselves.
+    undefined: Mapping[str, Undefined]
+
+    @property
+    def first(self) -> IntervalWeights:
+        """The weights of the first model; where they differ by model, they do so by strata only."""
+        return self.weights[0]
+
+    @property
+    def weight_sums(self) -> WeightSums:
+        """Those of the first model."""
+        return self.each_sums[0]
+
+    def settings(self, metric: Metric) -> dict[str, Any]:
+        """Return what the weighting adds to the settings of results by a metric."""
+        if isinstance(metric, FollowUpMetric):  # see `histories`
+            return self.weighting.without_predictions().settings([replace(self.first, weight_at_risk=None)])
+        return self.weighting.settings(self.weights.each)
+
+    def estimations(self, index: TimeIndex) -> list[Estimation]:
+        """Return the weights, and what was estimated inside them, in the processor's memory; as `ModelWeights` does."""
+        if index.outcomes.device is None:
+            return [Estimation(index, weights) for weights in self.weights.each]
+        index = index.numpy()
+        return [Estimation(index, weights.numpy()) for weights in self.weights.each]
+
+    def support(self, undefined: Where) -> Support:
+        """Return on how many individuals, events and groups scores are based."""
+        sums = self.weight_sums
+        total = np.where(undefined, np.nan, sums.weights.sum(axis=0))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            n_effective = total**2 / sums.squares
+        n_event_free = self.n_known - sums.events
+        hidden = self.first.hidden_share is not None and bool((self.n_known < self.n_population).any())
+        return Support(self.n_population, n_effective, sums.events, n_event_free, self.units, self.grouped, hidden)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedWeights:
+    """The weights of each weighting, ready for predictions, which are pulled or pushed block by block."""
+
+    plan: Plan
+    #: `every` holds, beside those of each weighting, those of the individuals of known status; `known` says where.
+    weights: list[ModelWeights]
+    every: list[ModelWeights]
+    known: dict[int, int]
+
+    @classmethod
+    def of(cls, plan: Plan) -> PreparedWeights:
+        """Prepare the weights."""
+        weights = [model_weights(plan, one) for one in plan.weightings]
+        # beside each weighting with somebody lost, those of known status alone, for the bounds, which look twice
+        lost = [q for q, one in enumerate(weights) if one[0].dropout_index is not None and plan.models.repeatable]
+        known = {q: len(weights) + place for place, q in enumerate(lost)}
+        every = [*weights, *(ModelWeights((weights[q][0].known(plan.index.times.size),)) for q in known)]
+        return cls(plan, weights, every, known)
+
+    def total(self) -> Sums:
+        """Return the sums over all individuals."""
+        plan, m = self.plan, self.plan.index.times.size
+        if not plan.losses and not any(one.individual for part in self.every for one in part.each):
+            return Sums(tuple(np.zeros((2, 0, 0, 1, m)) for _ in self.every), tuple(None for _ in self.every))
+        matrices = plan.read_models.in_memory
+        if matrices is not None and plan.compiles(plan.losses, self.every):
+            from survscore.engine import compiled
+
+            return compiled.first_moments(matrices, plan.index, plan.losses, self.every)
+        return reduce(Sums.__add__, map(self.update, plan.read_models.blocks(m)))
+
+    def update(self, block: Block) -> Sums:
+        """Return the sums over a block."""
+        return first_moments(block, self.plan.index, self.plan.losses, self.every)
+
+    def finish(self, sums: Sums) -> list[WeightedSums]:
+        """Return what the sums over everybody are for each weighting, and where they make no score."""
+        sums = sums.numpy()
+        return [self._finished(q, sums) for q in range(len(self.weights))]
+
+    def _finished(self, q: int, sums: Sums) -> WeightedSums:
+        plan, weights, m = self.plan, self.weights[q], self.plan.index.times.size
+        each_sums = self._each_sums(q, sums)
+        first, weight_sums = weights[0], each_sums[0]
+        known = None
+        if q in self.known:
+            place = self.known[q]
+            known = KnownSums(sums.losses[place].sum(axis=(0, 3)), self._weight_sums(place, sums).weights)
+        # where everybody counts with weight one, the sums of weights are numbers of individuals
+        counted = first.all_ones and first.follow_up_index is first.population_index
+        n_population = weight_sums.weights.sum(axis=0) if counted else n_eligible(first.population_index, m)
+        all_known = first.follow_up_index is first.population_index
+        n_known = n_population if all_known else n_eligible(first.follow_up_index, m)
+        groups, stop = plan.host_groups, first.population_index
+        units = Units.of(stop if groups is None else arrays.to_host(stop), groups, m, n_population)
+        weighting = plan.weightings[q]
+        undefined = {
+            metric.name: undefined_times(metric, plan.index.times, weighting.weights_for, first, weight_sums.weights)
+            for metric in plan.metrics
+            if not isinstance(metric, FollowUpMetric)
+        }
+        return WeightedSums(
+            weighting, weights, each_sums, sums.losses[q], known, n_population, n_known, units, groups is not None,
+            undefined,
+        )  # fmt: skip
+
+    def _each_sums(self, q: int, sums: Sums) -> tuple[WeightSums, ...]:
+        """Return the sums of the weights of each model."""
+        several = self.weights[q].each
+        if len(several) == 1 or several[0].hidden_share is not None:
+            return (self._weight_sums(q, sums),) * len(several)
+        return tuple(one.sums(self.plan.index.times.size) for one in several)
+
+    def _weight_sums(self, place: int, sums: Sums) -> WeightSums:
+        """Return the sums of the weights, from the ranges alone where these tell them.
+
+        Where statuses are projected by other strata for each model, they are those of the null model.
+        """
+        known = sums.weights[place]
+        return self.every[place].each[-1].sums(self.plan.index.times.size) if known is None else known
+
+
+def model_weights(plan: Plan, weighting: Weighting) -> ModelWeights:
+    """Return the weights under one of the weightings."""
+    curves = plan.models.known_to(weighting, plan.index)
+    weights = ModelWeights(tuple(weighting.prepare_models(plan.index, curves, null=plan.null is not None)))
+    if plan.errors or any(not isinstance(one, Loss) for one in plan.metrics):
+        return weights
+    # standard errors ask what was estimated, and metrics that are made of it or know its variance
+    return ModelWeights(tuple(replace(one, censoring_model=None) for one in weights.each))
+
+
+def undefined_under_any(metric: Metric, weightings: Sequence[WeightedSums]) -> Where:
+    """Return where a metric has no score under at least one of the weightings."""
+    return np.asarray(np.logical_or.reduce([one.undefined[metric.name].where for one in weightings]))
+
+
+def averages_of(plan: Plan, metric: Metric, q: int, weightings: Sequence[WeightedSums]) -> Values:
+    """Return the means over time to be prepared: up to the first time without score under this weighting, and any."""
+    return plan.averages([weightings[q].undefined[metric.name].where, undefined_under_any(metric, weightings)])
+
+
+def undefined_times(
+    metric: Metric,
+    times: Values,
+    subject: str,
+    weights: IntervalWeights,
+    weight_sums: Values,
+) -> Undefined:
+    """Return at which times there is nothing to say, and why, from the sums of weights by range and status."""
+    total = weight_sums.sum(axis=0)
+    ends = {
+        f"the {subject} curves end before": weights.survival,
+        "the population curves end before": weights.population,
+        "the reference curves end before": weights.reference_curves,
+    }
+    undefined = np.zeros(times.size, dtype=np.bool_)
+    reasons: dict[str, int] = {}
+
+    def add(reason: str, where: Where) -> None:
+        nonlocal undefined
+        fresh = where & ~undefined
+        if fresh.any():
+            reasons[reason] = int(fresh.sum())
+            undefined = undefined | fresh
+
+    for reason, curves in ends.items():
+        if curves is not None:
+            add(reason, ~curves.reaches(times))
+    if weights.support_end is not None:
+        beyond = np.arange(times.size) >= weights.support_end
+        gone = "was censored" if subject == "censoring" else "dropped out"
+        where = "" if weights.n_strata == 1 else " in a stratum"
+        add(weights.support_reason or f"nobody is left{where} but those with event, since the last {gone}", beyond)
+    infinite = ~np.isfinite(total)
+    if weights.weight_at_risk is not None:
+        infinite |= ~np.isfinite(weights.weight_at_risk).all(axis=0)
+    if weights.population is not None:
+        add("the population curves are zero for somebody who is counted", infinite)
+    add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
+    add("nobody has a weight", total == 0)
+    if isinstance(metric, JointMetric) and metric.needs_both:
+        without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
+        add("all who are counted have the same status", (without == 0) | (with_event == 0))
+    return Undefined(undefined, reasons)
+
+
+@dataclass(frozen=True, eq=False)
+class PartArrays:
+    """A projected score in two parts: share x observed + (1 - share) x projected."""
+
+    #: Of the individuals, which could be followed to t. Shape (times,).
+    share: Values
+    #: The score of these, and of the others; NaN of nobody. Shape (models, times).
+    observed: Values
+    projected: Values
+
+
+@dataclass(frozen=True, eq=False)
+class MetricResult:
+    """What a family computes of a metric under a weighting."""
+
+    #: Shape (models, times).
+    scores: Values
+    #: As in `ScoreArrays`.
+    moments: Moments | None
+    bounds: AllBounds | None
+    support: Support
+    #: Where there is no score. Shape (times,).
+    undefined: Where
+    #: Why, and for how many times.
+    reasons: dict[str, int]
+    #: As in `ScoreArrays`.
+    parts: PartArrays | None = None
+    by_theta: ThetaScores | None = None
+
+
+class Runner(Protocol):
+    """Computes all metrics of one family."""
+
+    def run(self, q: int) -> Mapping[str, MetricResult]:
+        """Return the results under the q-th weighting, by the name of the metric."""
+
+
+def reasons_of(names: Sequence[str], reasons: NDArray[np.object_]) -> dict[str, int]:
+    """Return why models, the first axis, have no value at times, with their names where others have one."""
+    found: dict[str, int] = {}
+    for at_a_time in reasons.T:
+        for reason in filter(None, dict.fromkeys(at_a_time)):
+            whose = [name for name, one in zip(names, at_a_time, strict=False) if one == reason]
+            key = reason if len(whose) == len(at_a_time) else f"{reason} ({', '.join(whose)})"
+            found[key] = found.get(key, 0) + 1
+    return found

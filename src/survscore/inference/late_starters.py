@@ -1,0 +1,104 @@
+"""The hazard of those who started late, as a multiple of that of the others at the same ages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._utils import arrays
+from survscore.inference.intervals import student_quantile
+from survscore.outcomes import Outcomes
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LateStarters:
+    r"""Observed and expected events of those with :math:`C^* < t`, at each evaluation time t.
+
+    Expected by the Nelson-Aalen curve of those with :math:`C^* \ge t`: with d events among r of them at risk at time s,
+    and l of those with :math:`C^* < t` at risk,
+
+    .. math:: E = \sum_s l(s)\, d(s) / r(s), \qquad \hat\theta = O / E, \qquad
+        \mathrm{var}(\log\hat\theta) = \frac1O + \frac1{E^2} \sum_s l(s)^2 d(s) / r(s)^2.
+
+    Attributes
+    ----------
+    times : ndarray
+        The evaluation times.
+    observed, expected : ndarray
+        The numbers of events.
+    se_log : ndarray
+        Standard errors of the logarithm of the ratio; NaN where there is none.
+    reasons : tuple of str
+        Why there is no ratio, at each time; empty where there is one.
+    """
+
+    times: Vector
+    observed: Vector
+    expected: Vector
+    se_log: Vector
+    reasons: tuple[str, ...]
+
+    @classmethod
+    def of(cls, y: Outcomes, times: Vector) -> LateStarters | None:
+        """Compare those with C* < t with the others; None where C* is not known."""
+        if y.censoring_time is None:
+            return None
+        y, c_star = y.numpy(), np.asarray(arrays.to_host(y.censoring_time))
+        jumps = np.unique(y.time[y.event])
+        # who is at risk at which of the events: those with T >= s
+        n_jumps = jumps.size
+        place = np.searchsorted(jumps, y.time, side="right")
+        of_event = np.where(y.event, place - 1, n_jumps)
+        order = np.argsort(c_star, kind="stable")
+        ends = np.searchsorted(c_star[order], times, side="left")
+        risk, events = _counts(place, n_jumps + 1), _counts(of_event, n_jumps + 1)
+        late_risk, late_events = np.zeros((2, n_jumps + 1))
+        numbers, before = [], 0
+        for end in ends:
+            # from one time to the next, those whose C* lies between them become late
+            some, before = order[before:end], end
+            late_risk += _counts(place[some], n_jumps + 1)
+            late_events += _counts(of_event[some], n_jumps + 1)
+            numbers.append(_numbers(risk - late_risk, (events - late_events)[:-1], late_risk, late_events[:-1].sum()))
+        observed, expected, variance = np.array(numbers).reshape(-1, 3).T
+        reasons = tuple(_reason(*row) for row in zip(ends, observed, expected, strict=True))
+        defined = np.array([not reason for reason in reasons], dtype=np.bool_)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            se = np.sqrt(1.0 / observed + variance / expected**2)
+        return cls(times, observed, expected, np.where(defined, se, np.nan), reasons)
+
+    def ratio(self, level: float) -> tuple[Vector, Vector, Vector]:
+        """Return the ratios with their confidence limits, symmetric on the logarithmic scale."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(np.isnan(self.se_log), np.nan, self.observed / self.expected)
+        factor = np.exp(student_quantile(level, np.full(self.se_log.size, np.inf)) * self.se_log)
+        return ratio, ratio / factor, ratio * factor
+
+    def most_precise(self, used: NDArray[np.bool_]) -> int | None:
+        """Return the one of some times at which the ratio is known best; None where there is none."""
+        se = np.where(used, self.se_log, np.nan)
+        return None if np.isnan(se).all() else int(np.nanargmin(se))
+
+
+def _counts(places: NDArray[np.intp], size: int) -> Vector:
+    return np.bincount(places, minlength=size).astype(np.float64)
+
+
+def _numbers(early: Vector, events: Vector, late: Vector, observed: float) -> tuple[float, float, float]:
+    """Return observed and expected events and the variance of the latter, from counts by the last event passed."""
+    # those with T >= s have passed more of the events than there are before s
+    at_risk, of_late = (np.cumsum(one[::-1])[::-1][1:] for one in (early, late))
+    share = np.divide(of_late, at_risk, out=np.zeros(of_late.size), where=events > 0)
+    return observed, float(share @ events), float((share**2) @ events)
+
+
+def _reason(n_late: int, observed: float, expected: float) -> str:
+    if not n_late:
+        return "nobody has C* < t"
+    if not expected:
+        return "those with C* >= t have no event while others are at risk"
+    return "" if observed else "those with C* < t have no event"

@@ -1,0 +1,104 @@
+"""A projected score in two parts: of those who could be followed to t, and of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survscore._validation import shown
+from survscore.engine.evaluation import ScoreArrays
+from survscore.metrics import metric_label
+from survscore.results.long_tables import padded, stacked
+from survscore.results.rounding import Number
+from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_TIMES = 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreParts(PrintedAsTables):
+    r"""Observed and projected parts of scores; prints as a table.
+
+    .. math:: \mathrm{score} = P(C^* \ge t) \times \mathrm{observed} + P(C^* < t) \times \mathrm{projected}
+
+    Without drop-outs, the observed part is the administrative score. A model that is good for those who could be
+    followed, and bad for the others, probably encodes the entry date.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Their names, the null model last; none of a single score.
+    times : ndarray
+        The evaluation times.
+    scored : tuple of ScoreArrays
+        The numbers, for every metric under every weighting that has parts.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+    >>> score = ss.brier_score(sample.outcomes, sample.survival([50]), weighting="projected", times=[50])
+    >>> print(score.parts)
+    observed: C* >= t; projected: C* < t
+    <BLANKLINE>
+    Brier score (lower is better); projected (own ranks)
+    time  for everybody  observed  projected  share observed
+    --------------------------------------------------------
+    50           0.1098    0.1097     0.1100             46%
+    >>> score.parts.to_frame().round(4).drop(columns=["metric", "weighting"])
+       time   score  share_observed  observed  projected
+    0  50.0  0.1098           0.463    0.1097       0.11
+    """
+
+    models: tuple[str, ...]
+    times: NDArray[np.float64]
+    scored: tuple[ScoreArrays, ...]
+
+    @classmethod
+    def of(cls, models: tuple[str, ...], times: NDArray[np.float64], scored: tuple[ScoreArrays, ...]) -> Self | None:
+        """Take those results that have parts; None where none has."""
+        some = tuple(one for one in scored if one.parts is not None)
+        return cls(models, times, some) if some else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a long pandas table: metric, weighting, model, time, score, share_observed, observed, projected."""
+        rows = []
+        for one in self.scored:
+            for a in range(len(one.scores)):
+                named = {"model": self.models[a]} if self.models else {}
+                columns = {"time": self.times, "score": one.scores[a], **self._parts(one, a)}
+                values = {name: padded(column, self.times.size) for name, column in columns.items()}
+                rows.append({"metric": one.metric, "weighting": one.weighting, **named, **values})
+        return stacked(rows)
+
+    @staticmethod
+    def _parts(one: ScoreArrays, a: int) -> dict[str, NDArray[np.float64]]:
+        if one.parts is None:
+            raise TypeError("there are no parts")
+        share = np.where(np.isnan(one.scores[a]), np.nan, one.parts.share)
+        return {"share_observed": share, "observed": one.parts.observed[a], "projected": one.parts.projected[a]}
+
+    def _printed(self) -> Tables:
+        return Tables("observed: C* >= t; projected: C* < t", [self._part(one) for one in self.scored])
+
+    def _part(self, one: ScoreArrays) -> Part:
+        lines = []
+        for j in spread_over(np.flatnonzero(~np.isnan(one.scores).all(axis=0)), MOST_TIMES):
+            first = f"{self.times[j]:g}"
+            for a in range(len(one.scores)):
+                part = {name: float(values[j]) for name, values in self._parts(one, a).items()}
+                share = part["share_observed"]
+                numbers = (Number(one.scores[a, j]), Number(part["observed"]), Number(part["projected"]))
+                words = (first, shown(self.models[a])) if self.models else (first,)
+                lines.append(Line(words, numbers, (f"{share:.0%}",)))
+                first = ""
+        words = ("time", "model") if self.models else ("time",)
+        header = (*words, "for everybody", "observed", "projected", "share observed")
+        title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
+        return Part.of(title, header, lines, [], "l" * len(words) + "rrrr")
